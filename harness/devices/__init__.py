@@ -1,0 +1,1 @@
+"""Where a kernel runs: one interface, two devices."""

@@ -1,0 +1,170 @@
+"""The interface behind which a kernel runs, and the typed values that cross it.
+
+A device lives in a worker process (harness/worker.py); the judge speaks to it through
+harness/remote.py, which offers the same interface and turns a worker that hangs or dies into a
+`Fault`. Every request and result is a value that travels as JSON; matrices travel beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from harness.compiler import Kernel
+from harness.report import (
+    Counters,
+    DeviceInfo,
+    Finding,
+    FirstLaunch,
+    HostMemory,
+    HostMemoryKind,
+    Place,
+    Tool,
+    ToolRun,
+    Value,
+)
+from problem.cases import Matrix, Shape
+
+
+class Ready(Value):
+    """The kernel is loaded."""
+
+    kind: Literal["ready"] = "ready"
+    blocks_depend_on_one_another: bool = False
+    """Tickets, flags or device buffers between blocks: such a launch cannot be sampled."""
+
+
+class Refusal(Value):
+    """This device cannot run the kernel; not the submission's fault."""
+
+    kind: Literal["refusal"] = "refusal"
+    message: str
+    instruction: str | None = None
+    at: Place | None = None
+
+
+class Run(Value):
+    """One launch on A (M×N) and B (N×K). C is poisoned with NaN by the device before it."""
+
+    shape: Shape
+    blocks: tuple[NonNegativeInt, ...] | None = None
+    """Run only these blocks, counted x fastest; None for the whole grid."""
+    seconds: PositiveFloat
+    """Time limit of the launch."""
+
+
+class Finished(Value):
+    """The launch came to its end; C (M×K) travels beside this."""
+
+    kind: Literal["finished"] = "finished"
+    seconds: NonNegativeFloat
+    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    wrote_outside: tuple[str, ...] = ()
+    """Canaries that were overwritten, as a person would name them: "behind C"."""
+    printed: str = ""
+
+
+class Fault(Value):
+    """The launch did not come to its end, or the worker did not survive it."""
+
+    kind: Literal["fault"] = "fault"
+    cause: Literal[
+        "memory", "deadlock", "trap", "launch-refused", "time-limit", "out-of-memory", "judge"
+    ]
+    message: str
+    finding: Finding | None = None
+    """Set for memory faults and deadlocks where the device knows the place."""
+    at: Place | None = None
+    printed: str = ""
+
+
+class Sanitize(Value):
+    """The kernel on each shape under each tool; inputs are uniform and nobody's secret."""
+
+    shapes: tuple[Shape, ...]
+    tools: tuple[Tool, ...]
+    seconds: PositiveFloat
+    """Time limit of the whole request."""
+
+
+class Sanitized(Value):
+    kind: Literal["sanitized"] = "sanitized"
+    program: str
+    runs: tuple[ToolRun, ...]
+    findings: tuple[Finding, ...]
+
+
+class Count(Value):
+    """Count what the memory system would do over at most so many blocks."""
+
+    shape: Shape
+    max_blocks: PositiveInt
+    seconds: PositiveFloat
+
+
+class Device(Protocol):
+    """Where a kernel runs. After a Fault the device may be unusable: the worker is replaced."""
+
+    def info(self) -> DeviceInfo: ...
+
+    def load(self, kernel: Kernel) -> Ready | Refusal: ...
+
+    def run(self, request: Run, A: Matrix, B: Matrix) -> tuple[Finished, Matrix] | Fault:
+        """Launch the loaded kernel. Outside the blocks asked for, C stays NaN."""
+        ...
+
+    def sanitize(self, request: Sanitize) -> Sanitized | Fault: ...
+
+    def count(self, request: Count) -> Counters | Fault | None:
+        """Counters, from a device that has them."""
+        ...
+
+
+class Prepare(Value):
+    """Allocate for timed rounds at a shape, and warm up until the clock is steady."""
+
+    shape: Shape
+    seconds: PositiveFloat
+    """Longest warm-up."""
+
+
+class Prepared(Value):
+    kind: Literal["prepared"] = "prepared"
+    launches: NonNegativeInt
+    seconds: NonNegativeFloat
+    clock_mhz: NonNegativeInt
+
+
+class TimeRound(Value):
+    """One timed launch of the baseline and one of the kernel, each on inputs never seen before."""
+
+    kernel_first: bool
+
+
+class RoundTime(Value):
+    kind: Literal["round"] = "round"
+    kernel_ms: NonNegativeFloat
+    baseline_ms: NonNegativeFloat
+    clock_mhz: NonNegativeInt
+    power_w: NonNegativeFloat
+    throttled: tuple[str, ...]
+    check: NonNegativeFloat
+    """Freivalds' residual of the kernel's C over its limit."""
+    baseline_check: NonNegativeFloat
+
+
+class ScoringDevice(Device, Protocol):
+    """A device whose times mean something."""
+
+    def first_launch(self, kernel: Kernel, shape: Shape) -> FirstLaunch | Fault: ...
+
+    def host_memory(self, kind: HostMemoryKind, shape: Shape) -> HostMemory | Fault: ...
+
+    def prepare(self, request: Prepare) -> Prepared | Fault: ...
+
+    def time_round(self, request: TimeRound) -> RoundTime | Fault: ...
+
+    def last_round(self) -> tuple[Matrix, Matrix, Matrix]:
+        """A, B and the kernel's C of the round just timed."""
+        ...

@@ -1,0 +1,568 @@
+"""The report: verdicts and everything else that a grading found, as typed values; JSON in and out.
+
+A value is written once and shown many ways. A verdict decides which fields exist: an accepted
+report has a score or says why not, a wrong answer has a counterexample.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import model_validator
+
+from problem.cases import Case, Shape
+from problem.launcher import LaunchLine
+
+SCHEMA_VERSION = 1
+
+
+class Value(BaseModel):
+    """A frozen value that goes to JSON and back without loss (NaN and infinity as strings)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class Verdict(StrEnum):
+    ACCEPTED = "accepted"
+    COMPILE_ERROR = "compile-error"
+    WRONG_ANSWER = "wrong-answer"
+    MEMORY_ERROR = "memory-error"
+    RACE = "race"
+    RUNTIME_ERROR = "runtime-error"
+    TIME_LIMIT = "time-limit"
+    RULE_VIOLATION = "rule-violation"
+    UNSUPPORTED = "unsupported"
+    """No judgement: this device cannot run the kernel, and that is not the submission's fault."""
+    JUDGE_ERROR = "judge-error"
+
+
+class Stage(StrEnum):
+    READ = "read"
+    COMPILE = "compile"
+    VERIFY = "verify"
+    SANITIZE = "sanitize"
+    MEASURE = "measure"
+
+
+# ---------------------------------------------------------------------------------- submission
+
+
+class Diagnostic(Value):
+    """What a reader or the compiler has to say about the source. Lines and columns count from 1."""
+
+    severity: Literal["error", "warning", "note"]
+    message: str
+    line: PositiveInt | None = None
+    column: PositiveInt | None = None
+
+
+class Submission(Value):
+    """One kernel file."""
+
+    name: str
+    author: str | None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    source: str
+    launch: LaunchLine
+
+
+# -------------------------------------------------------------------------------------- kernel
+
+
+class Resources(Value):
+    """What one launch of the kernel takes, per thread or per block, from ptxas."""
+
+    registers: NonNegativeInt
+    stack_bytes: NonNegativeInt
+    spill_store_bytes: NonNegativeInt
+    spill_load_bytes: NonNegativeInt
+    static_shared_bytes: NonNegativeInt
+    dynamic_shared_bytes: NonNegativeInt
+
+
+class Occupancy(Value):
+    """How many blocks of 16×16 threads fit on one multiprocessor, and what stops the next one."""
+
+    blocks: NonNegativeInt
+    warps: NonNegativeInt
+    max_warps: PositiveInt
+    limited_by: Literal["registers", "shared memory", "threads", "blocks"]
+
+    @property
+    def fraction(self) -> float:
+        return self.warps / self.max_warps
+
+
+class Badge(StrEnum):
+    CUDA_CORES = "cuda-cores"
+    TENSOR_CORES = "tensor-cores"
+    DEFAULT_LAUNCH = "default-launch"
+    DECLARED_LAUNCH = "declared-launch"
+
+
+class KernelFacts(Value):
+    """What is known of a kernel before it runs."""
+
+    arch: str
+    resources: Resources
+    occupancy: Occupancy
+    badges: tuple[Badge, Badge]
+    instructions: dict[str, PositiveInt]
+    """How often each opcode stands in the machine code (static, not executed)."""
+
+
+# -------------------------------------------------------------------------------------- device
+
+
+class DeviceKind(StrEnum):
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+class DeviceInfo(Value):
+    """Where the kernel ran."""
+
+    kind: DeviceKind
+    name: str
+    arch: str
+    """What to compile for: sm_90a."""
+    driver: str | None = None
+    cuda_runtime: str | None = None
+    multiprocessors: PositiveInt | None = None
+    max_clock_mhz: PositiveInt | None = None
+    memory_bytes: PositiveInt | None = None
+    l2_bytes: PositiveInt | None = None
+    fp32_peak_tflops: float | None = None
+    """Multiprocessors × FP32 lanes × 2 (fused multiply-add) × highest clock."""
+
+
+# ------------------------------------------------------------------------------- wrong answers
+
+
+class Element(Value):
+    row: NonNegativeInt
+    column: NonNegativeInt
+    expected: float
+    found: float
+
+
+class BlockMap(Value):
+    """Which 16×16 blocks of C are wrong: `#` wrong, `.` right, one string a row of blocks.
+
+    scale: blocks along each side of a character (1 unless C is too large to draw).
+    """
+
+    rows: tuple[str, ...]
+    scale: PositiveInt = 1
+
+
+class Counterexample(Value):
+    """The first case that went wrong, so that it can be replayed."""
+
+    case: Case
+    seed: NonNegativeInt
+    error: float
+    """The error of the worst block; for exact inputs the largest |C - R|."""
+    worst_block: tuple[NonNegativeInt, NonNegativeInt]
+    """Row and column of the block, counted in 16×16 blocks."""
+    wrong_blocks: NonNegativeInt
+    blocks: PositiveInt
+    elements: Annotated[tuple[Element, ...], Field(min_length=1, max_length=8)]
+    map: BlockMap
+    pattern: str
+    """The likely meaning of the map, in one sentence."""
+
+
+# ------------------------------------------------------------------------------ unsafe kernels
+
+
+class Tool(StrEnum):
+    MEMCHECK = "memcheck"
+    RACECHECK = "racecheck"
+    INITCHECK = "initcheck"
+    SYNCCHECK = "synccheck"
+
+
+class Hazard(StrEnum):
+    OUT_OF_BOUNDS = "out-of-bounds"
+    MISALIGNED = "misaligned"
+    UNINITIALISED = "uninitialised"
+    RACE = "race"
+    DIVERGENT_BARRIER = "divergent-barrier"
+    DEADLOCK = "deadlock"
+
+
+class Array(StrEnum):
+    A = "A"
+    B = "B"
+    C = "C"
+    SHARED = "shared memory"
+    LOCAL = "local memory"
+    MODULE = "module memory"
+
+
+class Place(Value):
+    """Where in the source and by whom."""
+
+    line: PositiveInt | None = None
+    thread: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt] | None = None
+    block: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt] | None = None
+
+
+class Finding(Value):
+    """One thing that a sanitizer tool, a guard or the device itself found."""
+
+    tool: Tool
+    hazard: Hazard
+    message: str
+    """One sentence for people; every fact in it is also a field."""
+    at: Place
+    other: Place | None = None
+    """The second access of a race."""
+    access: Literal["read", "write", "atomic"] | None = None
+    size: PositiveInt | None = None
+    """Bytes accessed."""
+    array: Array | None = None
+    row: int | None = None
+    column: int | None = None
+    bytes_outside: NonNegativeInt | None = None
+    """Bytes between the access and the nearest end of the array."""
+    shape: Shape | None = None
+    occurrences: PositiveInt = 1
+
+
+# ------------------------------------------------------------------------------------ outcomes
+
+
+class Score(Value):
+    """t(cuBLAS SGEMM) / t(submission): the median of the rounds' ratios and its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+    kernel_ms: float
+    baseline_ms: float
+    tflops: float
+    peak_share: float | None
+    """Share of the GPU's FP32 peak at its highest clock."""
+
+
+class Unscored(Value):
+    """Why an accepted kernel has no score."""
+
+    reason: Literal["device", "throttled", "not-steady"]
+    message: str
+
+
+class Accepted(Value):
+    verdict: Literal[Verdict.ACCEPTED] = Verdict.ACCEPTED
+    score: Score | Unscored
+
+
+class CompileError(Value):
+    """The file cannot be read as a submission, or does not compile."""
+
+    verdict: Literal[Verdict.COMPILE_ERROR] = Verdict.COMPILE_ERROR
+    stage: Literal[Stage.READ, Stage.COMPILE]
+    message: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class WrongAnswer(Value):
+    verdict: Literal[Verdict.WRONG_ANSWER] = Verdict.WRONG_ANSWER
+    stage: Literal[Stage.VERIFY, Stage.MEASURE]
+    message: str
+    counterexample: Counterexample
+
+
+class MemoryFault(Value):
+    verdict: Literal[Verdict.MEMORY_ERROR] = Verdict.MEMORY_ERROR
+    stage: Literal[Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+    message: str
+    findings: tuple[Finding, ...] = ()
+    """Empty only where the GPU itself stopped the kernel and gave no place."""
+
+
+class Race(Value):
+    verdict: Literal[Verdict.RACE] = Verdict.RACE
+    stage: Literal[Stage.VERIFY, Stage.SANITIZE]
+    message: str
+    findings: Annotated[tuple[Finding, ...], Field(min_length=1)]
+
+
+class RuntimeFault(Value):
+    verdict: Literal[Verdict.RUNTIME_ERROR] = Verdict.RUNTIME_ERROR
+    stage: Literal[Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+    message: str
+    at: Place | None = None
+
+
+class TimeLimit(Value):
+    verdict: Literal[Verdict.TIME_LIMIT] = Verdict.TIME_LIMIT
+    stage: Literal[Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+    message: str
+    seconds: float
+    at: Place | None = None
+
+
+class Rule(StrEnum):
+    INPUTS_CHANGED = "inputs-changed"
+    WROTE_OUTSIDE = "wrote-outside"
+    STALE_RESULT = "stale-result"
+    LAUNCH = "launch"
+    IMPOSSIBLE_SCORE = "impossible-score"
+
+
+class RuleViolation(Value):
+    verdict: Literal[Verdict.RULE_VIOLATION] = Verdict.RULE_VIOLATION
+    stage: Stage
+    rule: Rule
+    message: str
+
+
+class Unsupported(Value):
+    verdict: Literal[Verdict.UNSUPPORTED] = Verdict.UNSUPPORTED
+    stage: Literal[Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE]
+    message: str
+    instruction: str | None = None
+    at: Place | None = None
+
+
+class JudgeError(Value):
+    """Our fault, never the submission's."""
+
+    verdict: Literal[Verdict.JUDGE_ERROR] = Verdict.JUDGE_ERROR
+    stage: Stage
+    message: str
+    details: str = ""
+
+
+Outcome = Annotated[
+    Accepted
+    | CompileError
+    | WrongAnswer
+    | MemoryFault
+    | Race
+    | RuntimeFault
+    | TimeLimit
+    | RuleViolation
+    | Unsupported
+    | JudgeError,
+    Field(discriminator="verdict"),
+]
+
+
+# -------------------------------------------------------------------------------------- stages
+
+
+class CaseResult(Value):
+    """One case that the kernel passed."""
+
+    case: Case
+    error: NonNegativeFloat
+    """The error of the worst block; for exact inputs the largest |C - R|."""
+    seconds: NonNegativeFloat
+    sampled_blocks: PositiveInt | None = None
+    """Set where only so many of the launch's blocks were run and compared."""
+
+
+class Verification(Value):
+    cases: tuple[CaseResult, ...]
+    worst_error: NonNegativeFloat
+    """Over the cases that are not exact."""
+    note: str | None = None
+    """What this device could not verify, in one sentence."""
+
+
+class ToolRun(Value):
+    """One sanitizer tool on all its shapes."""
+
+    tool: Tool
+    status: Literal["clean", "found", "unavailable"]
+    seconds: NonNegativeFloat
+    message: str | None = None
+    """Why it is unavailable, or what it cannot see."""
+
+
+class Sanitizing(Value):
+    """One program's tools on small awkward shapes."""
+
+    program: str
+    """compute-sanitizer and its version, or the CPU device."""
+    shapes: tuple[Shape, ...]
+    tools: tuple[ToolRun, ...]
+
+
+class FirstLaunch(Value):
+    """What a program pays once, in milliseconds, apart from the steady state."""
+
+    context_ms: NonNegativeFloat
+    compile_ms: NonNegativeFloat
+    module_load_ms: NonNegativeFloat
+    first_allocation_ms: NonNegativeFloat
+    first_launch_ms: NonNegativeFloat
+    second_launch_ms: NonNegativeFloat
+
+
+class HostMemoryKind(StrEnum):
+    PINNED = "pinned"
+    PAGEABLE = "pageable"
+
+
+class HostMemory(Value):
+    """A, B and C of the ranked size in one kind of host memory; copies are of all three."""
+
+    kind: HostMemoryKind
+    allocate_ms: NonNegativeFloat
+    fill_ms: NonNegativeFloat
+    to_device_ms: NonNegativeFloat
+    to_host_ms: NonNegativeFloat
+    to_device_gb_per_s: NonNegativeFloat
+    to_host_gb_per_s: NonNegativeFloat
+
+
+class Round(Value):
+    """One timed launch of the baseline beside one of the kernel, on fresh inputs."""
+
+    kernel_ms: NonNegativeFloat
+    baseline_ms: NonNegativeFloat
+    kernel_first: bool
+    clock_mhz: NonNegativeInt
+    power_w: NonNegativeFloat
+    throttled: tuple[str, ...] = ()
+    """Reasons that the driver gives for a lowered clock during the round."""
+    dropped: bool = False
+    check: NonNegativeFloat
+    """Freivalds' residual of the kernel's C, 1 at the limit."""
+
+
+class Steadiness(StrEnum):
+    STEADY = "interval within the target"
+    TIME = "time limit"
+
+
+class Measurement(Value):
+    rounds: tuple[Round, ...]
+    warm_up_launches: NonNegativeInt
+    warm_up_seconds: NonNegativeFloat
+    stopped_by: Steadiness
+    audit_error: NonNegativeFloat
+    """Worst block of one timed launch, chosen after the fact, against the full CPU product."""
+    first_launch: FirstLaunch
+    host_memory: tuple[HostMemory, ...]
+    pinning_pays_after: NonNegativeFloat | None
+    """Round trips of A, B and C after which pinned memory has paid for its allocation;
+    None where it never does or only one kind was measured."""
+
+
+class LineCounters(Value):
+    """What one source line costs, summed over the counted blocks."""
+
+    line: PositiveInt
+    global_requests: NonNegativeInt = 0
+    global_sectors: NonNegativeInt = 0
+    shared_requests: NonNegativeInt = 0
+    shared_wavefronts: NonNegativeInt = 0
+    instructions: NonNegativeInt = 0
+
+
+class Counters(Value):
+    """What the memory system would do, counted by the CPU device over some of the blocks.
+
+    A request is one warp's memory instruction; a sector is 32 bytes of global memory that it
+    touches; a wavefront is one pass of the 32 banks of shared memory.
+    """
+
+    shape: Shape
+    counted_blocks: PositiveInt
+    blocks: PositiveInt
+    global_load_requests: NonNegativeInt
+    global_load_sectors: NonNegativeInt
+    global_store_requests: NonNegativeInt
+    global_store_sectors: NonNegativeInt
+    shared_load_requests: NonNegativeInt
+    shared_load_wavefronts: NonNegativeInt
+    shared_store_requests: NonNegativeInt
+    shared_store_wavefronts: NonNegativeInt
+    bank_conflicts: NonNegativeInt
+    """Wavefronts beyond the fewest that the same requests could take."""
+    flop: NonNegativeInt
+    """Useful floating-point operations: 2·M·N·K over the counted blocks."""
+    flop_per_global_byte: NonNegativeFloat
+    divergent_branches: NonNegativeInt
+    instructions: dict[str, NonNegativeInt]
+    """Thread instructions executed, by PTX opcode."""
+    lines: tuple[LineCounters, ...] = ()
+
+
+class StageTime(Value):
+    stage: Stage
+    seconds: NonNegativeFloat
+
+
+class Environment(Value):
+    """The judge's own machine and tools."""
+
+    judge: str
+    cases: PositiveInt
+    """CASES_VERSION: results of two versions are not comparable."""
+    python: str
+    system: str
+    nvrtc: str | None = None
+    isolation: tuple[str, ...] = ()
+    """What the operating system enforced on the processes that compiled and ran the kernel."""
+
+
+class Report(Value):
+    """All that one grading found."""
+
+    schema_version: Literal[1] = 1
+    environment: Environment
+    created: datetime
+    seed: NonNegativeInt
+    quick: bool
+    """A sample of the cases and of the rounds: never ranked."""
+    submission: Submission
+    device: DeviceInfo | None
+    outcome: Outcome
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """Warnings of the reader and the compiler; the errors are in the outcome."""
+    kernel: KernelFacts | None = None
+    verification: Verification | None = None
+    sanitizing: tuple[Sanitizing, ...] = ()
+    """By compute-sanitizer where there is a GPU, and always by the CPU device."""
+    measurement: Measurement | None = None
+    counters: Counters | None = None
+    printed: str = ""
+    """The beginning of what the kernel printed: shown as its words, never interpreted."""
+    stages: tuple[StageTime, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.outcome.verdict
+
+    @property
+    def score(self) -> Score | None:
+        """The score, where there is one."""
+        if isinstance(self.outcome, Accepted) and isinstance(self.outcome.score, Score):
+            return self.outcome.score
+        return None
+
+    @model_validator(mode="after")
+    def _fields_agree(self) -> Self:
+        if isinstance(self.outcome, Accepted):
+            needed = {
+                "device": self.device,
+                "kernel": self.kernel,
+                "verification": self.verification,
+                "sanitizing": self.sanitizing or None,
+            }
+            if self.score is not None:
+                needed["measurement"] = self.measurement
+            missing = [name for name, value in needed.items() if value is None]
+            if missing:
+                raise ValueError(f"an accepted report needs {', '.join(missing)}")
+        return self

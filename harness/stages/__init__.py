@@ -1,0 +1,1 @@
+"""The steps of a grading after compilation: verify, sanitize, measure."""

@@ -1,0 +1,262 @@
+"""The cases: shapes and inputs that every submission must survive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float32]
+
+CASES_VERSION = 1
+"""Raised whenever the list below or the way to draw inputs changes: results of two versions
+are not comparable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """C[M×K] = A[M×N] · B[N×K]."""
+
+    M: int
+    N: int
+    K: int
+
+    def __post_init__(self) -> None:
+        if min(self.M, self.N, self.K) < 1:
+            raise ValueError(f"every size is at least 1, not {self}")
+
+    def __str__(self) -> str:
+        return f"{self.M}×{self.N}×{self.K}"
+
+    @property
+    def flop(self) -> int:
+        """Floating-point operations of the ordinary algorithm."""
+        return 2 * self.M * self.N * self.K
+
+
+class Inputs(StrEnum):
+    """The ways to draw A and B."""
+
+    UNIFORM = "uniform"
+    NORMAL = "normal"
+    WIDE = "uniform -10..10"
+    POSITIVE = "uniform 0..1"
+    INTEGERS = "small integers"
+    ODD_INTEGERS = "12-bit odd integers"
+    IDENTITY = "identity"
+    ZEROS = "zeros"
+    ONE_HOT = "one hot"
+    SCALED_UP = "scaled by 2^20"
+    SCALED_DOWN = "scaled by 2^-20"
+    SCALED_GROUPS = "groups scaled by 2^±10"
+    ONES_TWOS = "ones times twos"
+
+
+EXACT_INPUTS = frozenset(
+    {
+        Inputs.INTEGERS,
+        Inputs.ODD_INTEGERS,
+        Inputs.ZEROS,
+        Inputs.ONE_HOT,
+        Inputs.ONES_TWOS,
+    }
+)
+"""Inputs whose every partial sum is exact in FP32, in any order: the product must be exact too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One shape with one way to draw its inputs."""
+
+    shape: Shape
+    inputs: Inputs = Inputs.UNIFORM
+
+    def __str__(self) -> str:
+        return f"{self.shape} {self.inputs.value}"
+
+    @property
+    def exact(self) -> bool:
+        """Whether |C - R| < 1e-5 must hold literally, element by element."""
+        return self.inputs in EXACT_INPUTS
+
+    def draw(self, seed: int) -> tuple[Matrix, Matrix]:
+        """A (M×N) and B (N×K), the same for the same case and seed."""
+        shape = self.shape
+        generator = np.random.default_rng(
+            [seed, shape.M, shape.N, shape.K, list(Inputs).index(self.inputs)]
+        )
+        return _DRAW[self.inputs](generator, shape)
+
+
+def _uniform(generator: Generator, rows: int, columns: int, low: float, high: float) -> Matrix:
+    matrix = generator.random((rows, columns), dtype=np.float32)
+    matrix *= np.float32(high - low)
+    matrix += np.float32(low)
+    return matrix
+
+
+def _between(low: float, high: float, scale: float = 1.0) -> Callable[[Generator, Shape], Pair]:
+    def draw(generator: Generator, shape: Shape) -> Pair:
+        factor = np.float32(scale)
+        A = _uniform(generator, shape.M, shape.N, low, high)
+        B = _uniform(generator, shape.N, shape.K, low, high)
+        if scale != 1.0:
+            A *= factor
+            B *= factor
+        return A, B
+
+    return draw
+
+
+def _normal(generator: Generator, shape: Shape) -> Pair:
+    return (
+        generator.standard_normal((shape.M, shape.N), dtype=np.float32),
+        generator.standard_normal((shape.N, shape.K), dtype=np.float32),
+    )
+
+
+def _integers(generator: Generator, shape: Shape) -> Pair:
+    return (
+        generator.integers(-32, 33, (shape.M, shape.N)).astype(np.float32),
+        generator.integers(-32, 33, (shape.N, shape.K)).astype(np.float32),
+    )
+
+
+def _odd_integers(generator: Generator, shape: Shape) -> Pair:
+    """Odd 12-bit integers need every bit of a 12-bit significand: TF32, BF16 and FP16 lose it."""
+    A = generator.integers(1024, 2048, (shape.M, shape.N)) * 2 + 1
+    A *= generator.choice((-1, 1), (shape.M, shape.N))
+    B = generator.integers(-1, 2, (shape.N, shape.K))
+    return A.astype(np.float32), B.astype(np.float32)
+
+
+def _identity(generator: Generator, shape: Shape) -> Pair:
+    A = np.eye(shape.M, shape.N, dtype=np.float32)
+    return A, _uniform(generator, shape.N, shape.K, -1, 1)
+
+
+def _zeros(generator: Generator, shape: Shape) -> Pair:
+    return (
+        np.zeros((shape.M, shape.N), np.float32),
+        np.zeros((shape.N, shape.K), np.float32),
+    )
+
+
+def _one_hot(generator: Generator, shape: Shape) -> Pair:
+    """One product, in one element of C; everything else is zero."""
+    A, B = _zeros(generator, shape)
+    along = generator.integers(shape.N)
+    A[generator.integers(shape.M), along] = 3
+    B[along, generator.integers(shape.K)] = 5
+    return A, B
+
+
+def _scaled_groups(generator: Generator, shape: Shape) -> Pair:
+    """Each group of 8 rows of A and of 8 columns of B has a magnitude of its own."""
+    A = _uniform(generator, shape.M, shape.N, -1, 1)
+    B = _uniform(generator, shape.N, shape.K, -1, 1)
+    rows = np.repeat(generator.integers(-10, 11, -(-shape.M // 8)), 8)[: shape.M]
+    columns = np.repeat(generator.integers(-10, 11, -(-shape.K // 8)), 8)[: shape.K]
+    A *= np.exp2(rows).astype(np.float32)[:, None]
+    B *= np.exp2(columns).astype(np.float32)[None, :]
+    return A, B
+
+
+def _ones_twos(generator: Generator, shape: Shape) -> Pair:
+    return (
+        np.ones((shape.M, shape.N), np.float32),
+        np.full((shape.N, shape.K), 2, np.float32),
+    )
+
+
+Pair = tuple[Matrix, Matrix]
+
+_DRAW: dict[Inputs, Callable[[Generator, Shape], Pair]] = {
+    Inputs.UNIFORM: _between(-1, 1),
+    Inputs.NORMAL: _normal,
+    Inputs.WIDE: _between(-10, 10),
+    Inputs.POSITIVE: _between(0, 1),
+    Inputs.INTEGERS: _integers,
+    Inputs.ODD_INTEGERS: _odd_integers,
+    Inputs.IDENTITY: _identity,
+    Inputs.ZEROS: _zeros,
+    Inputs.ONE_HOT: _one_hot,
+    Inputs.SCALED_UP: _between(-1, 1, 2.0**20),
+    Inputs.SCALED_DOWN: _between(-1, 1, 2.0**-20),
+    Inputs.SCALED_GROUPS: _scaled_groups,
+    Inputs.ONES_TWOS: _ones_twos,
+}
+
+RANKED = Case(Shape(8192, 6144, 4096))
+"""The size that is scored."""
+
+SIZES = (1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257)
+"""One either side of every power of two at which tiles end."""
+
+_INPUT_SHAPES = (Shape(64, 512, 48), Shape(65, 129, 33))
+"""Every way to draw inputs is tried on a multiple of 16 and on none."""
+
+_PRECISION_CASES = (
+    Case(Shape(33, 6144, 17)),
+    Case(Shape(16, 16384, 32)),
+    Case(Shape(48, 6144, 64), Inputs.NORMAL),
+    Case(Shape(31, 16384, 33), Inputs.INTEGERS),
+    Case(Shape(64, 4096, 16), Inputs.ODD_INTEGERS),
+)
+"""Long sums, where a truncating or low-precision accumulator shows."""
+
+_SHAPE_CASES = (
+    Case(Shape(16, 16, 16), Inputs.ONES_TWOS),
+    Case(Shape(1, 1, 1)),
+    Case(Shape(1, 257, 1)),
+    Case(Shape(257, 1, 255)),
+    Case(Shape(1, 64, 300)),
+    Case(Shape(300, 64, 1)),
+    Case(Shape(512, 384, 256)),
+    Case(Shape(271, 137, 397)),
+)
+
+
+def _mixed(offset_N: int, offset_K: int) -> tuple[Case, ...]:
+    """Each of SIZES once as M, once as N and once as K, mixed."""
+    count = len(SIZES)
+    return tuple(
+        Case(Shape(SIZES[i], SIZES[(i + offset_N) % count], SIZES[(i + offset_K) % count]))
+        for i in range(count)
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *_SHAPE_CASES,
+    *_mixed(5, 11),
+    *_mixed(8, 3),
+    *(
+        Case(shape, inputs)
+        for inputs in Inputs
+        if inputs is not Inputs.UNIFORM
+        for shape in _INPUT_SHAPES
+    ),
+    *_PRECISION_CASES,
+)
+"""What every grading verifies before the ranked size, cheapest lessons first."""
+
+QUICK_CASES: tuple[Case, ...] = (
+    *_SHAPE_CASES[:6],
+    *_mixed(5, 11)[::2],
+    Case(_INPUT_SHAPES[1], Inputs.ODD_INTEGERS),
+    Case(_INPUT_SHAPES[1], Inputs.SCALED_GROUPS),
+    _PRECISION_CASES[0],
+)
+"""A sample for `--quick`: enough to steer by while tuning, not enough to be ranked."""
+
+
+def surprise_cases(seed: int, count: int = 6) -> tuple[Case, ...]:
+    """Cases of shapes that nobody knows before the grading."""
+    generator = np.random.default_rng([seed, CASES_VERSION])
+    return tuple(
+        Case(Shape(*(int(size) for size in generator.integers(1, 400, 3)))) for _ in range(count)
+    )
