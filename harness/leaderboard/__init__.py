@@ -1,0 +1,1 @@
+"""The leaderboard: a store of reports, their ranking, and the views of it."""

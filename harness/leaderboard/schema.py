@@ -1,0 +1,75 @@
+"""The store's tables, and how a store of an earlier version becomes one of today."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from harness.leaderboard.entry import Entry
+
+APPLICATION_ID = 0x6D6D6172
+"""Says in the file's header that a SQLite file is one of ours ("mmar")."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        # The truth. No later version may change the shape of this table: merging reads it from
+        # stores of every version. It is apart from the index so that ranking never pages it in.
+        "CREATE TABLE reports (id TEXT NOT NULL UNIQUE, report TEXT NOT NULL) STRICT",
+        """CREATE TABLE entries (
+            id TEXT NOT NULL PRIMARY KEY REFERENCES reports (id),
+            created TEXT NOT NULL,
+            name TEXT NOT NULL,
+            author TEXT NOT NULL,
+            sha256 TEXT NOT NULL,
+            verdict TEXT NOT NULL,
+            stage TEXT,
+            quick INTEGER NOT NULL,
+            judge TEXT NOT NULL,
+            cases INTEGER NOT NULL,
+            seed TEXT NOT NULL,
+            device TEXT,
+            on_gpu INTEGER NOT NULL,
+            driver TEXT,
+            cuda TEXT,
+            clock_mhz INTEGER,
+            score REAL,
+            low REAL,
+            high REAL,
+            kernel_ms REAL,
+            baseline_ms REAL,
+            tflops REAL,
+            peak_share REAL,
+            cores TEXT,
+            launch TEXT,
+            registers INTEGER
+        ) STRICT""",
+    ),
+)
+"""One tuple of statements a version, oldest first; PRAGMA user_version counts those applied.
+A migration that has been released is never edited: a change is a new one at the end."""
+
+COLUMNS = ", ".join(Entry._fields)
+INSERT_REPORT = "INSERT OR IGNORE INTO reports (id, report) VALUES (?, ?)"
+INSERT_ENTRY = f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' for _ in Entry._fields)})"
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """How many migrations the store has had."""
+    (count,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(count)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the store to today's version, in one transaction: all of it or nothing."""
+    if version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statements in MIGRATIONS[version(connection) :]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

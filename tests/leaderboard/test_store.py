@@ -1,0 +1,233 @@
+"""The store keeps everything, whole, whatever happens to those who write into it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.leaderboard import schema
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.store import Document, Store, StoreError
+from harness.report import Report
+from tests.leaderboard import factory
+
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "leaderboard.sqlite"
+
+
+def test_a_report_comes_back_as_it_was(path: Path) -> None:
+    reports = [
+        factory.report(),
+        factory.report("cpu only", score=None),
+        factory.rejected(),
+        factory.wrong(),
+        factory.uncompilable(),
+    ]
+    with Store(path, "create") as store:
+        ids = [store.enter(report) for report in reports]
+    with Store(path) as store:
+        for id, report in zip(ids, reports, strict=True):
+            assert store.report(id).model_dump_json() == report.model_dump_json()
+        assert {entry.id for entry in store.entries()} == set(ids)
+        store.check()
+
+
+def test_the_index_says_what_the_report_says(path: Path) -> None:
+    with Store(path, "create") as store:
+        store.enter(factory.report("tile", "ada", 0.75, seed=2**64 + 1))
+        (entry,) = store.entries()
+    assert (entry.name, entry.author, entry.score, entry.device) == (
+        "tile",
+        "ada",
+        0.75,
+        factory.H100,
+    )
+    assert entry.seed == str(2**64 + 1)
+    assert entry.clock_mhz == 1755
+    assert entry.badges == {"cuda-cores", "default-launch"}
+
+
+def test_entering_twice_is_entering_once(path: Path) -> None:
+    report = factory.report()
+    pretty = json.dumps(json.loads(report.model_dump_json()), indent=2)
+    with Store(path, "create") as store:
+        first = store.enter(report)
+        again = store.enter_documents([Document.parse(pretty, "saved.json")])
+        assert again.ids == (first,)
+        assert again.new == 0
+        assert len(store.entries()) == 1
+
+
+@given(name=NAMES, author=NAMES, printed=st.text(st.characters(codec="utf-8")))
+def test_any_text_survives(
+    tmp_path_factory: pytest.TempPathFactory, name: str, author: str, printed: str
+) -> None:
+    report = factory.report(name, author).model_copy(update={"printed": printed})
+    path = tmp_path_factory.mktemp("store") / "leaderboard.sqlite"
+    with Store(path, "create") as store:
+        kept = store.report(store.enter(report))
+    assert (kept.submission.name, kept.submission.author, kept.printed) == (name, author, printed)
+
+
+def test_a_missing_store_is_not_made_by_reading(path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        Store(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"not a database, but somebody's notes\n" * 200, b"{}"])
+def test_a_foreign_file_is_named_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"leaderboard\.sqlite is damaged or is no leaderboard"):
+        Store(path, "create")
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE photos (title)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="of another program"):
+        Store(path, "create")
+    assert path.read_bytes() == before
+
+
+def test_a_torn_file_is_named_and_left_alone(path: Path) -> None:
+    with Store(path, "create") as store:
+        for day in range(40):
+            store.enter(factory.report(day=day))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    torn = path.read_bytes()
+    with pytest.raises(StoreError, match="damaged"), Store(path) as store:
+        list(store.texts())
+    assert path.read_bytes() == torn
+
+
+def test_an_altered_report_is_noticed(path: Path) -> None:
+    with Store(path, "create") as store:
+        id = store.enter(factory.report(score=0.9))
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE reports SET report = replace(report, '0.9', '1.9')")
+    connection.commit()
+    connection.close()
+    with Store(path) as store, pytest.raises(StoreError, match="was altered"):
+        store.report(id)
+
+
+def test_a_report_whose_source_was_changed_is_refused() -> None:
+    text = factory.report().model_dump_json().replace("float sum", "float some")
+    with pytest.raises(StoreError, match="changed after it was written"):
+        Document.parse(text, "edited.json")
+
+
+def test_what_is_no_report_is_refused_with_its_place() -> None:
+    with pytest.raises(StoreError, match=r"notes\.json is not a report"):
+        Document.parse("{", "notes.json")
+    without_seed = json.loads(factory.report().model_dump_json())
+    del without_seed["seed"]
+    with pytest.raises(StoreError, match="seed: Field required"):
+        Document.parse(json.dumps(without_seed), "seedless.json")
+
+
+def test_a_failure_in_the_middle_enters_nothing(path: Path) -> None:
+    good = Document.of(factory.report())
+
+    def documents() -> Iterator[Document]:
+        yield good
+        raise KeyboardInterrupt
+
+    with Store(path, "create") as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.enter_documents(documents())
+        assert store.entries() == []
+        assert store.enter_documents([good]).new == 1
+
+
+def test_a_store_of_version_1_is_migrated_with_all_it_has(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+    with Store(path, "create") as store:
+        id = store.enter(factory.report())
+    added = ("ALTER TABLE entries ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'",)
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
+    with Store(path) as store:
+        assert [entry.id for entry in store.entries()] == [id]
+        store.check()
+    assert sqlite3.connect(path).execute("SELECT colour FROM entries").fetchall() == [("grey",)]
+
+
+def test_a_migration_that_fails_leaves_the_old_version(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path, "create") as store:
+        id = store.enter(factory.report())
+    bad = ("ALTER TABLE entries ADD COLUMN colour TEXT", "ALTER TABLE nowhere ADD COLUMN x TEXT")
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, bad))
+        with pytest.raises(StoreError, match="nowhere"):
+            Store(path)
+    with Store(path) as store:
+        assert [entry.id for entry in store.entries()] == [id]
+
+
+def test_a_store_of_a_newer_judge_is_left_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store(path, "create").close()
+    monkeypatch.setattr(schema, "MIGRATIONS", ())
+    with pytest.raises(StoreError, match="newer judge"):
+        Store(path)
+
+
+def test_reading_to_merge_does_not_migrate(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(path, "create") as store:
+        store.enter(factory.report())
+    monkeypatch.setattr(
+        schema, "MIGRATIONS", (*schema.MIGRATIONS, ("ALTER TABLE entries ADD COLUMN x TEXT",))
+    )
+    before = path.read_bytes()
+    with Store(path, "read") as store:
+        assert len(list(store.texts())) == 1
+    assert path.read_bytes() == before
+
+
+def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None:
+    reports = [factory.report(author=f"author {i}", day=i) for i in range(6)]
+
+    def store(name: str, some: list[Report]) -> Path:
+        with Store(tmp_path / name, "create") as made:
+            for report in some:
+                made.enter(report)
+        return tmp_path / name
+
+    def merge(into: Path, source: Path) -> int:
+        with Store(into, "create") as target, Store(source, "read") as other:
+            return target.enter_documents(
+                Document.parse(text, str(source)) for text in other.texts()
+            ).new
+
+    def content(path: Path) -> tuple[list[str], list[Entry]]:
+        with Store(path) as opened:
+            return list(opened.texts()), sorted(opened.entries())
+
+    one, two = store("one", reports[:4]), store("two", reports[2:])
+    copy = Path(shutil.copy(two, tmp_path / "copy"))
+    assert merge(two, one) == 2
+    assert merge(one, copy) == 2
+    assert content(one) == content(two)
+    assert merge(one, two) == 0
+    assert len(content(one)[1]) == 6
