@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 import harness
 from harness.leaderboard.entry import Entry
+from harness.report import Verdict
 from problem.cases import CASES_VERSION
 
 
@@ -89,7 +90,8 @@ class Board:
     rows: tuple[Row, ...]
     """By score, best first."""
     regrade: tuple[Row, ...]
-    """The best runs of those who have none of this edition, best first."""
+    """The best runs of those who have none of this edition, best first; without sources that
+    this edition has rejected."""
     records: tuple[Entry, ...] = field(repr=False)
     """Each run that was the best of its day, in order of time: the progress of the best score."""
 
@@ -116,12 +118,18 @@ def rank(
     everyone = list(entries)
     shared = shared_sources(everyone)
     by_gpu: dict[str, tuple[list[Entry], list[Entry]]] = {}
+    rejected: set[tuple[str, str, str]] = set()
     for entry in everyone:
         where = standing(entry, edition)
+        if where is Standing.NOT_ACCEPTED and _is_final(entry, edition):
+            rejected.add((entry.author, entry.name, entry.sha256))
         if where in _ON_A_BOARD and admits(entry):
             now, before = by_gpu.setdefault(entry.device or "", ([], []))
             (now if where is Standing.RANKED else before).append(entry)
-    boards = [_board(gpu, edition, now, before, shared) for gpu, (now, before) in by_gpu.items()]
+    boards = [
+        _board(gpu, edition, now, _without(before, rejected), shared)
+        for gpu, (now, before) in by_gpu.items()
+    ]
     return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
 
 
@@ -187,6 +195,16 @@ def _best_runs(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
     for entry in sorted(entries, key=_order):
         best.setdefault((entry.author, entry.name), entry)
     return best
+
+
+def _is_final(entry: Entry, edition: Edition) -> bool:
+    """Whether this edition has judged the submission, so that nobody need regrade it."""
+    judged = entry.verdict not in (Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED)
+    return judged and entry.judge == edition.judge and entry.cases == edition.cases
+
+
+def _without(before: list[Entry], rejected: set[tuple[str, str, str]]) -> list[Entry]:
+    return [entry for entry in before if (entry.author, entry.name, entry.sha256) not in rejected]
 
 
 def _records(entries: Iterable[Entry]) -> Iterable[Entry]:

@@ -164,8 +164,11 @@ class Store:
             raise StoreError(_damaged(self.path, f"the report of entry {id[:12]} was altered"))
         return text
 
+    def document(self, id: str) -> Document:
+        return Document.parse(self.text(id), f"entry {id[:12]} of {self.path}")
+
     def report(self, id: str) -> Report:
-        return Document.parse(self.text(id), f"entry {id[:12]}").report
+        return self.document(id).report
 
     def texts(self) -> Iterator[str]:
         """Every report as canonical JSON, by id, after the whole file has been checked."""

@@ -21,11 +21,6 @@ from tests.leaderboard import factory
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "leaderboard.sqlite"
-
-
 def test_a_report_comes_back_as_it_was(path: Path) -> None:
     reports = [
         factory.report(),

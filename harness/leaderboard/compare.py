@@ -1,0 +1,196 @@
+"""Two submissions, or two versions of one, side by side."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from harness.leaderboard import words
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.ranking import distinguishable
+from harness.leaderboard.store import Document
+from harness.report import Report
+
+Quantities = list[tuple[str, str, float | str | None]]
+"""What, its unit, and how much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One quantity of both; None where a report does not have it."""
+
+    what: str
+    unit: str
+    a: float | str | None
+    b: float | str | None
+
+    @property
+    def change(self) -> str:
+        if isinstance(self.a, str) or isinstance(self.b, str) or self.a is None or self.b is None:
+            return ""
+        if self.a == self.b:
+            return "="
+        return words.change(self.a, self.b) if self.a else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    a: Entry
+    b: Entry
+    conclusion: str
+    """Whether the difference is larger than the noise, in one sentence."""
+    larger_than_noise: bool | None
+    """None where the two cannot be compared."""
+    facts: tuple[Fact, ...]
+    diff: str
+    """Unified diff of the sources; empty where they are the same."""
+
+
+def compare(a: Document, b: Document) -> Comparison:
+    one, other = Entry.of(a.report, a.id), Entry.of(b.report, b.id)
+    larger, conclusion = _conclude(one, other)
+    return Comparison(
+        a=one,
+        b=other,
+        conclusion=conclusion,
+        larger_than_noise=larger,
+        facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
+        diff="".join(
+            difflib.unified_diff(
+                a.report.submission.source.splitlines(keepends=True),
+                b.report.submission.source.splitlines(keepends=True),
+                f"A {words.one_line(one.name)}",
+                f"B {words.one_line(other.name)}",
+            )
+        ),
+    )
+
+
+def show(console: Console, comparison: Comparison) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for label, entry in (("A", comparison.a), ("B", comparison.b)):
+        title = f"{label}  {words.one_line(entry.name)}\nby {words.one_line(entry.author)}"
+        table.add_column(Text(title), justify="right", overflow="fold", max_width=40)
+    table.add_column("B against A", justify="right")
+    for fact in comparison.facts:
+        unit = f" ({fact.unit})" if fact.unit else ""
+        table.add_row(fact.what + unit, _shown(fact.a), _shown(fact.b), fact.change)
+    console.print(table)
+    console.print()
+    if comparison.diff:
+        console.print(Syntax(words.lines(comparison.diff), "diff", background_color="default"))
+    else:
+        console.print("The sources are the same.")
+    console.print()
+    console.print(Text(comparison.conclusion, "bold"))
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    """A comparison for programs."""
+    return {
+        "a": comparison.a._asdict(),
+        "b": comparison.b._asdict(),
+        "larger_than_noise": comparison.larger_than_noise,
+        "conclusion": comparison.conclusion,
+        "facts": [
+            {"what": fact.what, "unit": fact.unit, "a": fact.a, "b": fact.b}
+            for fact in comparison.facts
+        ],
+        "diff": comparison.diff,
+    }
+
+
+def _conclude(a: Entry, b: Entry) -> tuple[bool | None, str]:
+    unscored = [label for label, entry in (("A", a), ("B", b)) if entry.score is None]
+    if unscored:
+        have = "have" if len(unscored) == 2 else "has"
+        return None, f"{' and '.join(unscored)} {have} no score: nothing to compare in speed."
+    if a.device != b.device:
+        return None, (
+            f"A ran on {a.device} and B on {b.device}: scores of two GPU models do not compare."
+        )
+    if (a.judge, a.cases) != (b.judge, b.cases):
+        return None, (
+            f"A is of judge {a.judge}, cases {a.cases}, and B of judge {b.judge}, "
+            f"cases {b.cases}: regrade before comparing."
+        )
+    difference = words.change(a.score or 1, b.score or 1)
+    if distinguishable(a, b):
+        return True, (
+            f"B against A: {difference}, larger than the noise: the 95 % intervals "
+            f"{words.interval(a)} and {words.interval(b)} do not overlap."
+        )
+    return False, (
+        f"B against A: {difference}, within the noise: the 95 % intervals "
+        f"{words.interval(a)} and {words.interval(b)} overlap."
+    )
+
+
+def _quantities(report: Report, entry: Entry) -> Quantities:
+    rows: Quantities = [
+        ("verdict", "", entry.verdict),
+        ("score", "× cuBLAS", entry.score),
+        ("95 % interval", "", words.interval(entry) if entry.score else None),
+        ("kernel", "ms", entry.kernel_ms),
+        ("cuBLAS", "ms", entry.baseline_ms),
+        ("throughput", "TFLOP/s", entry.tflops),
+        ("device", "", entry.device),
+        ("clock", "MHz", entry.clock_mhz),
+        ("driver", "", entry.driver),
+        ("CUDA", "", entry.cuda),
+        ("judge", "", entry.judge),
+        ("cases", "", str(entry.cases)),
+        ("badges", "", " ".join(sorted(entry.badges)) or None),
+    ]
+    kernel, verification, counters = report.kernel, report.verification, report.counters
+    if kernel:
+        rows += [
+            ("registers", "a thread", kernel.resources.registers),
+            ("spill stores", "bytes", kernel.resources.spill_store_bytes),
+            ("spill loads", "bytes", kernel.resources.spill_load_bytes),
+            ("static shared memory", "bytes", kernel.resources.static_shared_bytes),
+            ("dynamic shared memory", "bytes", kernel.resources.dynamic_shared_bytes),
+            ("blocks on a multiprocessor", "", kernel.occupancy.blocks),
+            ("occupancy", "%", 100 * kernel.occupancy.fraction),
+        ]
+    if verification:
+        rows.append(("worst error", "", verification.worst_error))
+    if counters:
+        blocks = counters.counted_blocks
+        rows += [
+            ("counted at", "", str(counters.shape)),
+            ("global load sectors", "a block", counters.global_load_sectors / blocks),
+            ("global store sectors", "a block", counters.global_store_sectors / blocks),
+            ("shared load wavefronts", "a block", counters.shared_load_wavefronts / blocks),
+            ("shared store wavefronts", "a block", counters.shared_store_wavefronts / blocks),
+            ("bank conflicts", "a block", counters.bank_conflicts / blocks),
+            ("divergent branches", "a block", counters.divergent_branches / blocks),
+            ("intensity", "FLOP/byte", counters.flop_per_global_byte),
+        ]
+    return rows
+
+
+def _facts(a: Quantities, b: Quantities) -> tuple[Fact, ...]:
+    """Side by side, where either has it, in the order of the longer list."""
+    mine, theirs = ({(what, unit): value for what, unit, value in side} for side in (a, b))
+    names = list(mine) if len(mine) >= len(theirs) else list(theirs)
+    names += [name for name in (*mine, *theirs) if name not in names]
+    facts = [
+        Fact(what, unit, mine.get((what, unit)), theirs.get((what, unit))) for what, unit in names
+    ]
+    return tuple(fact for fact in facts if fact.a is not None or fact.b is not None)
+
+
+def _shown(value: float | str | None) -> Text:
+    if value is None:
+        return Text("–", "dim")
+    if isinstance(value, str):
+        return Text(words.one_line(value))
+    return Text(f"{value:.4g}" if value != int(value) else f"{int(value)}")

@@ -1,0 +1,114 @@
+"""Grades again what another edition of the judge has scored, and shows what changes.
+
+Every new report goes to a file of JSON lines as soon as it is there, so that an interrupted or
+undecided regrading is not lost: importing that file is applying it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.leaderboard import words
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.ranking import Board, distinguishable
+from harness.leaderboard.store import Document, Store
+from harness.report import Report, Submission, Verdict
+
+Grader = Callable[[Submission], Report]
+"""Grades a submission completely, on the device at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one regrading found."""
+
+    before: Entry
+    after: Entry | None
+    """None where it was not graded: see why."""
+    applies: bool
+    """Whether the new report can take the old one's place."""
+    why: str
+    """One phrase for people."""
+
+
+def stale(boards: Iterable[Board]) -> list[Entry]:
+    """What there is to regrade, best first on each board."""
+    return [row.entry for board in boards for row in board.regrade]
+
+
+def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -> Iterator[Change]:
+    """Grade each entry's source again; new reports that apply are appended to kept."""
+    elsewhere: dict[str, str] = {}
+    for entry in entries:
+        gpu = entry.device or ""
+        if gpu in elsewhere:
+            yield Change(entry, None, False, f"needs {gpu}; this machine has {elsewhere[gpu]}")
+            continue
+        document = Document.of(grade(store.report(entry.id).submission))
+        change = _judge(entry, document)
+        if change.after and change.after.device not in (None, gpu):
+            elsewhere[gpu] = change.after.device or ""
+        if change.applies:
+            with kept.open("a", encoding="utf-8") as lines:
+                lines.write(document.text + "\n")
+        yield change
+
+
+def show(console: Console, changes: Iterable[Change]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Kernel", "Author", "Before", "After", "Change", ""):
+        right = heading in ("Before", "After", "Change")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for change in changes:
+        before, after = change.before, change.after
+        scored = after is not None and after.score is not None
+        table.add_row(
+            Text(words.one_line(before.name)),
+            Text(words.one_line(before.author)),
+            words.ratio(before.score),
+            words.ratio(after.score if after else None),
+            words.change(before.score or 1, after.score or 1) if after and scored else "",
+            Text(change.why, "" if change.applies else "yellow"),
+        )
+    console.print(table)
+
+
+def as_data(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    """The changes for programs."""
+    return [
+        {
+            "before": change.before._asdict(),
+            "after": change.after._asdict() if change.after else None,
+            "applies": change.applies,
+            "why": change.why,
+        }
+        for change in changes
+    ]
+
+
+def _judge(before: Entry, document: Document) -> Change:
+    after = Entry.of(document.report, document.id)
+    verdict = document.report.verdict
+    if verdict in (Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED):
+        return Change(before, after, False, f"{verdict.value}: not the submission's fault, kept")
+    if after.device is not None and after.device != before.device:
+        return Change(
+            before, after, False, f"needs {before.device}; this machine has {after.device}"
+        )
+    if verdict is not Verdict.ACCEPTED:
+        return Change(before, after, True, f"now {verdict.value}")
+    if after.score is None:
+        return Change(before, after, False, "no score this time; regrade it again")
+    return Change(
+        before,
+        after,
+        True,
+        "larger than the noise" if distinguishable(before, after) else "within the noise",
+    )

@@ -1,0 +1,135 @@
+"""Regrading shows what changes, enters it only when told to, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.leaderboard.ranking import Edition, rank
+from harness.leaderboard.store import Store
+from harness.report import JudgeError, Report, RuntimeFault, Stage, Submission
+from tests.leaderboard import factory
+from tests.leaderboard.test_commands import Call, Enter, call
+
+__all__ = ["call"]
+
+BEFORE = Edition("0.0.1", Edition.current().cases)
+NEW_SCORES = {"tile": 0.8, "wide": 1.2}
+
+
+def graded(submission: Submission) -> Report:
+    return factory.report(
+        submission.name,
+        submission.author,
+        NEW_SCORES[submission.name],
+        day=30,
+        source=submission.source,
+    )
+
+
+@pytest.fixture
+def old(stored: Enter) -> Path:
+    return stored(
+        factory.report("tile", "ada", 0.9, edition=BEFORE),
+        factory.report("wide", "bob", 1.0, edition=BEFORE),
+        factory.report("new", "eve", 0.5),
+    )
+
+
+def places(path: Path) -> list[tuple[str, float | None]]:
+    with Store(path) as store:
+        (board,) = rank(store.entries(), Edition.current())
+    return [(row.entry.name, row.entry.score) for row in board.rows]
+
+
+def test_it_shows_and_enters_nothing_until_told_to(call: Call, old: Path) -> None:
+    code, out, _ = call("regrade", grade=graded)
+    assert code == 1
+    assert "−11.1 %" in out
+    assert "+20.0 %" in out
+    assert places(old) == [("new", 0.5)]
+
+    kept = old.with_suffix(".regraded.jsonl")
+    assert len(kept.read_text().splitlines()) == 2
+    code, _, err = call("regrade", grade=graded)
+    assert code == 2
+    assert "was not entered" in err
+    assert call("import", kept)[0] == 0
+    assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
+
+
+def test_yes_enters(call: Call, old: Path) -> None:
+    code, out, _ = call("regrade", "--yes", grade=graded)
+    assert code == 0
+    assert "2 new results entered" in out
+    assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
+    assert not old.with_suffix(".regraded.jsonl").exists()
+    assert "Nothing to regrade" in call("regrade")[1]
+
+
+def test_a_filter_limits_it(call: Call, old: Path) -> None:
+    assert call("regrade", "--yes", "--author", "bob", grade=graded)[0] == 0
+    assert places(old) == [("wide", 1.2), ("new", 0.5)]
+
+
+def test_an_interrupted_regrading_keeps_what_it_found(call: Call, old: Path) -> None:
+    def interrupted(submission: Submission) -> Report:
+        if submission.name == "tile":
+            raise KeyboardInterrupt
+        return graded(submission)
+
+    with pytest.raises(KeyboardInterrupt):
+        call("regrade", "--yes", grade=interrupted)
+    kept = old.with_suffix(".regraded.jsonl")
+    (line,) = kept.read_text().splitlines()
+    assert json.loads(line)["submission"]["name"] == "wide"
+
+
+def test_what_the_new_judge_rejects_is_no_longer_asked_for(call: Call, old: Path) -> None:
+    def rejecting(submission: Submission) -> Report:
+        fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
+        return factory.report(
+            submission.name, submission.author, outcome=fault, source=submission.source
+        )
+
+    _, out, _ = call("regrade", "--yes", grade=rejecting)
+    assert "now runtime-error" in out
+    assert "Nothing to regrade" in call("regrade")[1]
+
+
+def other_gpu(submission: Submission) -> Report:
+    return factory.report(submission.name, submission.author, 2.0, gpu="NVIDIA L4")
+
+
+def our_fault(submission: Submission) -> Report:
+    return factory.report(
+        submission.name,
+        submission.author,
+        outcome=JudgeError(stage=Stage.VERIFY, message="the worker vanished"),
+    )
+
+
+def unscored(submission: Submission) -> Report:
+    return factory.report(submission.name, submission.author, None)
+
+
+@pytest.mark.parametrize(
+    ("grade", "said"),
+    [
+        (other_gpu, "this machine has NVIDIA L4"),
+        (our_fault, "not the submission's fault"),
+        (unscored, "this machine has CPU"),
+    ],
+)
+def test_what_does_not_apply_is_not_entered(
+    call: Call, old: Path, grade: Callable[[Submission], Report], said: str
+) -> None:
+    code, out, _ = call("regrade", "--yes", grade=grade)
+    assert code == 1
+    assert said in out
+    assert "Nothing to enter" in out
+    with Store(old) as store:
+        assert len(store.entries()) == 3
