@@ -20,9 +20,18 @@ SCHEMA_VERSION = 1
 
 
 class Value(BaseModel):
-    """A frozen value that goes to JSON and back without loss (NaN and infinity as strings)."""
+    """A frozen value that goes to JSON and back without loss.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    NaN and infinity are written as strings, bytes as base64.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_inf_nan="strings",
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+    )
 
 
 class Verdict(StrEnum):
@@ -66,7 +75,6 @@ class Submission(Value):
     author: str | None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     source: str
-    launch: LaunchLine
 
 
 # -------------------------------------------------------------------------------------- kernel
@@ -107,11 +115,13 @@ class KernelFacts(Value):
     """What is known of a kernel before it runs."""
 
     arch: str
+    launch: LaunchLine
     resources: Resources
     occupancy: Occupancy
     badges: tuple[Badge, Badge]
     instructions: dict[str, PositiveInt]
-    """How often each opcode stands in the machine code (static, not executed)."""
+    """How often each opcode stands in the machine code (static, not executed); empty where there
+    is no disassembler."""
 
 
 # -------------------------------------------------------------------------------------- device
@@ -137,6 +147,8 @@ class DeviceInfo(Value):
     l2_bytes: PositiveInt | None = None
     fp32_peak_tflops: float | None = None
     """Multiprocessors × FP32 lanes × 2 (fused multiply-add) × highest clock."""
+    memory_gb_per_s: float | None = None
+    """Peak of the device memory: bus width in bytes × memory clock × 2 (double data rate)."""
 
 
 # ------------------------------------------------------------------------------- wrong answers

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from harness.compiler import Kernel
+from harness.kernel import Kernel
 from harness.report import (
     Counters,
     DeviceInfo,
@@ -44,9 +44,19 @@ class Refusal(Value):
     at: Place | None = None
 
 
+class Describe(Value):
+    call: Literal["describe"] = "describe"
+
+
+class Load(Value):
+    call: Literal["load"] = "load"
+    kernel: Kernel
+
+
 class Run(Value):
     """One launch on A (M×N) and B (N×K). C is poisoned with NaN by the device before it."""
 
+    call: Literal["run"] = "run"
     shape: Shape
     blocks: tuple[NonNegativeInt, ...] | None = None
     """Run only these blocks, counted x fastest; None for the whole grid."""
@@ -76,12 +86,15 @@ class Fault(Value):
     finding: Finding | None = None
     """Set for memory faults and deadlocks where the device knows the place."""
     at: Place | None = None
+    details: str = ""
+    """For whoever mends the judge, where the cause is ours."""
     printed: str = ""
 
 
 class Sanitize(Value):
     """The kernel on each shape under each tool; inputs are uniform and nobody's secret."""
 
+    call: Literal["sanitize"] = "sanitize"
     shapes: tuple[Shape, ...]
     tools: tuple[Tool, ...]
     seconds: PositiveFloat
@@ -98,9 +111,16 @@ class Sanitized(Value):
 class Count(Value):
     """Count what the memory system would do over at most so many blocks."""
 
+    call: Literal["count"] = "count"
     shape: Shape
     max_blocks: PositiveInt
     seconds: PositiveFloat
+
+
+class Uncounted(Value):
+    """This device counts nothing."""
+
+    kind: Literal["uncounted"] = "uncounted"
 
 
 class Device(Protocol):
@@ -121,9 +141,37 @@ class Device(Protocol):
         ...
 
 
+class MeasureFirstLaunch(Value):
+    """What a program pays once, measured in a worker that has not touched the GPU before."""
+
+    call: Literal["first-launch"] = "first-launch"
+    kernel: Kernel
+    shape: Shape
+    compile_ms: NonNegativeFloat
+
+
+class MeasureHostMemory(Value):
+    """Allocate, fill and copy A, B and C of a shape in one kind of host memory."""
+
+    call: Literal["host-memory"] = "host-memory"
+    memory: HostMemoryKind
+    shape: Shape
+
+
+class FetchRound(Value):
+    """A, B and the kernel's C of the round just timed."""
+
+    call: Literal["fetch-round"] = "fetch-round"
+
+
+class Fetched(Value):
+    kind: Literal["fetched"] = "fetched"
+
+
 class Prepare(Value):
     """Allocate for timed rounds at a shape, and warm up until the clock is steady."""
 
+    call: Literal["prepare"] = "prepare"
     shape: Shape
     seconds: PositiveFloat
     """Longest warm-up."""
@@ -139,6 +187,7 @@ class Prepared(Value):
 class TimeRound(Value):
     """One timed launch of the baseline and one of the kernel, each on inputs never seen before."""
 
+    call: Literal["time-round"] = "time-round"
     kernel_first: bool
 
 
@@ -157,14 +206,28 @@ class RoundTime(Value):
 class ScoringDevice(Device, Protocol):
     """A device whose times mean something."""
 
-    def first_launch(self, kernel: Kernel, shape: Shape) -> FirstLaunch | Fault: ...
+    def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch | Fault: ...
 
-    def host_memory(self, kind: HostMemoryKind, shape: Shape) -> HostMemory | Fault: ...
+    def host_memory(self, request: MeasureHostMemory) -> HostMemory | Fault: ...
 
     def prepare(self, request: Prepare) -> Prepared | Fault: ...
 
     def time_round(self, request: TimeRound) -> RoundTime | Fault: ...
 
-    def last_round(self) -> tuple[Matrix, Matrix, Matrix]:
+    def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
         """A, B and the kernel's C of the round just timed."""
         ...
+
+
+Request = (
+    Describe
+    | Load
+    | Run
+    | Sanitize
+    | Count
+    | MeasureFirstLaunch
+    | MeasureHostMemory
+    | Prepare
+    | TimeRound
+    | FetchRound
+)

@@ -1,0 +1,1 @@
+"""A real NVIDIA GPU through CuPy: the only device whose times mean something."""

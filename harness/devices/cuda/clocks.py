@@ -1,0 +1,47 @@
+"""The GPU's clock, power and reasons for a lowered clock, through NVML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cupy
+import pynvml
+
+_REASONS = {
+    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "software thermal slowdown",
+    pynvml.nvmlClocksEventReasonHwThermalSlowdown: "hardware thermal slowdown",
+    pynvml.nvmlClocksEventReasonHwSlowdown: "hardware slowdown",
+    pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown: "power brake",
+    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at the GPU."""
+
+    clock_mhz: int
+    power_w: float
+    reasons: tuple[str, ...]
+
+
+class Clocks:
+    """The GPU that CuPy uses, as NVML sees it."""
+
+    def __init__(self) -> None:
+        pynvml.nvmlInit()
+        bus = cupy.cuda.runtime.deviceGetPCIBusId(0)
+        self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(bus)
+
+    @property
+    def max_mhz(self) -> int:
+        """The highest clock of the multiprocessors."""
+        return int(pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM))
+
+    def read(self) -> Reading:
+        reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle)
+        return Reading(
+            clock_mhz=int(pynvml.nvmlDeviceGetClockInfo(self._handle, pynvml.NVML_CLOCK_SM)),
+            power_w=pynvml.nvmlDeviceGetPowerUsage(self._handle) / 1000,
+            reasons=tuple(name for bit, name in _REASONS.items() if reasons & bit),
+        )

@@ -1,0 +1,169 @@
+"""The cuda device: a kernel on a real NVIDIA GPU."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import Any, Literal
+
+import cupy
+import numpy as np
+
+from harness.devices.cuda import memory, sanitizer
+from harness.devices.cuda.errors import CudaError, fault
+from harness.devices.cuda.first_launch import first_launch
+from harness.devices.cuda.host_memory import host_memory
+from harness.devices.cuda.loading import load_function
+from harness.devices.cuda.rounds import Rounds
+from harness.devices.device import (
+    Count,
+    Fault,
+    Finished,
+    MeasureFirstLaunch,
+    MeasureHostMemory,
+    Prepare,
+    Prepared,
+    Ready,
+    Refusal,
+    RoundTime,
+    Run,
+    Sanitize,
+    Sanitized,
+    TimeRound,
+)
+from harness.kernel import Kernel
+from harness.occupancy import multiprocessor
+from harness.report import Counters, DeviceInfo, DeviceKind, FirstLaunch, HostMemory
+from problem.cases import Matrix
+from problem.launcher import solve
+
+
+class CudaDevice:
+    """A Device that can score. Nothing touches the GPU before the first request."""
+
+    def __init__(self) -> None:
+        self._kernel: Kernel | None = None
+        self._function: Any = None
+        self._rounds: Rounds | None = None
+
+    def info(self) -> DeviceInfo:
+        properties = cupy.cuda.runtime.getDeviceProperties(0)
+        number = f"{properties['major']}{properties['minor']}"
+        # Hopper and later have instructions that only the architecture-specific target gives.
+        arch = f"sm_{number}a" if int(number) >= 90 else f"sm_{number}"
+        clock_hz = properties["clockRate"] * 1000 if "clockRate" in properties else 0
+        clock_mhz = self._max_clock_mhz or clock_hz // 1_000_000
+        lanes = multiprocessor(arch).fp32_lanes
+        count = properties["multiProcessorCount"]
+        return DeviceInfo(
+            kind=DeviceKind.CUDA,
+            name=properties["name"].decode(),
+            arch=arch,
+            driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
+            cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
+            multiprocessors=count,
+            max_clock_mhz=clock_mhz,
+            memory_bytes=properties["totalGlobalMem"],
+            l2_bytes=properties["l2CacheSize"],
+            fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
+        )
+
+    def load(self, kernel: Kernel) -> Ready | Refusal | Fault:
+        try:
+            self._function = load_function(kernel)
+        except CudaError as error:
+            return fault(error)
+        self._kernel = kernel
+        return Ready()
+
+    def run(self, request: Run, A: Matrix, B: Matrix) -> tuple[Finished, Matrix] | Fault:
+        assert self._kernel is not None and request.blocks is None
+        shape = request.shape
+        try:
+            on_A, on_B = memory.Guarded.holding(A), memory.Guarded.holding(B)
+            on_C = memory.Guarded.poisoned(shape.M, shape.K)
+            started = time.perf_counter()
+            solve(
+                self._function,
+                on_A.matrix,
+                on_B.matrix,
+                on_C.matrix,
+                shape.M,
+                shape.N,
+                shape.K,
+                self._kernel.launch,
+                cupy.cuda.runtime.deviceSynchronize,
+            )
+            seconds = time.perf_counter() - started
+            C: Matrix = on_C.matrix.get()
+            changed: list[Literal["A", "B"]] = []
+            if not _same_bits(on_A.matrix.get(), A):
+                changed.append("A")
+            if not _same_bits(on_B.matrix.get(), B):
+                changed.append("B")
+            outside = [
+                f"{side} {name}"
+                for name, guarded in (("A", on_A), ("B", on_B), ("C", on_C))
+                for side in guarded.overwritten()
+            ]
+        except CudaError as error:
+            return fault(error)
+        finished = Finished(
+            seconds=seconds, changed_inputs=tuple(changed), wrote_outside=tuple(outside)
+        )
+        return finished, C
+
+    def sanitize(self, request: Sanitize) -> Sanitized | Fault:
+        assert self._kernel is not None
+        return sanitizer.sanitize(self._kernel, request)
+
+    def count(self, request: Count) -> Counters | Fault | None:
+        return None
+
+    def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch | Fault:
+        try:
+            return first_launch(request)
+        except CudaError as error:
+            return fault(error)
+
+    def host_memory(self, request: MeasureHostMemory) -> HostMemory | Fault:
+        try:
+            return host_memory(request)
+        except CudaError as error:
+            return fault(error)
+
+    def prepare(self, request: Prepare) -> Prepared | Fault:
+        assert self._kernel is not None
+        try:
+            self._rounds = Rounds(self._function, self._kernel.launch, request.shape)
+            return self._rounds.warm_up(request.seconds)
+        except CudaError as error:
+            return fault(error)
+
+    def time_round(self, request: TimeRound) -> RoundTime | Fault:
+        assert self._rounds is not None
+        try:
+            return self._rounds.time(request.kernel_first)
+        except CudaError as error:
+            return fault(error)
+
+    def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
+        assert self._rounds is not None
+        try:
+            return self._rounds.fetch()
+        except CudaError as error:
+            return fault(error)
+
+    @cached_property
+    def _max_clock_mhz(self) -> int:
+        from harness.devices.cuda.clocks import Clocks
+
+        return Clocks().max_mhz
+
+
+def _same_bits(found: Matrix, expected: Matrix) -> bool:
+    return bool(np.array_equal(found.view(np.uint32), expected.view(np.uint32)))
+
+
+def _cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,198 @@
+"""compute-sanitizer's XML → findings. Needs no GPU.
+
+The elements read here are those that compute-sanitizer 2025.3 writes with --xml; what it prints for
+people is never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from harness.report import Array, Finding, Hazard, Place, Tool, Value
+from problem.cases import Shape
+
+
+class Placement(Value):
+    """Where the matrices of one launch lie in device memory."""
+
+    shape: Shape
+    A: int
+    B: int
+    C: int
+
+    def arrays(self) -> Iterable[tuple[Array, int, int, int]]:
+        """Each array's start, rows and columns."""
+        shape = self.shape
+        yield Array.A, self.A, shape.M, shape.N
+        yield Array.B, self.B, shape.N, shape.K
+        yield Array.C, self.C, shape.M, shape.K
+
+
+def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> list[Finding]:
+    """The findings of one tool, equal ones counted together. Raises ValueError for other XML."""
+    try:
+        root = ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"not compute-sanitizer's XML: {error}") from None
+    if root.tag != "ComputeSanitizerOutput":
+        raise ValueError(f"not compute-sanitizer's XML: <{root.tag}>")
+    read = {
+        Tool.MEMCHECK: _access,
+        Tool.INITCHECK: _access,
+        Tool.RACECHECK: _race,
+        Tool.SYNCCHECK: _barrier,
+    }[tool]
+    findings: dict[object, Finding] = {}
+    for record in root.iter("record"):
+        if _text(record, "level") == "Warning":
+            continue
+        finding = read(record, tool, placements)
+        key = (finding.hazard, finding.at.line, finding.array, finding.access)
+        first = findings.get(key)
+        count = finding.occurrences + (first.occurrences if first else 0)
+        findings[key] = (first or finding).model_copy(update={"occurrences": count})
+    return list(findings.values())
+
+
+def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
+    """memcheck and initcheck: one access to one address."""
+    address = _number(record, "what/address")
+    size = _number(record, "what/size")
+    error = _text(record, "what/error") or _text(record, "what/text")
+    hazard = (
+        Hazard.UNINITIALISED
+        if tool is Tool.INITCHECK
+        else Hazard.MISALIGNED
+        if "misaligned" in error
+        else Hazard.OUT_OF_BOUNDS
+    )
+    direction = _text(record, "what/direction") or "read"
+    access: Literal["read", "write", "atomic"] = (
+        "atomic" if "atomic" in direction else "write" if "write" in direction else "read"
+    )
+    space = _text(record, "what/space")
+    finding = Finding(
+        tool=tool,
+        hazard=hazard,
+        message="",
+        at=_place(record),
+        access=access,
+        size=size or None,
+        array=Array.SHARED
+        if "shared" in space
+        else Array.LOCAL
+        if "local" in space
+        else None,
+    )
+    if finding.array is None and address is not None:
+        finding = _locate(finding, address, placements)
+    return finding.model_copy(update={"message": describe(finding)})
+
+
+def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> Finding:
+    """Name the matrix whose nearest end the address is closest to."""
+    nearest: tuple[int, Array, int, int, Shape] | None = None
+    for placement in placements:
+        for array, start, rows, columns in placement.arrays():
+            end = start + rows * columns * 4
+            outside = max(start - address, address - end + 1, 0)
+            if nearest is None or outside < nearest[0]:
+                nearest = (outside, array, (address - start) // 4, columns, placement.shape)
+    if nearest is None or nearest[0] > 1 << 32:
+        return finding
+    outside, array, index, columns, shape = nearest
+    return finding.model_copy(
+        update={
+            "array": array,
+            "row": index // columns,
+            "column": index % columns,
+            "bytes_outside": max(outside - 1, 0) if outside else 0,
+            "shape": shape,
+        }
+    )
+
+
+def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
+    finding = Finding(
+        tool=tool,
+        hazard=Hazard.RACE,
+        message="",
+        at=_place(record.find("what/source")),
+        other=_place(record.find("what/destination")),
+        access="write" if _text(record, "what/source/direction") == "Write" else "read",
+        array=Array.SHARED,
+        occurrences=max(_number(record, "what/destination/count") or 1, 1),
+    )
+    return finding.model_copy(update={"message": describe(finding)})
+
+
+def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
+    shape = placements[-1].shape if placements else None
+    finding = Finding(
+        tool=tool,
+        hazard=Hazard.DIVERGENT_BARRIER,
+        message="",
+        at=_place(record),
+        shape=shape,
+    )
+    return finding.model_copy(update={"message": describe(finding)})
+
+
+def describe(finding: Finding) -> str:
+    """One sentence with the facts of a finding."""
+    where = f"line {finding.at.line}" if finding.at.line else "a line unknown"
+    array = finding.array.value if finding.array else "memory"
+    if finding.row is not None:
+        array = f"{array}[{finding.row}][{finding.column}]"
+    match finding.hazard:
+        case Hazard.RACE:
+            other = finding.other.line if finding.other else None
+            between = f"{where} and line {other}" if other else where
+            return f"race on {array} between {between}: a barrier is missing"
+        case Hazard.DIVERGENT_BARRIER:
+            return f"{where}: not all threads of the block reach this barrier"
+        case Hazard.DEADLOCK:
+            return f"{where}: threads wait for one another for ever"
+        case Hazard.UNINITIALISED:
+            return f"{where} reads {array}, which nothing has written"
+        case Hazard.MISALIGNED:
+            return f"{where}: misaligned {finding.access} of {finding.size} bytes at {array}"
+        case Hazard.OUT_OF_BOUNDS:
+            outside = (
+                f", {finding.bytes_outside} bytes outside"
+                if finding.bytes_outside is not None
+                else ""
+            )
+            return f"{where}: {finding.access} of {finding.size} bytes at {array}{outside}"
+
+
+def _place(element: Element | None) -> Place:
+    if element is None:
+        return Place()
+    line = _number(element, "where/line")
+    return Place(
+        line=line or None, thread=_xyz(element, "threadIdx"), block=_xyz(element, "blockIdx")
+    )
+
+
+def _xyz(element: Element, name: str) -> tuple[int, int, int] | None:
+    found = element.find(f"who/{name}")
+    if found is None:
+        return None
+    x, y, z = (_number(found, axis) or 0 for axis in "xyz")
+    return x, y, z
+
+
+def _text(element: Element, path: str) -> str:
+    return (element.findtext(path) or "").strip()
+
+
+def _number(element: Element, path: str) -> int | None:
+    text = _text(element, path)
+    try:
+        return abs(int(text, 0))
+    except ValueError:
+        return None

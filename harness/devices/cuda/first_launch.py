@@ -1,0 +1,65 @@
+"""What a program pays once before the steady state, in a process that has not touched the GPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import cupy
+
+from harness.devices.cuda import memory
+from harness.devices.cuda.loading import load_function
+from harness.devices.device import MeasureFirstLaunch
+from harness.report import FirstLaunch
+from problem.launcher import solve
+
+
+T = TypeVar("T")
+
+
+def first_launch(request: MeasureFirstLaunch) -> FirstLaunch:
+    """Context, module load, first allocation, first and second launch, in milliseconds."""
+    shape, kernel = request.shape, request.kernel
+    context_ms, _ = _timed(lambda: cupy.cuda.runtime.free(0))
+    module_load_ms, function = _timed(lambda: load_function(kernel))
+    allocation_ms, (A, B, C) = _timed(
+        lambda: (
+            memory.matrix(shape.M, shape.N),
+            memory.matrix(shape.N, shape.K),
+            memory.matrix(shape.M, shape.K),
+        )
+    )
+    for matrix in (A, B, C):
+        cupy.cuda.runtime.memset(matrix.data.ptr, 0x3E, matrix.nbytes)  # every element 0.186
+    cupy.cuda.runtime.deviceSynchronize()
+
+    def once() -> None:
+        solve(
+            function,
+            A,
+            B,
+            C,
+            shape.M,
+            shape.N,
+            shape.K,
+            kernel.launch,
+            cupy.cuda.runtime.deviceSynchronize,
+        )
+
+    first_ms, _ = _timed(once)
+    second_ms, _ = _timed(once)
+    return FirstLaunch(
+        context_ms=context_ms,
+        compile_ms=request.compile_ms,
+        module_load_ms=module_load_ms,
+        first_allocation_ms=allocation_ms,
+        first_launch_ms=first_ms,
+        second_launch_ms=second_ms,
+    )
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    started = time.perf_counter()
+    result = work()
+    return (time.perf_counter() - started) * 1e3, result

@@ -1,0 +1,76 @@
+"""Pageable against pinned host memory: what it costs to have, and what its copies cost."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import cupy
+import numpy as np
+
+from harness.devices.cuda import memory
+from harness.devices.device import MeasureHostMemory
+from harness.report import HostMemory, HostMemoryKind
+from problem.cases import Matrix
+
+_COPIES = 5
+"""The median of so many copies counts."""
+
+_TO_DEVICE, _TO_HOST = 1, 2
+
+
+def host_memory(request: MeasureHostMemory) -> HostMemory:
+    """Allocate A, B and C, fill them, copy A and B to the GPU and C back."""
+    shape = request.shape
+    sizes = ((shape.M, shape.N), (shape.N, shape.K), (shape.M, shape.K))
+    on_device = [memory.matrix(rows, columns) for rows, columns in sizes]
+    on_host: list[Matrix] = []
+    kept: list[Any] = []
+
+    def allocate() -> None:
+        for rows, columns in sizes:
+            size = rows * columns * 4
+            if request.memory is HostMemoryKind.PINNED:
+                pinned = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
+                kept.append(pinned)
+                flat = np.frombuffer(pinned, np.float32, rows * columns)
+                on_host.append(flat.reshape(rows, columns))
+            else:
+                on_host.append(np.empty((rows, columns), np.float32))
+
+    def fill() -> None:
+        for matrix in on_host:
+            matrix.fill(1.0)
+
+    def to_device() -> None:
+        for source, target in zip(on_host[:2], on_device[:2], strict=True):
+            cupy.cuda.runtime.memcpy(
+                target.data.ptr, source.ctypes.data, source.nbytes, _TO_DEVICE
+            )
+
+    def to_host() -> None:
+        source, target = on_device[2], on_host[2]
+        cupy.cuda.runtime.memcpy(target.ctypes.data, source.data.ptr, target.nbytes, _TO_HOST)
+
+    allocate_ms, fill_ms = _ms(allocate), _ms(fill)
+    to_device_ms = statistics.median(_ms(to_device) for _ in range(_COPIES))
+    to_host_ms = statistics.median(_ms(to_host) for _ in range(_COPIES))
+    return HostMemory(
+        kind=request.memory,
+        allocate_ms=allocate_ms,
+        fill_ms=fill_ms,
+        to_device_ms=to_device_ms,
+        to_host_ms=to_host_ms,
+        to_device_gb_per_s=(on_host[0].nbytes + on_host[1].nbytes) / to_device_ms / 1e6,
+        to_host_gb_per_s=on_host[2].nbytes / to_host_ms / 1e6,
+    )
+
+
+def _ms(work: Callable[[], None]) -> float:
+    cupy.cuda.runtime.deviceSynchronize()
+    started = time.perf_counter()
+    work()
+    cupy.cuda.runtime.deviceSynchronize()
+    return (time.perf_counter() - started) * 1e3

@@ -1,0 +1,26 @@
+"""Machine code → something that can be launched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+
+from harness.kernel import Kernel
+
+_WITHOUT_ASKING = 48 * 1024
+"""Dynamic shared memory that a launch gets without asking, in bytes."""
+
+
+def load_function(kernel: Kernel) -> Any:
+    """The kernel as CuPy launches it. Raises the errors in harness.devices.cuda.errors."""
+    module = cupy.cuda.function.Module()
+    module.load(kernel.cubin)
+    function = module.get_function(kernel.entry)
+    if kernel.facts.resources.static_shared_bytes + kernel.launch.shared_memory > _WITHOUT_ASKING:
+        cupy.cuda.driver.funcSetAttribute(
+            function.ptr,
+            cupy.cuda.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            kernel.launch.shared_memory,
+        )
+    return function

@@ -1,0 +1,127 @@
+"""Timed rounds: the kernel beside the baseline, each launch alone on inputs never seen before."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import numpy as np
+from cuda.bindings import driver
+
+from harness.devices.cuda import helpers, memory
+from harness.devices.cuda.baseline import Sgemm
+from harness.devices.cuda.clocks import Clocks, Reading
+from harness.devices.device import Prepared, RoundTime
+from problem.cases import Matrix, Shape
+from problem.launcher import LaunchLine, launch
+
+WARM_UP_SECONDS = 0.5
+"""Shortest warm-up. A GPU raises its clock within some tens of milliseconds of work."""
+
+STEADY_READINGS = 5
+"""The clock is steady when so many readings in a row agree."""
+
+STEADY_MHZ = 15
+"""One step of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    ms: float
+    reading: Reading
+    check: float
+
+
+class Rounds:
+    """Matrices of one shape in device memory, and the two that multiply them."""
+
+    def __init__(self, function: Any, line: LaunchLine, shape: Shape) -> None:
+        self._shape = shape
+        self._A = memory.matrix(shape.M, shape.N)
+        self._B = memory.matrix(shape.N, shape.K)
+        self._C = memory.matrix(shape.M, shape.K)
+        self._baseline_C = memory.matrix(shape.M, shape.K)
+        l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
+        self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
+        self._clocks = Clocks()
+        self._sgemm = Sgemm()
+        self._function = function
+        self._line = line
+
+    def warm_up(self, seconds: float) -> Prepared:
+        """Launch both in turn until the clock is steady, at most this long."""
+        started = time.monotonic()
+        launches = 0
+        readings: list[int] = []
+        while True:
+            self._time(self._run_baseline, self._baseline_C)
+            timed = self._time(self._run_kernel, self._C)
+            launches += 2
+            readings = [*readings[-STEADY_READINGS + 1 :], timed.reading.clock_mhz]
+            elapsed = time.monotonic() - started
+            steady = (
+                len(readings) == STEADY_READINGS
+                and max(readings) - min(readings) <= STEADY_MHZ
+            )
+            if (steady and elapsed >= WARM_UP_SECONDS) or elapsed >= seconds:
+                return Prepared(
+                    launches=launches, seconds=elapsed, clock_mhz=timed.reading.clock_mhz
+                )
+
+    def time(self, kernel_first: bool) -> RoundTime:
+        """One launch of each, in this order."""
+        if kernel_first:
+            kernel = self._time(self._run_kernel, self._C)
+            baseline = self._time(self._run_baseline, self._baseline_C)
+        else:
+            baseline = self._time(self._run_baseline, self._baseline_C)
+            kernel = self._time(self._run_kernel, self._C)
+        return RoundTime(
+            kernel_ms=kernel.ms,
+            baseline_ms=baseline.ms,
+            clock_mhz=min(kernel.reading.clock_mhz, baseline.reading.clock_mhz),
+            power_w=kernel.reading.power_w,
+            throttled=tuple(sorted({*kernel.reading.reasons, *baseline.reading.reasons})),
+            check=kernel.check,
+            baseline_check=baseline.check,
+        )
+
+    def fetch(self) -> tuple[Matrix, Matrix, Matrix]:
+        """A, B and the kernel's C of the round just timed, if the kernel's launch was its last:
+        every launch draws new inputs."""
+        return self._A.get(), self._B.get(), self._C.get()
+
+    def _run_kernel(self) -> None:
+        shape = self._shape
+        launch(
+            self._function, self._A, self._B, self._C, shape.M, shape.N, shape.K, self._line
+        )
+
+    def _run_baseline(self) -> None:
+        self._sgemm(self._A, self._B, self._baseline_C)
+
+    def _time(self, run: Callable[[], None], C: Any) -> _Timed:
+        """Draw inputs, poison both results, empty the L2 cache, launch, check."""
+        helpers.draw_uniform(self._A, _random_seed())
+        helpers.draw_uniform(self._B, _random_seed())
+        helpers.poison(self._C)
+        helpers.poison(self._baseline_C)
+        driver.cuCtxResetPersistingL2Cache()
+        helpers.fill(self._flush, np.uint32(0))
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        run()
+        end.record()
+        reading = self._clocks.read()  # while the launch runs
+        end.synchronize()
+        check = helpers.freivalds(self._A, self._B, C, _random_seed())
+        return _Timed(cupy.cuda.get_elapsed_time(start, end), reading, check)
+
+
+def _random_seed() -> int:
+    """From the operating system: no launch can know the inputs of the next, or its check."""
+    return int.from_bytes(os.urandom(8), "little")

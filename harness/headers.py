@@ -1,0 +1,91 @@
+"""Which headers a submission gets: CUDA's own, and stand-ins for everything else.
+
+No header is ever read from the submission's machine. CUDA's own device headers come from
+NVIDIA's packages; any other name gets a stand-in, empty unless listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from cuda import pathfinder
+
+from harness.report import Diagnostic
+from harness.source import Include
+
+PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
+PRELUDE_NAME = "matmul_arena_prelude.h"
+
+_STANDARD_IN_CUDA = {"array", "limits", "tuple", "type_traits", "utility"}
+"""C++ headers of which device code can use something: libcu++ has them."""
+
+_HOST_ONLY = {
+    *("assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h"),
+    *("stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h"),
+    *("cassert", "cctype", "cerrno", "cfloat", "cinttypes", "climits", "cmath", "cstdarg"),
+    *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime"),
+    *("algorithm", "chrono", "fstream", "functional", "iomanip", "iostream", "iterator", "map"),
+    *("memory", "numeric", "random", "sstream", "stdexcept", "string", "thread", "vector"),
+    *("cublas_v2.h", "cublasLt.h", "cuda.h", "cuda_profiler_api.h", "cuda_runtime.h"),
+    *("cuda_runtime_api.h", "curand.h", "device_launch_parameters.h", "helper_cuda.h", "solve.h"),
+    "driver_types.h",
+}
+"""Headers that kernel files include for their host code; a stand-in needs no warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """Virtual headers by name, and what to tell the user about them."""
+
+    virtual: dict[str, str]
+    warnings: tuple[Diagnostic, ...]
+
+
+@cache
+def include_directories() -> tuple[Path, ...]:
+    """Where NVIDIA's packages keep CUDA's device headers."""
+    found: list[Path] = []
+    for library in ("cudart", "cccl"):
+        directory = pathfinder.find_nvidia_header_directory(library)
+        if directory:
+            found.append(Path(directory))
+    # crt/mma.h includes its neighbour by its bare name.
+    found += [directory / "crt" for directory in found if (directory / "crt").is_dir()]
+    return tuple(found)
+
+
+def stand_ins(includes: Iterable[Include]) -> Headers:
+    """Virtual headers for all includes that are not CUDA's own."""
+    virtual = {PRELUDE_NAME: PRELUDE}
+    warnings: list[Diagnostic] = []
+    for include in includes:
+        name = include.header
+        if name in virtual or _is_cudas_own(name):
+            continue
+        if name in _STANDARD_IN_CUDA:
+            virtual[name] = (
+                f"#pragma once\n#include <cuda/std/{name}>\n"
+                "namespace std { using namespace cuda::std; }\n"
+            )
+            continue
+        virtual[name] = "#pragma once\n"
+        if name not in _HOST_ONLY:
+            warnings.append(
+                Diagnostic(
+                    severity="warning",
+                    message=f'header "{name}" is not available to a submission; '
+                    "it was taken as empty",
+                    line=include.line,
+                )
+            )
+    return Headers(virtual, tuple(warnings))
+
+
+def _is_cudas_own(name: str) -> bool:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        return False
+    return any((directory / path).is_file() for directory in include_directories())

@@ -1,0 +1,162 @@
+"""What the operating system holds a worker to: limits, no network, no files but its own.
+
+Each rule is applied where the system has it; `confine` returns what was in fact enforced, so that
+the report can say so plainly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import site
+import struct
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+
+_GIB = 1 << 30
+
+
+class Role(StrEnum):
+    """What a worker is for."""
+
+    COMPILER = "compiler"
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+_CPU_SECONDS = {Role.COMPILER: 120, Role.CUDA: 3600, Role.CPU: 3600}
+_ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
+"""The CUDA driver reserves far more address space than it uses, so its worker has no such limit."""
+_FILE_SIZE = 1 * _GIB
+_OPEN_FILES = 1024
+
+
+def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[str, ...]:
+    """Confine this process for good. Returns what is enforced, one short phrase each.
+
+    scratch: the one folder that the worker may write to, besides `writable`.
+    """
+    enforced = [*_limits(role)]
+    if sys.platform == "linux":
+        _die_with_parent()
+        enforced += _landlock(role, [scratch, *writable])
+    return tuple(enforced)
+
+
+def _limits(role: Role) -> Iterable[str]:
+    limits = [
+        (resource.RLIMIT_CORE, 0, ""),
+        (resource.RLIMIT_CPU, _CPU_SECONDS[role], f"CPU time {_CPU_SECONDS[role]} s"),
+        (resource.RLIMIT_FSIZE, _FILE_SIZE, f"file size {_FILE_SIZE // _GIB} GiB"),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES, f"{_OPEN_FILES} open files"),
+    ]
+    if role in _ADDRESS_SPACE:
+        size = _ADDRESS_SPACE[role]
+        limits.append((resource.RLIMIT_AS, size, f"memory {size // _GIB} GiB"))
+    for which, value, phrase in limits:
+        _, hard = resource.getrlimit(which)
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.setrlimit(which, (value, value))
+        if phrase:
+            yield phrase
+
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_SIGKILL = 9
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with_parent() -> None:
+    """A judge that is killed must not leave a worker behind."""
+    _libc().prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+
+
+# ------------------------------------------------------------------------------------- Landlock
+#
+# Numbers and layouts: the kernel's Documentation/userspace-api/landlock.rst. No maintained Python
+# package offers it.
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION_FLAG = 1
+_RULE_PATH_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_ALL_V1 = (1 << 13) - 1
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_TCP_BIND, _TCP_CONNECT = 1, 2
+
+
+def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
+    libc = _libc()
+    abi = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+    if abi < 1:
+        return []
+    everything = _ALL_V1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
+    reads_anywhere = role is Role.CUDA
+    files = everything & ~_READ if reads_anywhere else everything
+    network = (_TCP_BIND | _TCP_CONNECT) if abi >= 4 else 0
+    attributes = struct.pack("=QQ", files, network)[: 16 if abi >= 4 else 8]
+    ruleset = libc.syscall(
+        _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
+    )
+    if ruleset < 0:
+        return []
+    try:
+        for path in writable:
+            _allow(libc, ruleset, path, files)
+        # The driver opens its device files for writing; the others need the null device.
+        devices = [Path("/dev"), Path("/proc/self")] if reads_anywhere else [Path("/dev/null")]
+        for path in devices:
+            _allow(libc, ruleset, path, files & (_READ | _WRITE_FILE | _TRUNCATE))
+        if not reads_anywhere:
+            for path in _program_files():
+                _allow(libc, ruleset, path, _READ)
+        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if libc.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)) != 0:
+            return []
+    finally:
+        os.close(ruleset)
+    phrases = ["writes only to a scratch folder"]
+    if not reads_anywhere:
+        phrases.append("reads only programs, libraries and CUDA's headers")
+    if network:
+        phrases.append("no TCP")
+    return phrases
+
+
+def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, access: int) -> None:
+    try:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not path.is_dir():
+            access &= _EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE
+        rule = struct.pack("=Qi", access, handle)
+        libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, ctypes.c_uint32(0))
+    finally:
+        os.close(handle)
+
+
+def _program_files() -> set[Path]:
+    """Python, its packages (NVIDIA's among them), the judge, and the system's libraries."""
+    here = Path(__file__).resolve().parent
+    return {
+        *(Path(entry) for entry in (sys.prefix, sys.base_prefix, sys.exec_prefix)),
+        *(Path(entry) for entry in site.getsitepackages()),
+        *(Path(entry).resolve() for entry in sys.path if entry and Path(entry).is_dir()
+          and ("site-packages" in entry or "dist-packages" in entry)),
+        here,
+        here.parent / "problem",
+        *(Path(entry) for entry in ("/usr/lib", "/usr/lib64", "/lib", "/lib64")),
+        *(Path(entry) for entry in ("/usr/local/lib", "/usr/local/cuda", "/etc/ld.so.cache")),
+        *(Path(entry) for entry in ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")),
+    }

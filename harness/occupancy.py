@@ -1,0 +1,91 @@
+"""How many blocks of 16×16 threads fit on one multiprocessor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.report import Occupancy, Resources
+from problem.launcher import BLOCK
+
+WARP = 32
+WARPS_PER_BLOCK = BLOCK[0] * BLOCK[1] // WARP
+
+_REGISTERS = 65_536
+_REGISTERS_ALLOCATED_AT_A_TIME = 256
+_SHARED_ALLOCATED_AT_A_TIME = 128
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """Limits of one multiprocessor: the CUDA Programming Guide's table "Technical Specifications
+    per Compute Capability".
+
+    shared: bytes of shared memory; shared_per_block: the most that one block may ask for;
+    reserved: bytes of shared memory that the system takes for each block;
+    fp32_lanes: fused multiply-adds that start in one clock.
+    """
+
+    warps: int
+    blocks: int
+    shared: int
+    shared_per_block: int
+    reserved: int
+    fp32_lanes: int
+
+
+_MULTIPROCESSORS = {
+    70: Multiprocessor(64, 32, 96 * _KIB, 96 * _KIB, 0, 64),
+    75: Multiprocessor(32, 16, 64 * _KIB, 64 * _KIB, 0, 64),
+    80: Multiprocessor(64, 32, 164 * _KIB, 163 * _KIB, _KIB, 64),
+    86: Multiprocessor(48, 16, 100 * _KIB, 99 * _KIB, _KIB, 128),
+    87: Multiprocessor(48, 16, 164 * _KIB, 163 * _KIB, _KIB, 128),
+    89: Multiprocessor(48, 24, 100 * _KIB, 99 * _KIB, _KIB, 128),
+    90: Multiprocessor(64, 32, 228 * _KIB, 227 * _KIB, _KIB, 128),
+    100: Multiprocessor(64, 32, 228 * _KIB, 227 * _KIB, _KIB, 128),
+    103: Multiprocessor(64, 32, 228 * _KIB, 227 * _KIB, _KIB, 128),
+    110: Multiprocessor(48, 24, 228 * _KIB, 227 * _KIB, _KIB, 128),
+    120: Multiprocessor(48, 24, 100 * _KIB, 99 * _KIB, _KIB, 128),
+    121: Multiprocessor(48, 24, 100 * _KIB, 99 * _KIB, _KIB, 128),
+}
+
+
+def multiprocessor(arch: str) -> Multiprocessor:
+    """The limits for an architecture such as sm_90a. Raises ValueError for an unknown one."""
+    number = arch.removeprefix("sm_").rstrip("af")
+    try:
+        return _MULTIPROCESSORS[int(number)]
+    except (KeyError, ValueError):
+        known = ", ".join(f"sm_{known}" for known in _MULTIPROCESSORS)
+        raise ValueError(f"unknown GPU architecture {arch}; known: {known}") from None
+
+
+def occupancy(resources: Resources, arch: str) -> Occupancy:
+    """Resident blocks by the rules of the CUDA Occupancy Calculator."""
+    limits = multiprocessor(arch)
+    per_warp = _round_up(resources.registers * WARP, _REGISTERS_ALLOCATED_AT_A_TIME)
+    shared = _round_up(
+        resources.static_shared_bytes + resources.dynamic_shared_bytes + limits.reserved,
+        _SHARED_ALLOCATED_AT_A_TIME,
+    )
+    # Registers are handed out by each of the four sub-partitions to whole warps.
+    warps_by_registers = 4 * (_REGISTERS // 4 // per_warp) if per_warp else limits.warps
+    by: dict[Literal["registers", "shared memory", "threads", "blocks"], int] = {
+        "registers": warps_by_registers // WARPS_PER_BLOCK,
+        "shared memory": limits.shared // shared if shared else limits.blocks,
+        "threads": limits.warps // WARPS_PER_BLOCK,
+        "blocks": limits.blocks,
+    }
+    limited_by = min(by, key=lambda limit: by[limit])
+    blocks = by[limited_by]
+    return Occupancy(
+        blocks=blocks,
+        warps=blocks * WARPS_PER_BLOCK,
+        max_warps=limits.warps,
+        limited_by=limited_by,
+    )
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step

@@ -1,0 +1,343 @@
+"""Parses CUDA source: the launch line, host code to set aside, headers it asks for, its own launch.
+
+Everything is found with tree-sitter's CUDA grammar; text is only ever blanked, never moved, so the
+line numbers of the user's file stay true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser
+
+from harness.report import Diagnostic
+from problem.launcher import BLOCK, LaunchLine
+
+KERNEL_NAME = "matrix_multiplication_kernel"
+SIGNATURE = "const float* A, const float* B, float* C, int M, int N, int K"
+
+_PARAMETER_TYPES = ("float*", "float*", "float*", "int", "int", "int")
+_DEVICE_WORDS = {"__global__", "__device__", "constexpr", "consteval"}
+_LANGUAGE = Language(tree_sitter_cuda.language())
+
+
+class SourceError(Exception):
+    """The source cannot be a submission; says where and what to do."""
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.diagnostic = Diagnostic(severity="error", message=message, line=line, column=column)
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """One #include: the header as written between its quotes or brackets, and its line."""
+
+    header: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a source file says.
+
+    device_code: the file with host functions blanked out, line for line.
+    """
+
+    device_code: str
+    launch: LaunchLine
+    includes: tuple[Include, ...]
+    warnings: tuple[Diagnostic, ...]
+
+
+def parse(text: str) -> Source:
+    """Read CUDA source. Raises SourceError where it cannot be a submission."""
+    code = text.encode()
+    root = Parser(_LANGUAGE).parse(code).root_node
+    functions = list(_functions(root))
+    hosts = [function for function in functions if _is_host(function)]
+    _check_signature([function for function in functions if not _is_host(function)])
+    return Source(
+        device_code=_blank(code, hosts).decode(),
+        launch=_launch_line(root),
+        includes=_includes(code),
+        warnings=tuple(_launch_warnings(root, hosts)),
+    )
+
+
+# ------------------------------------------------------------------------------------ functions
+
+
+def _functions(root: Node) -> Iterator[Node]:
+    """Definitions of free functions; those inside classes belong to their class."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "function_definition":
+            yield node
+        elif node.type not in ("class_specifier", "struct_specifier", "union_specifier"):
+            stack.extend(reversed(node.children))
+
+
+def _is_host(function: Node) -> bool:
+    body = function.child_by_field_name("body")
+    end = body.start_byte if body else function.end_byte
+    words = {_text(node) for node in _leaves(function) if node.end_byte <= end}
+    return not words & _DEVICE_WORDS
+
+
+def _check_signature(functions: list[Node]) -> None:
+    """Where the definition of the kernel can be read, its parameters must be the problem's."""
+    for function in functions:
+        declarator = function.child_by_field_name("declarator")
+        name = declarator.child_by_field_name("declarator") if declarator else None
+        if declarator is None or name is None or _text(name) != KERNEL_NAME:
+            continue
+        parameters = declarator.child_by_field_name("parameters")
+        if parameters is None or parameters.has_error:
+            continue
+        types = tuple(
+            _parameter_type(child)
+            for child in parameters.named_children
+            if child.type == "parameter_declaration"
+        )
+        if any("[" in kind or kind not in _KNOWN_TYPES for kind in types):
+            continue  # a typedef or a macro: the compiled kernel's parameters are checked as well
+        if types != _PARAMETER_TYPES:
+            line, column = _position(parameters)
+            raise SourceError(
+                f"{KERNEL_NAME} takes ({', '.join(types)}); it must take ({SIGNATURE})",
+                line,
+                column,
+            )
+
+
+_KNOWN_TYPES = {
+    base + stars
+    for base in ("float", "double", "int", "unsigned", "char", "short", "long", "void", "size_t")
+    for stars in ("", "*", "**")
+}
+
+
+def _parameter_type(parameter: Node) -> str:
+    base = parameter.child_by_field_name("type")
+    stars = sum(1 for leaf in _leaves(parameter) if leaf.type in ("*", "["))
+    return (_text(base) if base else "?") + "*" * stars
+
+
+def _blank(code: bytes, nodes: list[Node]) -> bytes:
+    """Overwrite nodes with spaces, keeping every line break."""
+    blanked = bytearray(code)
+    for node in nodes:
+        for i in range(node.start_byte, node.end_byte):
+            if blanked[i] not in b"\r\n":
+                blanked[i] = 0x20
+        if node.parent is not None and node.parent.type in (
+            "linkage_specification",
+            "template_declaration",
+        ):
+            # `extern "C"` or `template <…>` must not be left in front of nothing.
+            blanked[node.start_byte : node.start_byte + 1] = b";"
+            if node.parent.type == "template_declaration":
+                for i in range(node.parent.start_byte, node.start_byte):
+                    if blanked[i] not in b"\r\n":
+                        blanked[i] = 0x20
+    return bytes(blanked)
+
+
+# ---------------------------------------------------------------------------------- launch line
+
+
+def _launch_line(root: Node) -> LaunchLine:
+    found: LaunchLine | None = None
+    for node in _all(root):
+        if node.type != "comment" or not _text(node).startswith("//"):
+            continue
+        text = _text(node)[2:]
+        if not text.strip().startswith("solve:"):
+            continue
+        line, column = _position(node)
+        if found is not None:
+            raise SourceError("a second launch line; a submission has at most one", line, column)
+        found = parse_launch_line(text.strip().removeprefix("solve:"), line, column)
+    return found or LaunchLine()
+
+
+def parse_launch_line(words: str, line: int | None = None, column: int | None = None) -> LaunchLine:
+    """`tile=ROWSxCOLS shared_memory=BYTES`, both optional. Raises SourceError."""
+    values: dict[str, int] = {}
+
+    def refuse(problem: str) -> SourceError:
+        return SourceError(
+            f"launch line: {problem}; write for example "
+            "`// solve: tile=128x256 shared_memory=74496`",
+            line,
+            column,
+        )
+
+    for word in words.split():
+        key, _, value = word.partition("=")
+        shown = word if len(word) <= 40 else word[:37] + "..."
+        if key not in ("tile", "shared_memory"):
+            raise refuse(f"unknown word `{shown}`")
+        if key in values or (key == "tile" and "tile_rows" in values):
+            raise refuse(f"`{key}` is given twice")
+        if key == "tile":
+            rows, cross, columns = value.partition("x")
+            if not (cross and _is_number(rows) and _is_number(columns)):
+                raise refuse(f"`{shown}` is not tile=ROWSxCOLS")
+            values["tile_rows"], values["tile_columns"] = int(rows), int(columns)
+        elif _is_number(value):
+            values["shared_memory"] = int(value)
+        else:
+            raise refuse(f"`{shown}` is not shared_memory=BYTES")
+    try:
+        return LaunchLine(**values)
+    except ValueError as error:
+        raise refuse(str(error)) from None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 12
+
+
+# ------------------------------------------------------------------------------------- includes
+
+_GAP = rb"(?:[ \t\v\f]|/\*.*?\*/)*"
+_DIRECTIVE = re.compile(
+    rb"^" + _GAP + rb"(?:#|%:|\?\?=)" + _GAP + rb"(include_next|include|import|embed)\b" + _GAP,
+    re.MULTILINE | re.DOTALL,
+)
+_QUERY = re.compile(rb"__has_(?:include|include_next|embed)\b" + _GAP + rb"\(?" + _GAP, re.DOTALL)
+_HEADER = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
+
+
+def _includes(code: bytes) -> tuple[Include, ...]:
+    """Every header that the preprocessor could be asked for, wherever the request stands.
+
+    This is where a stranger would try to read the judge's files, so it must see at least what the
+    preprocessor sees: it works on the text before comments and conditions are understood, and a
+    request that does not name its header literally is refused.
+    """
+    spliced = re.sub(rb"\\[ \t]*\r?\n", lambda match: b"", code)
+    # Splicing loses lines; count them by the original text up to the same header name.
+    found: list[Include] = []
+    for pattern in (_DIRECTIVE, _QUERY):
+        for match in pattern.finditer(spliced):
+            line = spliced.count(b"\n", 0, match.end()) + 1
+            if match.re is _DIRECTIVE and match[1] == b"embed":
+                raise SourceError("#embed is not allowed in a submission", line)
+            header = _HEADER.match(spliced, match.end())
+            if header is None:
+                if match.re is _QUERY and spliced[match.end() :][:1] in (b"\n", b")", b"", b" "):
+                    continue  # `defined(__has_include)` asks for nothing
+                raise SourceError(
+                    "an #include must name its header literally, between < > or quotes", line
+                )
+            name = (header[1] or header[2]).decode(errors="replace")
+            found.append(Include(name, line))
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------- its own launch
+
+
+def _launch_warnings(root: Node, hosts: list[Node]) -> Iterator[Diagnostic]:
+    """Say where the file's own host code would launch something else than the rules do."""
+    for host in hosts:
+        for call in (node for node in _all(host) if node.type == "kernel_call_syntax"):
+            line, column = _position(call)
+            kernel = _text(call.parent.children[0]) if call.parent else "?"
+            if kernel.partition("<")[0] != KERNEL_NAME:
+                message = f"the file's own host code also launches `{kernel}`; the judge does not"
+            else:
+                block = _block_of(call, host)
+                if block == BLOCK[: len(block)] if block else False:
+                    continue
+                shown = "×".join(map(str, block)) if block else "other"
+                message = (
+                    f"the file's own host code launches blocks of {shown} threads; "
+                    "the judge launches 16×16"
+                )
+                if block is None:
+                    message = (
+                        "cannot read the block size of the file's own launch; "
+                        "the judge launches 16×16"
+                    )
+            yield Diagnostic(severity="warning", message=message, line=line, column=column)
+
+
+def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
+    """The block of a <<<grid, block>>> whose sizes are written as numbers."""
+    arguments = call.named_children
+    if len(arguments) < 2:
+        return None
+    block = arguments[1]
+    if block.type == "identifier":
+        declared = [
+            node
+            for node in _all(host)
+            if node.type == "init_declarator" and node.children and
+            _text(node.children[0]) == _text(block)
+        ]
+        if len(declared) != 1:
+            return None
+        block = declared[0]
+    names = _constants(host)
+    lists = [node for node in _all(block) if node.type in ("argument_list", "initializer_list")]
+    values = lists[0].named_children if lists else [block]
+    sizes = [_number(_text(value), names) for value in values]
+    if any(size is None for size in sizes):
+        return None
+    return tuple(size for size in sizes if size is not None) + (1,) * (2 - len(sizes))
+
+
+def _constants(node: Node) -> dict[str, str]:
+    """Names that the file gives to numbers: #define and initialised declarations."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    names: dict[str, str] = {}
+    for child in _all(root):
+        if child.type == "preproc_def":
+            name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
+            if name and value:
+                names[_text(name)] = _text(value).strip()
+        elif child.type == "init_declarator" and len(child.named_children) == 2:
+            names[_text(child.named_children[0])] = _text(child.named_children[1])
+    return names
+
+
+def _number(text: str, names: dict[str, str], depth: int = 0) -> int | None:
+    text = text.strip("() \t")
+    if _is_number(text):
+        return int(text)
+    if text in names and depth < 4:
+        return _number(names[text], names, depth + 1)
+    return None
+
+
+# ---------------------------------------------------------------------------------------- nodes
+
+
+def _all(node: Node) -> Iterator[Node]:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(current.children))
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    return (child for child in _all(node) if child.child_count == 0)
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")
+
+
+def _position(node: Node) -> tuple[int, int]:
+    return node.start_point[0] + 1, node.start_point[1] + 1

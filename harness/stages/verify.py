@@ -1,0 +1,239 @@
+"""Verify: is C right in every case, and was nothing but C touched?"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.devices.device import Device, Fault, Finished, Run
+from harness.report import (
+    Array,
+    CaseResult,
+    Finding,
+    Hazard,
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    Place,
+    Race,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Stage,
+    TimeLimit,
+    Tool,
+    Verification,
+    WrongAnswer,
+)
+from harness.stages.counterexample import counterexample
+from harness.stages.progress import Progress
+from problem.cases import CASES, QUICK_CASES, RANKED, Case, Matrix, Shape, surprise_cases
+from problem.launcher import LaunchLine
+from problem.reference import Comparison, compare
+
+SAMPLED_BLOCKS = 24
+"""Blocks of the ranked size that a device without a GPU runs, chosen afresh each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The case at which verification stopped, and why."""
+
+    case: Case
+    outcome: Outcome
+
+
+def verify(
+    device: Device,
+    launch: LaunchLine,
+    seed: int,
+    *,
+    quick: bool,
+    sampled: bool,
+    seconds: float,
+    progress: Progress,
+) -> Verification | Failure:
+    """Run every case until one goes wrong, the ranked size last.
+
+    sampled: the device is slow: of the ranked size only some blocks are run. seconds: limit of one
+    launch.
+    """
+    cases = [*(QUICK_CASES if quick else (*CASES, *surprise_cases(seed)))]
+    ranked = [] if quick else [RANKED]
+    progress.begin(Stage.VERIFY, len(cases) + len(ranked))
+    results = []
+    for case in (*cases, *ranked):
+        progress.step(str(case))
+        blocks = _sample(launch, case.shape) if sampled and case is RANKED else None
+        result = _verify_case(device, launch, case, seed, blocks, seconds)
+        if not isinstance(result, CaseResult):
+            return Failure(case, result)
+        results.append(result)
+    return Verification(
+        cases=tuple(results),
+        worst_error=max(result.error for result in results if not result.case.exact),
+    )
+
+
+def _sample(launch: LaunchLine, shape: Shape) -> tuple[int, ...]:
+    """Some of the launch's blocks: all four corners, the rest at random."""
+    columns, rows, _ = launch.grid(shape.M, shape.K)
+    last = columns * rows - 1
+    corners = {0, columns - 1, last - (columns - 1), last}
+    chosen = {secrets.randbelow(columns * rows) for _ in range(SAMPLED_BLOCKS)}
+    per_block = launch.tile_rows * launch.tile_columns
+    most = max(4, min(SAMPLED_BLOCKS, SAMPLED_BLOCKS * 16_384 // per_block))
+    return tuple(sorted([*corners, *(chosen - corners)][:most]))
+
+
+def _verify_case(
+    device: Device,
+    launch: LaunchLine,
+    case: Case,
+    seed: int,
+    blocks: tuple[int, ...] | None,
+    seconds: float,
+) -> CaseResult | Outcome:
+    A, B = case.draw(seed)
+    started = time.perf_counter()
+    answer = device.run(Run(shape=case.shape, blocks=blocks, seconds=seconds), A, B)
+    elapsed = time.perf_counter() - started
+    if isinstance(answer, Fault):
+        return fault_outcome(answer, case.shape, seconds)
+    finished, C = answer
+    touched = _touched(finished, case)
+    if touched is not None:
+        return touched
+    if blocks is None:
+        error = _check(case, seed, A, B, C)
+    else:
+        error = _check_blocks(case, seed, A, B, C, launch, blocks)
+    if isinstance(error, WrongAnswer):
+        return error
+    return CaseResult(
+        case=case,
+        error=error,
+        seconds=elapsed,
+        sampled_blocks=len(blocks) if blocks is not None else None,
+    )
+
+
+def _check(case: Case, seed: int, A: Matrix, B: Matrix, C: Matrix) -> float | WrongAnswer:
+    comparison = compare(A, B, C, exact=case.exact)
+    if comparison.passed:
+        return comparison.worst
+    return wrong_answer(Stage.VERIFY, case, seed, A, B, C, comparison)
+
+
+def _check_blocks(
+    case: Case,
+    seed: int,
+    A: Matrix,
+    B: Matrix,
+    C: Matrix,
+    launch: LaunchLine,
+    blocks: tuple[int, ...],
+) -> float | WrongAnswer:
+    """Compare only the tiles of these blocks of the launch, each with its own reference."""
+    columns = launch.grid(case.shape.M, case.shape.K)[0]
+    worst = 0.0
+    for block in blocks:
+        top, left = block // columns * launch.tile_rows, block % columns * launch.tile_columns
+        rows, across = (
+            slice(top, top + launch.tile_rows),
+            slice(left, left + launch.tile_columns),
+        )
+        tile = np.ascontiguousarray(C[rows, across])
+        comparison = compare(A[rows], B[:, across], tile, exact=case.exact)
+        if not comparison.passed:
+            return wrong_answer(
+                Stage.VERIFY, case, seed, A[rows], B[:, across], tile, comparison, (top, left)
+            )
+        worst = max(worst, comparison.worst)
+    return worst
+
+
+def wrong_answer(
+    stage: Stage,
+    case: Case,
+    seed: int,
+    A: Matrix,
+    B: Matrix,
+    C: Matrix,
+    comparison: Comparison,
+    corner: tuple[int, int] = (0, 0),
+) -> WrongAnswer:
+    """The verdict for a C that is too far from A·B. corner: where A, B and C were cut from."""
+    found = counterexample(case, seed, A, B, C, comparison)
+    found = found.model_copy(
+        update={
+            "elements": tuple(
+                element.model_copy(
+                    update={
+                        "row": element.row + corner[0],
+                        "column": element.column + corner[1],
+                    }
+                )
+                for element in found.elements
+            )
+        }
+    )
+    limit = "must be exact" if case.exact else "error at most 1e-5"
+    return WrongAnswer(
+        stage=stage,
+        message=f"wrong at {case} ({limit}, found {comparison.worst:.3g}): {found.pattern}",
+        counterexample=found,
+    )
+
+
+def _touched(finished: Finished, case: Case) -> Outcome | None:
+    """Whether the launch wrote to anything but C."""
+    if finished.changed_inputs:
+        names = " and ".join(finished.changed_inputs)
+        return RuleViolation(
+            stage=Stage.VERIFY,
+            rule=Rule.INPUTS_CHANGED,
+            message=f"the kernel changed {names} at {case}; inputs are not to be written to",
+        )
+    if finished.wrote_outside:
+        place = finished.wrote_outside[0]
+        message = f"the kernel wrote {place} at {case}: outside the matrix"
+        finding = Finding(
+            tool=Tool.MEMCHECK,
+            hazard=Hazard.OUT_OF_BOUNDS,
+            message=message,
+            at=Place(),
+            access="write",
+            array=Array(place.split()[-1]),
+            shape=case.shape,
+        )
+        return MemoryFault(stage=Stage.VERIFY, message=message, findings=(finding,))
+    return None
+
+
+def fault_outcome(fault: Fault, shape: Shape, seconds: float, stage: Stage = Stage.VERIFY) -> Outcome:
+    """The verdict for a launch that did not come to its end."""
+    where = f" at {shape}"
+    at = fault.at or (fault.finding.at if fault.finding else None)
+    findings = (fault.finding,) if fault.finding else ()
+    match fault.cause:
+        case "memory":
+            return MemoryFault(stage=stage, message=fault.message + where, findings=findings)
+        case "deadlock":
+            assert fault.finding is not None
+            return Race(stage=stage, message=fault.message + where, findings=(fault.finding,))
+        case "trap" | "launch-refused" | "out-of-memory":
+            return RuntimeFault(stage=stage, message=fault.message + where, at=at)
+        case "time-limit":
+            line = f", in line {at.line}" if at and at.line else ""
+            return TimeLimit(
+                stage=stage,
+                message=f"the kernel did not end within {seconds:g} s{where}{line}",
+                seconds=seconds,
+                at=at,
+            )
+        case "judge":
+            return JudgeError(stage=stage, message=fault.message, details=fault.details)

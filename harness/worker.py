@@ -1,0 +1,139 @@
+"""The child process in which every kernel is compiled and runs. Nothing else touches a GPU.
+
+`python -m harness.worker ROLE HANDLE` answers requests on the connection HANDLE until the other
+side is gone. Standard output belongs to the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from harness import channel
+from harness.devices import device as messages
+from harness.devices.device import Device, Fault, Finished, ScoringDevice
+from harness.isolation import Role, confine
+from harness.printed import Capture
+from harness.report import Value
+from problem.cases import Matrix
+
+SCRATCH_VARIABLE = "MATMUL_ARENA_SCRATCH"
+CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
+
+Answer = tuple[Value, Sequence[Matrix]]
+
+
+class Hello(Value):
+    """The worker's first message: it is ready, and this is what it is held to."""
+
+    kind: Literal["hello"] = "hello"
+    isolation: tuple[str, ...]
+
+
+def main(role: Role, connection: Connection) -> None:
+    """Serve one role until the judge hangs up."""
+    capture = Capture()
+    scratch = Path(os.environ[SCRATCH_VARIABLE])
+    cache = [Path(os.environ[CACHE_VARIABLE])] if CACHE_VARIABLE in os.environ else []
+    serve = _compiler if role is Role.COMPILER else _device
+    answer, requests = serve(role)
+    enforced = confine(role, scratch, cache)
+    channel.send(connection, Hello(isolation=enforced))
+    while True:
+        try:
+            request, matrices = channel.receive(connection, requests)
+        except (EOFError, OSError):
+            return
+        try:
+            body, results = answer(request, matrices)
+        except Exception as error:
+            body, results = _our_fault(error), ()
+        if isinstance(body, Finished | Fault):
+            body = body.model_copy(update={"printed": (body.printed + capture.take())})
+        channel.send(connection, body, results)
+
+
+def _our_fault(error: Exception) -> Fault:
+    return Fault(
+        cause="judge",
+        message=f"the judge failed: {type(error).__name__}: {error}",
+        details=traceback.format_exc(),
+    )
+
+
+Served = tuple[Callable[[Value, list[Matrix]], Answer], TypeAdapter[Value]]
+
+
+def _compiler(role: Role) -> Served:
+    from harness import compiler, headers
+    from harness.kernel import Compile
+
+    headers.include_directories()
+    compiler.version()  # loads NVRTC while its files can still be read
+
+    def answer(request: Value, _: list[Matrix]) -> Answer:
+        assert isinstance(request, Compile)
+        return compiler.compile_source(request), ()
+
+    return answer, TypeAdapter(Compile)
+
+
+def _device(role: Role) -> Served:
+    device: Device | ScoringDevice
+    if role is Role.CUDA:
+        from harness.devices.cuda.device import CudaDevice
+
+        device = CudaDevice()
+    else:
+        from harness.devices.cpu.device import CpuDevice
+
+        device = CpuDevice()
+
+    def answer(request: Value, matrices: list[Matrix]) -> Answer:
+        return _ask(device, request, matrices)
+
+    requests: TypeAdapter[Value] = TypeAdapter(
+        Annotated[messages.Request, Field(discriminator="call")]
+    )
+    return answer, requests
+
+
+def _ask(device: Device | ScoringDevice, request: Value, matrices: list[Matrix]) -> Answer:
+    """One request to the device: the message's name is the method's."""
+    match request:
+        case messages.Describe():
+            return device.info(), ()
+        case messages.Load():
+            return device.load(request.kernel), ()
+        case messages.Run():
+            result = device.run(request, *matrices)
+            return (result, ()) if isinstance(result, Fault) else (result[0], (result[1],))
+        case messages.Sanitize():
+            return device.sanitize(request), ()
+        case messages.Count():
+            return device.count(request) or messages.Uncounted(), ()
+    scoring: ScoringDevice = device  # type: ignore[assignment]  # only such a device is asked
+    match request:
+        case messages.MeasureFirstLaunch():
+            return scoring.first_launch(request), ()
+        case messages.MeasureHostMemory():
+            return scoring.host_memory(request), ()
+        case messages.Prepare():
+            return scoring.prepare(request), ()
+        case messages.TimeRound():
+            return scoring.time_round(request), ()
+        case messages.FetchRound():
+            fetched = scoring.fetch_round()
+            return (fetched, ()) if isinstance(fetched, Fault) else (messages.Fetched(), fetched)
+    raise TypeError(f"no such request: {request!r}")
+
+
+if __name__ == "__main__":
+    main(Role(sys.argv[1]), Connection(int(sys.argv[2])))
