@@ -197,7 +197,8 @@ class _Child:
         details = log.read_text(errors="replace")[-4096:] if log.is_file() else ""
         if code < 0:
             name = signal.Signals(-code).name
-            return our_fault(f"the {self.role} worker was ended by {name}", details)
+            message = f"the {self.role} worker was ended by {name}"
+            return our_fault(message, details).model_copy(update={"signal": name})
         return our_fault(f"the {self.role} worker ended with exit code {code}", details)
 
 

@@ -141,6 +141,8 @@ class DeviceInfo(Value):
     """What to compile for: sm_90a."""
     driver: str | None = None
     cuda_runtime: str | None = None
+    cublas: str | None = None
+    """Version of the baseline's library."""
     multiprocessors: PositiveInt | None = None
     max_clock_mhz: PositiveInt | None = None
     memory_bytes: PositiveInt | None = None
@@ -296,6 +298,8 @@ class MemoryFault(Value):
     message: str
     findings: tuple[Finding, ...] = ()
     """Empty only where the GPU itself stopped the kernel and gave no place."""
+    counterexample: Counterexample | None = None
+    """What it did to the answer, where verification saw it."""
 
 
 class Race(Value):
@@ -303,6 +307,7 @@ class Race(Value):
     stage: Literal[Stage.VERIFY, Stage.SANITIZE]
     message: str
     findings: Annotated[tuple[Finding, ...], Field(min_length=1)]
+    counterexample: Counterexample | None = None
 
 
 class RuntimeFault(Value):

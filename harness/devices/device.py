@@ -86,6 +86,8 @@ class Fault(Value):
     finding: Finding | None = None
     """Set for memory faults and deadlocks where the device knows the place."""
     at: Place | None = None
+    signal: str | None = None
+    """The signal that ended the worker, such as SIGSEGV."""
     details: str = ""
     """For whoever mends the judge, where the cause is ours."""
     printed: str = ""
@@ -126,9 +128,9 @@ class Uncounted(Value):
 class Device(Protocol):
     """Where a kernel runs. After a Fault the device may be unusable: the worker is replaced."""
 
-    def info(self) -> DeviceInfo: ...
+    def info(self) -> DeviceInfo | Fault: ...
 
-    def load(self, kernel: Kernel) -> Ready | Refusal: ...
+    def load(self, kernel: Kernel) -> Ready | Refusal | Fault: ...
 
     def run(self, request: Run, A: Matrix, B: Matrix) -> tuple[Finished, Matrix] | Fault:
         """Launch the loaded kernel. Outside the blocks asked for, C stays NaN."""

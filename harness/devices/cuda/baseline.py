@@ -12,6 +12,16 @@ _DEFAULT_MATH = 0
 """CUBLAS_DEFAULT_MATH: SGEMM keeps to FP32 unless TF32 is asked for."""
 
 
+def version() -> str:
+    """cuBLAS's version, such as 13.1.0."""
+    handle = cublas.create()
+    try:
+        number = cublas.getVersion(handle)
+    finally:
+        cublas.destroy(handle)
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
 class Sgemm:
     """C = A · B, row-major float32."""
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import cupy
 import numpy as np
 
-from harness.devices.cuda import memory, sanitizer
+from harness.devices.cuda import baseline, memory, sanitizer
 from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
@@ -61,6 +61,7 @@ class CudaDevice:
             arch=arch,
             driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
             cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
+            cublas=baseline.version(),
             multiprocessors=count,
             max_clock_mhz=clock_mhz,
             memory_bytes=properties["totalGlobalMem"],

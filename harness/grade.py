@@ -1,0 +1,273 @@
+"""The whole story of a grading: read → compile → verify → sanitize → measure → report."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness import __version__
+from harness.devices.available import Choice, open_device
+from harness.devices.device import Fault, Refusal
+from harness.isolation import Role
+from harness.kernel import DEFAULT_ARCH, Compile, Compiled
+from harness.remote import RemoteCompiler, RemoteDevice
+from harness.report import (
+    Accepted,
+    CompileError,
+    DeviceInfo,
+    DeviceKind,
+    Environment,
+    HostMemoryKind,
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    Report,
+    Stage,
+    StageTime,
+    TimeLimit,
+    Unscored,
+    Unsupported,
+    WrongAnswer,
+)
+from harness.stages.measure import Measured, measure
+from harness.stages.progress import Progress, Silent
+from harness.stages.sanitize import Sanitized, sanitize, unsafe
+from harness.stages.verify import Failure, fault_outcome, verify
+from harness.submission import UsageError, read
+from problem.cases import CASES_VERSION, RANKED
+
+COMPILE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to grade.
+
+    seconds: time limit of one launch; the ranked size takes the naive kernel 0.2 s on a GPU.
+    """
+
+    device: Choice = "auto"
+    quick: bool = False
+    seed: int | None = None
+    author: str | None = None
+    host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
+    seconds: float = 20.0
+
+
+def grade(path: Path, options: Options = Options(), progress: Progress | None = None) -> Report:
+    """Grade one kernel file. Raises UsageError when there is nothing to grade or no such device;
+    whatever else goes wrong is a verdict in the report."""
+    grading = _Grading(path, options, progress or Silent())
+    with ExitStack() as stack:
+        outcome = grading.run(stack)
+        return grading.report(outcome)
+
+
+@dataclass
+class _Grading:
+    """One grading on its way: what is known so far."""
+
+    path: Path
+    options: Options
+    progress: Progress
+    found: dict[str, Any] = field(default_factory=dict)
+    """Fields of the report, each set once by the stage that found it."""
+    times: list[StageTime] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        given = self.options.seed
+        self.seed = secrets.randbits(48) if given is None else given
+        self.created = datetime.now(UTC).replace(microsecond=0)
+        self.isolation: dict[Role, tuple[str, ...]] = {}
+        self.nvrtc: str | None = None
+
+    def report(self, outcome: Outcome) -> Report:
+        return Report(
+            environment=Environment(
+                judge=__version__,
+                cases=CASES_VERSION,
+                python=platform.python_version(),
+                system=f"{platform.system()} {platform.release()} {platform.machine()}",
+                nvrtc=self.nvrtc,
+                isolation=tuple(
+                    f"{role}: {rule}" for role, rules in self.isolation.items() for rule in rules
+                ),
+            ),
+            created=self.created,
+            seed=self.seed,
+            quick=self.options.quick,
+            outcome=outcome,
+            stages=tuple(self.times),
+            **{"device": None, **self.found},
+        )
+
+    def run(self, stack: ExitStack) -> Outcome:
+        try:
+            return self._run(stack)
+        except UsageError:
+            raise
+        except Exception as error:
+            return JudgeError(
+                stage=self.times[-1].stage if self.times else Stage.READ,
+                message=f"the judge failed: {type(error).__name__}: {error}",
+                details=traceback.format_exc(),
+            )
+
+    def _run(self, stack: ExitStack) -> Outcome:
+        options = self.options
+        compiler, device = RemoteCompiler(), open_device(options.device)
+        stack.callback(compiler.worker.close)
+        stack.callback(device.worker.close)
+
+        with self._stage(Stage.READ):
+            self.found["submission"], unreadable = read(self.path, options.author)
+            if unreadable is not None:
+                return unreadable
+            compiler.worker.start()
+            device.worker.start()
+            info = device.info()
+            self.isolation[device.worker.role] = device.worker.isolation
+            if isinstance(info, Fault):
+                return JudgeError(stage=Stage.READ, message=info.message, details=info.details)
+            self.found["device"] = info
+
+        with self._stage(Stage.COMPILE):
+            self.progress.begin(Stage.COMPILE, None)
+            compiled = self._compile(compiler, info)
+            if not isinstance(compiled, Compiled):
+                return compiled
+            kernel, launch = compiled.kernel, compiled.kernel.launch
+            self.found["kernel"] = kernel.facts
+            self.found["diagnostics"] = compiled.warnings
+            ready = device.load(kernel)
+            if isinstance(ready, Refusal):
+                return _unsupported(ready)
+            if isinstance(ready, Fault):
+                return fault_outcome(ready, RANKED.shape, options.seconds)
+
+        with self._stage(Stage.VERIFY):
+            verification = verify(
+                device,
+                launch,
+                self.seed,
+                quick=options.quick,
+                sampled=info.kind is DeviceKind.CPU,
+                seconds=options.seconds,
+                progress=self.progress,
+            )
+            failure = verification if isinstance(verification, Failure) else None
+            if failure is None:
+                self.found["verification"] = verification
+            elif not _worth_sanitizing(failure.outcome):
+                return failure.outcome
+
+        with self._stage(Stage.SANITIZE):
+            sanitized = sanitize(
+                [device, *self._companions(stack, device, compiled)],
+                launch,
+                quick=options.quick,
+                failed_at=failure.case.shape if failure else None,
+                seconds=COMPILE_SECONDS,
+                progress=self.progress,
+            )
+            if isinstance(sanitized, Sanitized):
+                self.found["sanitizing"] = sanitized.programs
+                wrong = failure.outcome if failure else None
+                seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
+                danger = unsafe(sanitized.findings, seen)
+                if danger is not None:
+                    return danger
+            if failure is not None:
+                return failure.outcome
+            if not isinstance(sanitized, Sanitized):
+                return sanitized
+
+        if info.kind is DeviceKind.CPU:
+            message = "scores come from a GPU; this device gives every verdict but no score"
+            return Accepted(score=Unscored(reason="device", message=message))
+
+        with self._stage(Stage.MEASURE):
+            measured = measure(
+                device,
+                info,
+                kernel,
+                compile_seconds=self._seconds(Stage.COMPILE),
+                host_memory=options.host_memory,
+                quick=options.quick,
+                seed=self.seed,
+                seconds=options.seconds,
+                progress=self.progress,
+            )
+            if not isinstance(measured, Measured):
+                return measured
+            self.found["measurement"] = measured.measurement
+            return Accepted(score=measured.score)
+
+    def _compile(self, compiler: RemoteCompiler, info: DeviceInfo) -> Compiled | Outcome:
+        source = self.found["submission"].source
+        request = Compile(source=source, arch=info.arch or DEFAULT_ARCH)
+        answer = compiler.compile(request, COMPILE_SECONDS)
+        self.isolation[Role.COMPILER] = compiler.worker.isolation
+        if not isinstance(answer, Fault):
+            if isinstance(answer, Compiled):
+                self.nvrtc = answer.nvrtc
+            return answer
+        if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
+            return TimeLimit(
+                stage=Stage.COMPILE,
+                message=f"the compiler did not end within {COMPILE_SECONDS:g} s",
+                seconds=COMPILE_SECONDS,
+            )
+        if answer.signal in ("SIGSEGV", "SIGABRT", "SIGBUS") or "MemoryError" in answer.message:
+            message = f"the compiler ran out of memory or crashed on this source ({answer.message})"
+            return CompileError(stage=Stage.COMPILE, message=message)
+        return JudgeError(stage=Stage.COMPILE, message=answer.message, details=answer.details)
+
+    def _companions(
+        self, stack: ExitStack, device: RemoteDevice, compiled: Compiled
+    ) -> Iterator[RemoteDevice]:
+        """The CPU device beside a GPU: it sees what compute-sanitizer does not."""
+        if device.worker.role is Role.CPU:
+            return
+        companion = RemoteDevice(Role.CPU)
+        stack.callback(companion.worker.close)
+        ready = companion.load(compiled.kernel)
+        self.isolation[Role.CPU] = companion.worker.isolation
+        if not isinstance(ready, Refusal | Fault):
+            yield companion
+
+    @contextmanager
+    def _stage(self, stage: Stage) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.times.append(StageTime(stage=stage, seconds=time.monotonic() - started))
+
+    def _seconds(self, stage: Stage) -> float:
+        return sum(time.seconds for time in self.times if time.stage is stage)
+
+
+def _worth_sanitizing(outcome: Outcome) -> bool:
+    """Whether the sanitizer may say more of a failure than verification did."""
+    return isinstance(outcome, WrongAnswer) or (
+        isinstance(outcome, MemoryFault)
+        and all(finding.at.line is None for finding in outcome.findings)
+    )
+
+
+def _unsupported(refusal: Refusal) -> Unsupported:
+    return Unsupported(
+        stage=Stage.COMPILE,
+        message=refusal.message,
+        instruction=refusal.instruction,
+        at=refusal.at,
+    )

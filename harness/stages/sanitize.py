@@ -1,0 +1,92 @@
+"""Sanitize: memcheck, racecheck, initcheck and synccheck on small awkward shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.devices.device import Device, Fault, Sanitize
+from harness.report import (
+    Counterexample,
+    Finding,
+    Hazard,
+    MemoryFault,
+    Outcome,
+    Race,
+    Sanitizing,
+    Stage,
+    Tool,
+)
+from harness.stages.progress import Progress
+from harness.stages.verify import fault_outcome
+from problem.cases import Shape
+from problem.launcher import LaunchLine
+
+_RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Sanitized:
+    """What all programs found together."""
+
+    programs: tuple[Sanitizing, ...]
+    findings: tuple[Finding, ...]
+
+
+def sanitize_shapes(launch: LaunchLine) -> tuple[Shape, ...]:
+    """Shapes that take a kernel through its edges and, in more than one block, its inside."""
+    rows, columns = (max(16, size) for size in (launch.tile_rows, launch.tile_columns))
+    return (
+        Shape(17, 33, 18),
+        Shape(rows, 64, columns),
+        Shape(rows + 17, 67, columns + 5),
+    )
+
+
+def sanitize(
+    devices: Sequence[Device],
+    launch: LaunchLine,
+    *,
+    quick: bool,
+    failed_at: Shape | None,
+    seconds: float,
+    progress: Progress,
+) -> Sanitized | Outcome:
+    """Run the tools of every device.
+
+    failed_at: where verification went wrong; it is sanitized first. seconds: limit for one device.
+    """
+    tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
+    shapes = sanitize_shapes(launch)[: 1 if quick else None]
+    if failed_at is not None and failed_at.flop <= 1 << 26:
+        shapes = (failed_at, *shapes)
+    progress.begin(Stage.SANITIZE, len(devices))
+    programs: list[Sanitizing] = []
+    findings: list[Finding] = []
+    for device in devices:
+        progress.step(", ".join(tools))
+        answer = device.sanitize(Sanitize(shapes=shapes, tools=tools, seconds=seconds))
+        if isinstance(answer, Fault):
+            return fault_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
+        programs.append(Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs))
+        findings += answer.findings
+    return Sanitized(tuple(programs), tuple(findings))
+
+
+def unsafe(
+    findings: Sequence[Finding], counterexample: Counterexample | None
+) -> MemoryFault | Race | None:
+    """The verdict for findings: memory errors come first, for a race may follow from them."""
+    memory = [finding for finding in findings if finding.hazard not in _RACES]
+    races = [finding for finding in findings if finding.hazard in _RACES]
+    first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
+    if not first:
+        return None
+    kind = Race if first is races else MemoryFault
+    others = [finding for finding in findings if finding not in first]
+    return kind(
+        stage=Stage.SANITIZE,
+        message=first[0].message,
+        findings=(*first, *others),
+        counterexample=counterexample,
+    )

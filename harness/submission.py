@@ -1,0 +1,62 @@
+"""Reading a submission: one kernel file, as bytes on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from harness.report import CompileError, Diagnostic, Stage, Submission
+
+MOST_BYTES = 1 << 20
+"""A kernel of a megabyte is no kernel."""
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given; says what to do instead."""
+
+
+def read(path: Path, author: str | None = None) -> tuple[Submission, CompileError | None]:
+    """The submission, and why it cannot be one where that is so.
+
+    Raises UsageError when there is no such file to read.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a .cu file in it")
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    source, problem = _decode(content)
+    submission = Submission(
+        name=path.stem[:100],
+        author=author,
+        sha256=hashlib.sha256(content).hexdigest(),
+        source=source,
+    )
+    if problem is None:
+        return submission, None
+    return submission, CompileError(
+        stage=Stage.READ,
+        message=problem,
+        diagnostics=(Diagnostic(severity="error", message=problem),),
+    )
+
+
+def _decode(content: bytes) -> tuple[str, str | None]:
+    """The text of the file, or what is wrong with it."""
+    if len(content) > MOST_BYTES:
+        return "", f"the file is larger than {MOST_BYTES >> 20} MiB; a kernel file is text"
+    if not content.strip():
+        return "", "the file is empty; start from problem/starter.cu"
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return "", f"line {line} is not UTF-8; save the file as UTF-8"
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        return "", f"line {line} has a NUL byte; a kernel file is text"
+    return text, None

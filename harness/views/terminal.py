@@ -1,0 +1,353 @@
+"""The terminal view: progress while it works, then one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.progress import Progress as Bar
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from harness.report import (
+    Accepted,
+    CompileError,
+    Counterexample,
+    Diagnostic,
+    Finding,
+    JudgeError,
+    Measurement,
+    MemoryFault,
+    Race,
+    Report,
+    Score,
+    Stage,
+    Submission,
+    Verdict,
+)
+
+_STYLES = {
+    Verdict.ACCEPTED: "bold green",
+    Verdict.UNSUPPORTED: "bold yellow",
+    Verdict.JUDGE_ERROR: "bold magenta",
+}
+_MOST_DIAGNOSTICS = 5
+_MOST_FINDINGS = 4
+
+
+class TerminalProgress:
+    """Progress as a line that goes away; nothing where there is no terminal."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._name = name
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.fields[name]}  {task.fields[stage]:8}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[step]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        self.begin(Stage.READ, None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(
+            "", total=total, name=self._name[:20], stage=stage.value, step=""
+        )
+        self._done = 0
+
+    def step(self, text: str) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=self._done, step=text[:36])
+            self._done += 1
+
+
+def render(report: Report) -> RenderableType:
+    """One screen for one report; its last line is the one that matters."""
+    return Group(*_parts(report), verdict_line(report))
+
+
+def verdict_line(report: Report) -> Text:
+    """The one line that matters."""
+    verdict = report.verdict
+    line = Text.assemble(
+        (report.submission.name, "bold"), "  ", (verdict.value, _STYLES.get(verdict, "bold red"))
+    )
+    outcome = report.outcome
+    if isinstance(outcome, Accepted):
+        if isinstance(outcome.score, Score):
+            score = outcome.score
+            line.append(f"  {score.ratio:.3f} × cuBLAS", "bold")
+            line.append(f"  (95 %: {score.low:.3f} to {score.high:.3f})")
+            line.append("  quick" if report.quick else "")
+        else:
+            line.append(f"  no score: {outcome.score.message}")
+    else:
+        line.append(f"  {outcome.message}")
+    return line
+
+
+def _parts(report: Report) -> Iterable[RenderableType]:
+    outcome = report.outcome
+    facts = _facts(report)
+    if facts.row_count:
+        yield facts
+    warnings = [found for found in report.diagnostics if found.severity == "warning"]
+    if warnings:
+        yield from _diagnostics(warnings, report.submission)
+    if isinstance(outcome, CompileError):
+        yield from _diagnostics(outcome.diagnostics, report.submission)
+    if isinstance(outcome, MemoryFault | Race):
+        yield from _findings(outcome.findings, report.submission)
+    shown = getattr(outcome, "counterexample", None)
+    if isinstance(shown, Counterexample):
+        yield from _counterexample(shown, report.seed)
+    at = getattr(outcome, "at", None)
+    if at is not None and at.line:
+        yield from _source_line(report.submission, at.line, None)
+    if isinstance(outcome, JudgeError):
+        yield Text("This is the judge's fault, not the submission's. Please report it:", "magenta")
+        yield Text(outcome.details.strip()[-1500:] or outcome.message)
+    if report.printed:
+        yield Text("The kernel printed:", "dim")
+        yield Text(report.printed[:400])
+
+
+def _facts(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _rows(report):
+        table.add_row(name, value)
+    return table
+
+
+def _rows(report: Report) -> Iterable[tuple[str, str]]:
+    if report.device is not None:
+        device = report.device
+        more = f", CUDA {device.driver}" if device.driver else ""
+        yield "device", f"{device.name} ({device.arch}{more})"
+    if report.kernel is not None:
+        kernel, used = report.kernel, report.kernel.resources
+        shared = used.static_shared_bytes + used.dynamic_shared_bytes
+        spilled = used.spill_store_bytes + used.spill_load_bytes
+        yield (
+            "resources",
+            f"{used.registers} registers, {shared} B shared memory, "
+            f"{spilled} B spilled",
+        )
+        room = kernel.occupancy
+        yield (
+            "occupancy",
+            f"{room.fraction:.0%}: {room.blocks} blocks a multiprocessor, "
+            f"limited by {room.limited_by}",
+        )
+        launch = kernel.launch
+        yield (
+            "launch",
+            f"16×16 threads, tile {launch.tile_rows}×{launch.tile_columns}"
+            f"  [{', '.join(badge.value for badge in kernel.badges)}]",
+        )
+    if report.verification is not None:
+        passed = report.verification
+        sampled = [case for case in passed.cases if case.sampled_blocks]
+        more = f", {sampled[0].sampled_blocks} blocks of the ranked size" if sampled else ""
+        yield (
+            "verify",
+            f"{len(passed.cases)} cases right{more}; worst block {passed.worst_error:.2g} "
+            "(limit 1e-5)",
+        )
+        if passed.note:
+            yield "", passed.note
+    for program in report.sanitizing:
+        words = [
+            tool.tool.value + ("" if tool.status == "clean" else f" {tool.status}")
+            for tool in program.tools
+        ]
+        yield "sanitize", f"{program.program}: {', '.join(words)}"
+        for tool in program.tools:
+            if tool.status == "unavailable" and tool.message:
+                yield "", f"{tool.tool.value}: {tool.message}"
+                break
+    if report.measurement is not None:
+        yield from _measurement(report.measurement, report)
+    if report.stages:
+        spent = ", ".join(f"{time.stage.value} {time.seconds:.1f}" for time in report.stages)
+        yield "seconds", spent
+    yield "seed", f"{report.seed} (replay with --seed {report.seed})"
+
+
+def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, str]]:
+    score = report.score
+    if score is not None:
+        share = f", {score.peak_share:.0%} of FP32 peak" if score.peak_share else ""
+        yield (
+            "time",
+            f"{score.kernel_ms:.3f} ms, cuBLAS {score.baseline_ms:.3f} ms; "
+            f"{score.tflops:.1f} TFLOP/s{share}",
+        )
+    kept = [timed for timed in measured.rounds if not timed.dropped]
+    clocks = [timed.clock_mhz for timed in kept] or [0]
+    power = [timed.power_w for timed in kept] or [0]
+    yield (
+        "rounds",
+        f"{len(measured.rounds)} ({len(measured.rounds) - len(kept)} dropped), "
+        f"{min(clocks)} to {max(clocks)} MHz, {max(power):.0f} W; "
+        f"full check {measured.audit_error:.2g}",
+    )
+    first = measured.first_launch
+    yield (
+        "first launch",
+        f"{first.first_launch_ms:.1f} ms, second {first.second_launch_ms:.1f}; before it: context "
+        f"{first.context_ms:.0f}, compile {first.compile_ms:.0f}, load "
+        f"{first.module_load_ms:.1f}, allocate {first.first_allocation_ms:.1f}",
+    )
+    for memory in measured.host_memory:
+        yield (
+            memory.kind.value,
+            f"allocate {memory.allocate_ms:.1f} ms, fill {memory.fill_ms:.0f}, "
+            f"to GPU {memory.to_device_ms:.1f} ({memory.to_device_gb_per_s:.0f} GB/s), "
+            f"back {memory.to_host_ms:.1f}",
+        )
+    if len(measured.host_memory) == 2:
+        pays = measured.pinning_pays_after
+        yield (
+            "",
+            "pinning never pays here"
+            if pays is None
+            else f"pinning has paid after {pays:.1f} round trips",
+        )
+
+
+def _diagnostics(
+    diagnostics: Sequence[Diagnostic], submission: Submission
+) -> Iterable[RenderableType]:
+    for found in diagnostics[:_MOST_DIAGNOSTICS]:
+        style = "yellow" if found.severity == "warning" else "red"
+        where = f"{submission.name}.cu"
+        if found.line:
+            where += f":{found.line}" + (f":{found.column}" if found.column else "")
+        yield Text.assemble((where, "bold"), ": ", (found.severity, style), f": {found.message}")
+        if found.line:
+            yield from _source_line(submission, found.line, found.column)
+    hidden = len(diagnostics) - _MOST_DIAGNOSTICS
+    if hidden > 0:
+        yield Text(f"… and {hidden} more", "dim")
+
+
+def _source_line(
+    submission: Submission, line: int, column: int | None
+) -> Iterable[RenderableType]:
+    lines = submission.source.splitlines()
+    if not 1 <= line <= len(lines):
+        return
+    text = lines[line - 1].replace("\t", " ")[:200]
+    yield Text.assemble((f"{line:6} │ ", "dim"), text, no_wrap=True, overflow="ellipsis")
+    if column:
+        yield Text.assemble(("       │ ", "dim"), " " * (column - 1), ("^", "bold"))
+
+
+def _findings(findings: Sequence[Finding], submission: Submission) -> Iterable[RenderableType]:
+    for found in findings[:_MOST_FINDINGS]:
+        more = f" ({found.occurrences} times)" if found.occurrences > 1 else ""
+        yield Text.assemble((f"{found.tool.value}: ", "red"), found.message + more)
+        who = []
+        if found.at.thread:
+            who.append(f"thread {_xyz(found.at.thread)} of block {_xyz(found.at.block)}")
+        if found.other and found.other.thread:
+            who.append(f"and thread {_xyz(found.other.thread)}")
+        if found.shape:
+            who.append(f"at {found.shape}")
+        if who:
+            yield Text("       " + " ".join(who), "dim")
+        for place in (found.at, found.other):
+            if place and place.line:
+                yield from _source_line(submission, place.line, None)
+    hidden = len(findings) - _MOST_FINDINGS
+    if hidden > 0:
+        yield Text(f"… and {hidden} more findings", "dim")
+
+
+def _xyz(position: tuple[int, int, int] | None) -> str:
+    return f"({', '.join(map(str, position))})" if position else "?"
+
+
+def _counterexample(found: Counterexample, seed: int) -> Iterable[RenderableType]:
+    shape = found.case.shape
+    yield Text(
+        f"wrong at M={shape.M} N={shape.N} K={shape.K}, {found.case.inputs.value}, seed {seed}: "
+        f"{found.wrong_blocks} of {found.blocks} blocks"
+    )
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for title in ("row", "column", "expected", "found"):
+        table.add_column(title, justify="right")
+    for element in found.elements:
+        table.add_row(
+            str(element.row),
+            str(element.column),
+            f"{element.expected:.9g}",
+            f"{element.found:.9g}",
+        )
+    picture = Table.grid(padding=(0, 3))
+    height = len(found.elements) + 1
+    rows = found.map.rows if len(found.map.rows) <= 24 else found.map.rows[:24]
+    drawn = Text("\n".join(rows).replace("#", "█").replace(".", "·"), "red")
+    if len(rows) <= max(height, 12) and len(rows[0]) <= 30:
+        picture.add_row(table, drawn)
+        yield picture
+    else:
+        yield table
+        yield drawn
+    blocks = 16 * found.map.scale
+    yield Text(f"each mark is {blocks}×{blocks} elements of C; █ wrong, · right", "dim")
+    yield Text(found.pattern, "bold")
+
+
+def summary(reports: Sequence[Report]) -> Table:
+    """A table of many gradings, best score first."""
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("submission")
+    table.add_column("verdict")
+    for title in ("score", "95 %", "ms", "regs", "shared", "occ."):
+        table.add_column(title, justify="right", no_wrap=True)
+    for report in sorted(reports, key=_order):
+        score, kernel = report.score, report.kernel
+        table.add_row(
+            report.submission.name,
+            Text(report.verdict.value, _STYLES.get(report.verdict, "bold red")),
+            f"{score.ratio:.3f}" if score else "",
+            f"{score.low:.3f}–{score.high:.3f}" if score else "",
+            f"{score.kernel_ms:.2f}" if score else "",
+            str(kernel.resources.registers) if kernel else "",
+            str(kernel.resources.static_shared_bytes + kernel.resources.dynamic_shared_bytes)
+            if kernel
+            else "",
+            f"{kernel.occupancy.fraction:.0%}" if kernel else "",
+        )
+    return table
+
+
+def _order(report: Report) -> tuple[float, str]:
+    return (-report.score.ratio if report.score else 0.0, report.submission.name)
+
+
