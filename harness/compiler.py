@@ -77,6 +77,7 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
             ptx=program.ptx,
             cubin=program.cubin,
             facts=KernelFacts(
+                code_sha256=source.code_sha256,
                 arch=request.arch,
                 launch=source.launch,
                 resources=resources,

@@ -102,8 +102,9 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
     everything = _ALL_V1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
     reads_anywhere = role is Role.CUDA
     files = everything & ~_READ if reads_anywhere else everything
-    network = (_TCP_BIND | _TCP_CONNECT) if abi >= 4 else 0
-    attributes = struct.pack("=QQ", files, network)[: 16 if abi >= 4 else 8]
+    # compute-sanitizer speaks to the program that it watches over TCP on this machine.
+    network = (_TCP_BIND | _TCP_CONNECT) if abi >= 4 and role is not Role.CUDA else 0
+    attributes = struct.pack("=QQ", files, network)[: 16 if network else 8]
     ruleset = libc.syscall(
         _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
     )

@@ -68,12 +68,15 @@ class Diagnostic(Value):
     column: PositiveInt | None = None
 
 
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class Submission(Value):
     """One kernel file."""
 
     name: str
     author: str | None
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     source: str
 
 
@@ -114,6 +117,9 @@ class Badge(StrEnum):
 class KernelFacts(Value):
     """What is known of a kernel before it runs."""
 
+    code_sha256: Sha256
+    """Of the code without comments and white space, and its launch line: the same kernel has the
+    same, however it is commented."""
     arch: str
     launch: LaunchLine
     resources: Resources

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
@@ -45,9 +46,12 @@ class Source:
     """What a source file says.
 
     device_code: the file with host functions blanked out, line for line.
+    code_sha256: of the words of the code, without comments and white space, and the launch line:
+        two files with the same are the same kernel.
     """
 
     device_code: str
+    code_sha256: str
     launch: LaunchLine
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
@@ -60,9 +64,12 @@ def parse(text: str) -> Source:
     functions = list(_functions(root))
     hosts = [function for function in functions if _is_host(function)]
     _check_signature([function for function in functions if not _is_host(function)])
+    launch = _launch_line(root)
+    device_code = _blank(code, hosts)
     return Source(
-        device_code=_blank(code, hosts).decode(),
-        launch=_launch_line(root),
+        device_code=device_code.decode(),
+        code_sha256=_fingerprint(device_code, launch),
+        launch=launch,
         includes=_includes(code),
         warnings=tuple(_launch_warnings(root, hosts)),
     )
@@ -146,6 +153,15 @@ def _blank(code: bytes, nodes: list[Node]) -> bytes:
                     if blanked[i] not in b"\r\n":
                         blanked[i] = 0x20
     return bytes(blanked)
+
+
+def _fingerprint(device_code: bytes, launch: LaunchLine) -> str:
+    words = [
+        _text(leaf)
+        for leaf in _leaves(Parser(_LANGUAGE).parse(device_code).root_node)
+        if leaf.type != "comment"
+    ]
+    return sha256("\n".join([repr(launch), *words]).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------------------- launch line

@@ -70,7 +70,22 @@ def sanitize(
             return fault_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
         programs.append(Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs))
         findings += answer.findings
-    return Sanitized(tuple(programs), tuple(findings))
+    return Sanitized(tuple(programs), _together(findings))
+
+
+def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of the same thing at the same place become one, counted."""
+    first: dict[object, Finding] = {}
+    for finding in findings:
+        lines = frozenset({finding.at.line, finding.other.line if finding.other else None})
+        key = (finding.hazard, lines, finding.array)
+        known = first.get(key)
+        if known is None:
+            first[key] = finding
+        else:
+            occurrences = known.occurrences + finding.occurrences
+            first[key] = known.model_copy(update={"occurrences": occurrences})
+    return tuple(first.values())
 
 
 def unsafe(

@@ -144,10 +144,14 @@ class _Process:
             return ToolRun(tool=self.tool, status="found", seconds=self._seconds), findings
         if self._process.returncode != 0:
             # The kernel failed under this tool, and another tool says why; or the tool failed.
-            log = self._log.read_text(errors="replace").strip().splitlines()
-            last = next((line.strip("= ") for line in reversed(log) if "rror" in line), "")
-            return self._unavailable(f"the launch did not end well under it ({last[:200]})"), []
+            return self._unavailable(f"the launch did not end well under it: {self._why()}"), []
         return ToolRun(tool=self.tool, status="clean", seconds=self._seconds), []
+
+    def _why(self) -> str:
+        """The last exception that the watched program reported, or the tool's last word."""
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        own = [line for line in lines if "Error" in line and not line.startswith("=")]
+        return (own or lines or ["it printed nothing"])[-1].strip("= ")[:300]
 
     def _unavailable(self, message: str) -> ToolRun:
         return ToolRun(

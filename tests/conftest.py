@@ -1,0 +1,46 @@
+"""What all tests share: the marker `gpu`, and a compiler that lives as long as the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from harness.devices.available import why_no_cuda
+from harness.kernel import Compile, Compiled
+from harness.remote import RemoteCompiler
+from harness.report import CompileError, RuntimeFault
+
+ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=2000)
+settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = why_no_cuda()
+    if reason is not None:
+        skip = pytest.mark.skip(reason=reason)
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(skip)
+
+
+Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]
+
+
+@pytest.fixture(scope="session")
+def compiling() -> Iterator[Compiling]:
+    """Compile source text in a worker."""
+    compiler = RemoteCompiler()
+
+    def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
+        answer = compiler.compile(Compile(source=source), 60)
+        assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
+        return answer
+
+    yield compile_text
+    compiler.worker.close()

@@ -1,0 +1,113 @@
+"""The error per block catches what it must and lets honest float32 pass."""
+
+import numpy as np
+import pytest
+
+from problem.cases import CASES, Case, Inputs, Matrix, Shape
+from problem.reference import MAX_ERROR, compare
+
+LENGTHS = (1, 16, 17, 512, 6144)
+
+
+def drawn(N: int) -> tuple[Matrix, Matrix, Matrix]:
+    """Uniform inputs of an awkward shape, and C summed in sequential float32."""
+    A, B = Case(Shape(50, N, 35)).draw(N)
+    return A, B, sequential(A, B)
+
+
+def sequential(A: Matrix, B: Matrix) -> Matrix:
+    C = np.zeros((A.shape[0], B.shape[1]), np.float32)
+    for n in range(A.shape[1]):
+        C += A[:, n, None] * B[None, n]
+    return C
+
+
+def error(A: Matrix, B: Matrix, C: Matrix) -> float:
+    return compare(A, B, C, exact=False).worst
+
+
+@pytest.mark.parametrize("case", [*CASES, Case(Shape(16, 16384, 16))], ids=str)
+def test_sequential_float32_passes_everywhere(case: Case) -> None:
+    A, B = case.draw(11)
+    assert compare(A, B, sequential(A, B), exact=case.exact).passed
+
+
+@pytest.mark.parametrize("N", LENGTHS)
+def test_one_dropped_product_is_caught(N: int) -> None:
+    A, B, C = drawn(N)
+    C[20, 30] -= A[20, 0] * B[0, 30]
+    assert error(A, B, C) > MAX_ERROR
+
+
+@pytest.mark.parametrize("N", LENGTHS)
+def test_one_element_wrong_by_one_percent_is_caught(N: int) -> None:
+    A, B, C = drawn(N)
+    row, column = np.unravel_index(np.abs(C).argmax(), C.shape)
+    C[row, column] *= 1.01
+    assert error(A, B, C) > MAX_ERROR
+
+
+@pytest.mark.parametrize("N", LENGTHS)
+@pytest.mark.parametrize("left", [0.0, np.nan])
+def test_one_unwritten_element_is_caught(N: int, left: float) -> None:
+    A, B, C = drawn(N)
+    C[49, 34] = left
+    assert error(A, B, C) > MAX_ERROR
+
+
+@pytest.mark.parametrize("N", LENGTHS)
+def test_a_transposed_C_is_caught(N: int) -> None:
+    A, B = Case(Shape(48, N, 48)).draw(5)
+    assert error(A, B, np.ascontiguousarray(sequential(A, B).T)) > MAX_ERROR
+
+
+@pytest.mark.parametrize("N", LENGTHS)
+def test_a_missing_last_row_is_caught(N: int) -> None:
+    A, B, C = drawn(N)
+    C[-1] = 0
+    comparison = compare(A, B, C, exact=False)
+    assert comparison.wrong[-1].all() and not comparison.wrong[:-1].any()
+
+
+@pytest.mark.parametrize("N", [512, 6144])
+def test_tf32_and_bf16_inputs_are_caught(N: int) -> None:
+    A, B, _ = drawn(N)
+    for bits in (13, 16):  # significand bits that TF32 and BF16 lack
+        C = sequential(truncated(A, bits), truncated(B, bits))
+        assert error(A, B, C) > 10 * MAX_ERROR
+
+
+def test_odd_integers_are_wrong_in_tf32() -> None:
+    A, B = Case(Shape(64, 512, 48), Inputs.ODD_INTEGERS).draw(1)
+    assert not compare(A, B, truncated(A, 13) @ truncated(B, 13), exact=True).passed
+
+
+def truncated(matrix: Matrix, bits: int) -> Matrix:
+    return (matrix.view(np.uint32) & np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)).view(np.float32)
+
+
+def test_a_block_that_must_be_zero_must_be_exactly_zero() -> None:
+    A, B = Case(Shape(32, 8, 32), Inputs.ZEROS).draw(0)
+    C = np.zeros((32, 32), np.float32)
+    assert error(A, B, C) == 0
+    C[31, 31] = 1e-38
+    assert error(A, B, C) == np.inf
+
+
+def test_cancellation_is_judged_by_the_size_of_the_terms() -> None:
+    A = np.array([[1.0, 1.0]], np.float32)
+    B = np.array([[1.0], [-1.0]], np.float32)
+    assert error(A, B, np.array([[1e-7]], np.float32)) < MAX_ERROR
+    assert error(A, B, np.array([[1e-4]], np.float32)) > MAX_ERROR
+
+
+def test_blocks_at_the_edges_are_their_own() -> None:
+    A, B, C = drawn(17)
+    assert compare(A, B, C, exact=False).block_errors.shape == (4, 3)
+
+
+def test_panels_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, B, C = drawn(17)
+    whole = compare(A, B, C, exact=False).block_errors
+    monkeypatch.setattr("problem.reference._PANEL_ROWS", 16)
+    assert np.allclose(compare(A, B, C, exact=False).block_errors, whole, rtol=1e-9)
