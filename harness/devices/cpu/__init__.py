@@ -1,0 +1,1 @@
+"""The CPU device. See README.md in this folder."""

@@ -1,0 +1,318 @@
+"""The CPU device: runs a kernel's PTX on the processor, with every access checked."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from harness.devices.cpu import build, counters, sanitize
+from harness.devices.cpu.cache import Cache, default_directory
+from harness.devices.cpu.dependence import blocks_depend_on_one_another
+from harness.devices.cpu.errors import CannotTranslate
+from harness.devices.cpu.explain import Explainer, merged
+from harness.devices.cpu.launch import (
+    Arguments,
+    Bytes,
+    Instruments,
+    Loaded,
+    Outcome,
+    launch,
+    load,
+    zeros,
+)
+from harness.devices.cpu.layout import Fault as Cause
+from harness.devices.cpu.layout import Window
+from harness.devices.cpu.printf import Printer
+from harness.devices.cpu.program import FlatKernel, flatten, module_image
+from harness.devices.cpu.ptx import Program, parse
+from harness.devices.cpu.translate import Mode
+from harness.devices.device import (
+    Count,
+    Fault,
+    Finished,
+    Ready,
+    Refusal,
+    Run,
+    Sanitize,
+    Sanitized,
+)
+from harness.kernel import DEFAULT_ARCH, Kernel
+from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun
+from problem.cases import Matrix, Shape
+from problem.launcher import BLOCK, LaunchLine
+
+CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
+MOST_SHARED = 227 << 10  # bytes a block: what an H100 allows
+MOST_GRID = (2**31 - 1, 65535, 65535)
+
+PROGRAM = "the CPU device"
+
+
+@dataclass
+class Module:
+    """A loaded kernel: its PTX, its variables, and machine code for each way to run it."""
+
+    text: str
+    entry: str
+    line: LaunchLine
+    program: Program
+    memory: Bytes
+    """The kernel's __device__ variables: they live as long as the module, as on a GPU."""
+    depends: bool
+    block: tuple[int, int, int] = BLOCK
+    loaded: dict[Mode, Loaded] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """One launch and how it ended."""
+
+    C: Matrix
+    outcome: Outcome
+    explainer: Explainer
+    printed: str
+    instruments: Instruments
+
+
+class CpuDevice:
+    """Implements harness.devices.device.Device. Everything that could fail to load is loaded by
+    the constructor, before the worker gives up its right to read files."""
+
+    def __init__(self, cache: Path | None = None) -> None:
+        where = cache or Path(os.environ.get(CACHE_VARIABLE) or default_directory())
+        self._cache = Cache(where)
+        build.run_address(self._cache)
+        self._module: Module | None = None
+
+    def info(self) -> DeviceInfo:
+        return DeviceInfo(
+            kind=DeviceKind.CPU,
+            name=f"{_processor()}, {os.cpu_count()} cores",
+            arch=DEFAULT_ARCH,
+        )
+
+    # -- loading
+
+    def load(self, kernel: Kernel) -> Ready | Refusal:
+        """Translate a kernel. A refusal names the line and the instruction."""
+        return self.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
+
+    def load_ptx(
+        self,
+        text: str,
+        entry: str,
+        line: LaunchLine | None = None,
+        block: tuple[int, int, int] = BLOCK,
+    ) -> Ready | Refusal:
+        """As `load`, for any PTX and any shape of block."""
+        self._module = None
+        line = line or LaunchLine()
+        try:
+            program = parse(text)
+            placed, image = module_image(program)
+            memory = zeros(placed.size + 16)
+            memory[: len(image)] = np.frombuffer(image, np.uint8)
+            flat = flatten(program, entry, line.shared_memory)
+            depends = blocks_depend_on_one_another(flat)
+            module = Module(text, entry, line, program, memory, depends, block)
+            self._load(module, Mode.RUN)
+        except CannotTranslate as refusal:
+            where = f"line {refusal.line}: " if refusal.line > 0 else ""
+            return Refusal(
+                message=f"{where}the CPU device cannot run this kernel: {refusal.reason}",
+                instruction=refusal.instruction or None,
+                at=Place(line=refusal.line) if refusal.line > 0 else None,
+            )
+        self._module = module
+        return Ready(blocks_depend_on_one_another=depends)
+
+    def _load(self, module: Module, mode: Mode) -> Loaded:
+        if mode not in module.loaded:
+            kernel = self._flat(module, mode)
+            loaded = load(self._cache, module.text, kernel, module.block, mode)
+            module.loaded[mode] = loaded
+        return module.loaded[mode]
+
+    @staticmethod
+    def _flat(module: Module, mode: Mode) -> FlatKernel:
+        dynamic = module.line.shared_memory
+        return flatten(module.program, module.entry, dynamic, gaps=mode is Mode.SANITIZE)
+
+    # -- running
+
+    def run(self, request: Run, A: Matrix, B: Matrix) -> tuple[Finished, Matrix] | Fault:
+        """One launch. C is NaN before it, and stays so outside the blocks asked for."""
+        module = self._loaded_module()
+        if request.blocks is not None and module.depends:
+            return Fault(
+                cause="judge",
+                message="this kernel's blocks depend on one another, so a sample of them "
+                "cannot be run alone",
+            )
+        done = self._launch(Mode.RUN, request.shape, A, B, request.seconds, request.blocks)
+        if isinstance(done, Fault):
+            return done
+        if done.outcome.stopped:
+            return self._fault(done, request.seconds)
+        changed = done.outcome.changed
+        finished = Finished(
+            seconds=done.outcome.seconds,
+            changed_inputs=(
+                *(("A",) if Window.A in changed else ()),
+                *(("B",) if Window.B in changed else ()),
+            ),
+            printed=done.printed,
+        )
+        return finished, done.C
+
+    def _loaded_module(self) -> Module:
+        if self._module is None:
+            raise RuntimeError("no kernel is loaded")
+        return self._module
+
+    def _launch(
+        self,
+        mode: Mode,
+        shape: Shape,
+        A: Matrix,
+        B: Matrix,
+        seconds: float,
+        blocks: tuple[int, ...] | None = None,
+    ) -> _Launch | Fault:
+        module = self._loaded_module()
+        try:
+            loaded = self._load(module, mode)
+        except CannotTranslate as refusal:
+            return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
+        grid = module.line.grid(shape.M, shape.K)
+        refused = _refused(loaded, grid)
+        if refused:
+            return Fault(cause="launch-refused", message=refused)
+        C = np.full((shape.M, shape.K), np.nan, np.float32)
+        arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
+        instruments = self._instruments(mode, loaded, C.nbytes)
+        printer = Printer()
+        outcome = launch(
+            self._cache,
+            loaded,
+            grid,
+            Arguments(arrays, (shape.M, shape.N, shape.K), module.memory),
+            seconds,
+            blocks,
+            printer,
+            instruments,
+        )
+        explainer = Explainer(loaded.kernel, shape, grid, module.block)
+        return _Launch(C, outcome, explainer, printer.text, instruments)
+
+    @staticmethod
+    def _instruments(mode: Mode, loaded: Loaded, c_bytes: int) -> Instruments:
+        if mode is Mode.SANITIZE:
+            return sanitize.instruments(loaded, c_bytes)
+        if mode is Mode.COUNT:
+            return counters.instruments(loaded)
+        return Instruments()
+
+    @staticmethod
+    def _fault(done: _Launch, seconds: float) -> Fault:
+        s = done.outcome.stopped
+        assert s is not None
+        return done.explainer.fault(
+            s.fault,
+            s.index,
+            s.thread,
+            s.block,
+            s.address,
+            s.bytes,
+            s.access,
+            s.count,
+            seconds,
+            done.printed,
+        )
+
+    # -- sanitizing
+
+    def sanitize(self, request: Sanitize) -> Sanitized | Fault:
+        """One instrumented launch a shape serves all four tools."""
+        start = time.monotonic()
+        found: list[Finding] = []
+        for shape in request.shapes:
+            left = request.seconds - (time.monotonic() - start)
+            A, B = _uniform(shape)
+            done = self._launch(Mode.SANITIZE, shape, A, B, max(left, 0.1))
+            if isinstance(done, Fault):
+                return done
+            found += [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
+            stopped = done.outcome.stopped
+            if stopped and stopped.fault is Cause.DEADLOCK:
+                s = stopped
+                found.append(done.explainer.deadlock(s.index, s.thread, s.block, s.count))
+            elif stopped and not found:
+                return self._fault(done, request.seconds)
+            if found:
+                break  # the same mistakes on other shapes say nothing new
+        found = merged(found)
+        wanted = tuple(f for f in found if f.tool in request.tools)
+        seconds = (time.monotonic() - start) / max(1, len(request.tools))
+        return Sanitized(
+            program=PROGRAM,
+            runs=tuple(_tool_run(tool, wanted, seconds) for tool in request.tools),
+            findings=wanted,
+        )
+
+    # -- counting
+
+    def count(self, request: Count) -> Counters | Fault | None:
+        """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
+        module = self._loaded_module()
+        grid = module.line.grid(request.shape.M, request.shape.K)
+        blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
+        A, B = _uniform(request.shape)
+        done = self._launch(Mode.COUNT, request.shape, A, B, request.seconds, blocks)
+        if isinstance(done, Fault):
+            return done
+        if done.outcome.stopped:
+            return self._fault(done, request.seconds)
+        return counters.read(
+            done.instruments, done.explainer.kernel, request.shape, grid, len(blocks), module.line
+        )
+
+
+def _refused(loaded: Loaded, grid: tuple[int, int, int]) -> str:
+    """Why a GPU would not accept the launch; empty if it would."""
+    shared = loaded.kernel.shared.size
+    if shared > MOST_SHARED:
+        return f"a block needs {shared} bytes of shared memory; an H100 has {MOST_SHARED}"
+    if loaded.threads > 1024:
+        return f"a block has {loaded.threads} threads; a GPU allows 1024"
+    if any(size > most for size, most in zip(grid, MOST_GRID, strict=True)):
+        return f"a grid of {grid} blocks is larger than a GPU allows"
+    return ""
+
+
+def _tool_run(tool: Tool, found: tuple[Finding, ...], seconds: float) -> ToolRun:
+    here = any(f.tool is tool for f in found)
+    return ToolRun(tool=tool, status="found" if here else "clean", seconds=seconds)
+
+
+def _uniform(shape: Shape) -> tuple[Matrix, Matrix]:
+    """Nobody's secret: the same inputs in every run."""
+    random = np.random.default_rng(0)
+    A = random.uniform(-1, 1, (shape.M, shape.N)).astype(np.float32)
+    B = random.uniform(-1, 1, (shape.N, shape.K)).astype(np.float32)
+    return A, B
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,329 @@
+"""Floating-point arithmetic, each operation rounded once.
+
+`.approx` operations are computed as exactly as the host's mathematical library does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.devices.cpu.forms import Form, value
+from harness.devices.cpu.ir import ELEMENT, Value, constant
+from harness.devices.cpu.translate import Translator
+
+ROUNDING = ("rn", "rz", "rm", "rp")
+HALVES = ("f16", "bf16", "f16x2", "bf16x2")
+
+_SMALLEST_NORMAL = {"float": 2.0**-126, "double": 2.0**-1022}
+
+
+# ---- modifiers
+
+
+def flush(t: Translator, f: Form, x: Value) -> Value:
+    """`.ftz`: subnormal numbers become zeros of their sign."""
+    if not f["ftz"] or x.type not in _SMALLEST_NORMAL:
+        return x
+    small = t.compare("olt", t.intrinsic("fabs", x), _SMALLEST_NORMAL[x.type])
+    return t.select(small, t.intrinsic("copysign", constant(x.type, 0.0), x), x)
+
+
+def saturate(t: Translator, x: Value) -> Value:
+    """`.sat`: into [0, 1], NaN to 0."""
+    low = t.intrinsic("maximumnum", x, constant(x.type, 0.0))
+    return t.intrinsic("minimumnum", low, constant(x.type, 1.0))
+
+
+def _finish(t: Translator, f: Form, x: Value) -> Value:
+    x = flush(t, f, x)
+    return saturate(t, x) if f["sat"] else x
+
+
+# ---- rounding
+
+
+def two_sum(t: Translator, a: Value, b: Value) -> tuple[Value, Value]:
+    """a + b rounded, and exactly what the rounding lost (Knuth's TwoSum)."""
+    total = t.op("fadd", a, b)
+    part = t.op("fsub", total, a)
+    lost = t.op("fadd", t.op("fsub", a, t.op("fsub", total, part)), t.op("fsub", b, part))
+    return total, lost
+
+
+def round_directed(t: Translator, way: str, high: Value, lost: Value) -> tuple[Value, Value]:
+    """The exact sum of two doubles as a float, rounded towards 0 (rz), -inf (rm) or +inf (rp);
+    and whether the result is inexact.
+
+    Rounds to nearest, then steps back by one unit in the last place if that went the wrong way.
+    """
+    nearest = t.convert("fptrunc", high, "float")
+    distance = t.op("fsub", high, t.convert("fpext", nearest, "double"))
+    distance = t.select(t.compare("oeq", distance, 0.0), lost, distance)
+    too_high, too_low = t.compare("olt", distance, 0.0), t.compare("ogt", distance, 0.0)
+    number = t.bitcast(nearest, "i32")
+    negative, zero = t.compare("slt", number, 0), t.compare("oeq", nearest, 0.0)
+    one, minus = constant("i32", 1), constant("i32", -1)
+    up = t.op("add", number, t.select(negative, minus, one))
+    down = t.op("add", number, t.select(negative, one, minus))
+    up, down = t.select(zero, one, up), t.select(zero, constant("i32", 0x80000001), down)
+    positive_high = t.op("and", too_high, t.op("and", t.invert(negative), t.invert(zero)))
+    negative_low = t.op("and", too_low, t.op("and", negative, t.invert(zero)))
+    step_down = {"rz": positive_high, "rm": too_high}.get(way, constant("i1", 0))
+    step_up = {"rz": negative_low, "rp": too_low}.get(way, constant("i1", 0))
+    result = t.select(step_up, up, t.select(step_down, down, number))
+    return t.bitcast(result, "float"), t.op("or", too_high, too_low)
+
+
+def narrow(t: Translator, high: Value, lost: Value | None, type_: str) -> Value:
+    """The exact sum of two doubles rounded once, to nearest even, to half or bfloat.
+
+    Goes through a float rounded to odd: towards zero, then the last bit set if anything was lost.
+    """
+    lost = lost or constant("double", 0.0)
+    shorter, inexact = round_directed(t, "rz", high, lost)
+    odd = t.op("or", t.bitcast(shorter, "i32"), t.resize(inexact, "i32"))
+    return narrow_float(t, t.bitcast(odd, "float"), type_)
+
+
+def narrow_float(t: Translator, x: Value, type_: str) -> Value:
+    """A float to half or bfloat, to nearest even."""
+    if type_ == "half":
+        return t.convert("fptrunc", x, "half")
+    number = t.bitcast(x, "i32")
+    last = t.op("and", t.op("lshr", number, 16), 1)
+    rounded = t.op("lshr", t.op("add", number, t.op("add", last, 0x7FFF)), 16)
+    quiet = t.op("or", t.op("lshr", number, 16), 0x40)
+    chosen = t.select(t.compare("uno", x, x), quiet, rounded)
+    return t.bitcast(t.resize(chosen, "i16"), "bfloat")
+
+
+def _add_directed(t: Translator, way: str, a: Value, b: Value) -> Value:
+    """The sum of two doubles that hold floats or products of floats."""
+    total, lost = two_sum(t, a, b)
+    result, _ = round_directed(t, way, total, lost)
+    if way == "rm":  # an exact zero is negative, unless both addends are +0
+        signs = t.op("or", t.bitcast(a, "i64"), t.bitcast(b, "i64"))
+        zero = t.op("and", t.compare("oeq", total, 0.0), t.compare("oeq", lost, 0.0))
+        zero = t.op("and", zero, t.compare("slt", signs, 0))
+        result = t.select(zero, constant("float", -0.0), result)
+    return result
+
+
+def _widen(t: Translator, *given: Value) -> list[Value]:
+    return [t.convert("fpext", x, "double") for x in given]
+
+
+# ---- f32 and f64
+
+
+@value("add{.rnd}{.ftz}{.sat}.type d, a, b", rnd=ROUNDING, type=("f32",))
+@value("add{.rnd}.type d, a, b", rnd=("rn",), type=("f64",))
+def add(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    a, b = flush(t, f, a), flush(t, f, b)
+    if f["rnd"] in ("", "rn"):
+        return _finish(t, f, t.op("fadd", a, b))
+    return _finish(t, f, _add_directed(t, f["rnd"], *_widen(t, a, b)))
+
+
+@value("sub{.rnd}{.ftz}{.sat}.type d, a, b", rnd=ROUNDING, type=("f32",))
+@value("sub{.rnd}.type d, a, b", rnd=("rn",), type=("f64",))
+def sub(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    if f["rnd"] in ("", "rn"):
+        return _finish(t, f, t.op("fsub", flush(t, f, a), flush(t, f, b)))
+    return add(t, f, a, t.negate(b))
+
+
+@value("mul{.rnd}{.ftz}{.sat}.type d, a, b", rnd=ROUNDING, type=("f32",))
+@value("mul{.rnd}.type d, a, b", rnd=("rn",), type=("f64",))
+def mul(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    a, b = flush(t, f, a), flush(t, f, b)
+    if f["rnd"] in ("", "rn"):
+        return _finish(t, f, t.op("fmul", a, b))
+    product = t.op("fmul", *_widen(t, a, b))  # exact: 24 + 24 bits in 53
+    return _finish(t, f, round_directed(t, f["rnd"], product, constant("double", 0.0))[0])
+
+
+@value("fma.rnd{.ftz}{.sat}.type d, a, b, c", rnd=ROUNDING, type=("f32",))
+@value("fma.rnd.type d, a, b, c", rnd=("rn",), type=("f64",))
+@value("mad.rnd{.ftz}{.sat}.type d, a, b, c", rnd=ROUNDING, type=("f32",))
+@value("mad.rnd.type d, a, b, c", rnd=("rn",), type=("f64",))
+def fma(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
+    a, b, c = (flush(t, f, x) for x in (a, b, c))
+    if f["rnd"] == "rn":
+        return _finish(t, f, t.intrinsic("fma", a, b, c))
+    product = t.op("fmul", *_widen(t, a, b))
+    return _finish(t, f, _add_directed(t, f["rnd"], product, *_widen(t, c)))
+
+
+@value("div.how{.ftz}.type d, a, b", how=("rn", "full", "approx"), type=("f32",))
+@value("div.rn.type d, a, b", type=("f64",))
+def div(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _finish(t, f, t.op("fdiv", flush(t, f, a), flush(t, f, b)))
+
+
+@value("rcp.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32", "f64"))
+def rcp(t: Translator, f: Form, a: Value) -> Value:
+    return _finish(t, f, t.op("fdiv", constant(a.type, 1.0), flush(t, f, a)))
+
+
+@value("sqrt.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32", "f64"))
+def sqrt(t: Translator, f: Form, a: Value) -> Value:
+    return _finish(t, f, t.intrinsic("sqrt", flush(t, f, a)))
+
+
+@value("rsqrt.approx{.ftz}.type d, a", type=("f32", "f64"))
+def rsqrt(t: Translator, f: Form, a: Value) -> Value:
+    root = t.intrinsic("sqrt", flush(t, f, a))
+    return _finish(t, f, t.op("fdiv", constant(a.type, 1.0), root))
+
+
+_FUNCTIONS = {"sin": "sin", "cos": "cos", "lg2": "log2", "ex2": "exp2", "tanh": "tanh"}
+
+
+def _register_function(name: str, intrinsic: str) -> None:
+    @value(f"{name}.approx{{.ftz}}.type d, a", type=("f32",))
+    def function(t: Translator, f: Form, a: Value) -> Value:
+        return _finish(t, f, t.intrinsic(intrinsic, flush(t, f, a)))
+
+
+for _name, _intrinsic in _FUNCTIONS.items():
+    _register_function(_name, _intrinsic)
+
+
+@value("neg{.ftz}.type d, a", type=("f32", "f64"))
+def neg(t: Translator, f: Form, a: Value) -> Value:
+    return t.negate(flush(t, f, a))
+
+
+@value("abs{.ftz}.type d, a", type=("f32", "f64"))
+def absolute(t: Translator, f: Form, a: Value) -> Value:
+    return t.intrinsic("fabs", flush(t, f, a))
+
+
+@value("min{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32", "f64"), abs=("xorsign.abs",))
+def minimum(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    """The smaller number, -0 below +0; a NaN loses, unless `.NaN` asks for it."""
+    return _extreme(t, f, a, b, "minimum")
+
+
+@value("max{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32", "f64"), abs=("xorsign.abs",))
+def maximum(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _extreme(t, f, a, b, "maximum")
+
+
+def _extreme(t: Translator, f: Form, a: Value, b: Value, name: str) -> Value:
+    a, b = flush(t, f, a), flush(t, f, b)
+    name = name if f["NaN"] else name + "num"
+    if not f["abs"]:
+        return t.intrinsic(name, a, b)
+    size = t.intrinsic(name, t.intrinsic("fabs", a), t.intrinsic("fabs", b))
+    sign = t.op("xor", t.as_integer(a), t.as_integer(b))
+    return t.intrinsic("copysign", size, t.bitcast(sign, a.type))
+
+
+@value("copysign.type d, a, b", type=("f32", "f64"))
+def copysign(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    """b with the sign of a."""
+    return t.intrinsic("copysign", b, a)
+
+
+_CLASSES = {
+    "finite": 0b0111111000,  # bits of LLVM's is.fpclass, from signalling NaN up to +infinity
+    "infinite": 0b1000000100,
+    "number": 0b1111111100,
+    "notanumber": 0b0000000011,
+    "normal": 0b0100001000,
+    "subnormal": 0b0010010000,
+}
+
+
+@value("testp.kind.type p, a", kind=tuple(_CLASSES), type=("f32", "f64"))
+def testp(t: Translator, f: Form, a: Value) -> Value:
+    suffix = f.type.name
+    kind = constant("i32", _CLASSES[f["kind"]])
+    return t.call("i1", f"llvm.is.fpclass.{suffix}", a, kind)
+
+
+# ---- f16 and bf16, alone or in pairs: computed as floats, whose 24 bits are enough (2·11 + 2)
+# for one operation to round as if computed exactly; a fused one needs doubles.
+
+
+def _each(t: Translator, given: list[Value], how: Callable[..., Value]) -> Value:
+    """Apply `how` to each element of packed pairs, or to scalars."""
+    type_ = given[0].type
+    if type_ not in ELEMENT:
+        return how(*given)
+    result = Value("poison", type_)
+    for i in range(2):
+        part = how(*(t.extract(x, ELEMENT[type_], i) for x in given))
+        result = t.insert(result, part, i)
+    return result
+
+
+def _halves(t: Translator, f: Form, given: list[Value], how: Callable[..., Value]) -> Value:
+    """One rounded operation on floats."""
+
+    def one(*parts: Value) -> Value:
+        result = how(*(t.convert("fpext", x, "float") for x in parts))
+        if f["sat"]:
+            result = saturate(t, result)
+        if f["relu"]:
+            result = _relu(t, result)
+        return narrow_float(t, result, parts[0].type)
+
+    return _each(t, given, one)
+
+
+def _relu(t: Translator, x: Value) -> Value:
+    """Negative numbers become 0; NaN stays."""
+    return t.select(t.compare("olt", x, 0.0), constant(x.type, 0.0), x)
+
+
+@value("add{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
+def add_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _halves(t, f, [a, b], lambda x, y: t.op("fadd", x, y))
+
+
+@value("sub{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
+def sub_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _halves(t, f, [a, b], lambda x, y: t.op("fsub", x, y))
+
+
+@value("mul{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
+def mul_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _halves(t, f, [a, b], lambda x, y: t.op("fmul", x, y))
+
+
+@value("fma.rn{.sat}{.relu}.type d, a, b, c", type=HALVES)
+def fma_half(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
+    def one(x: Value, y: Value, z: Value) -> Value:
+        p, q, r = (t.convert("fpext", t.convert("fpext", v, "float"), "double") for v in (x, y, z))
+        total, lost = two_sum(t, t.op("fmul", p, q), r)
+        rounded = t.convert("fpext", narrow(t, total, lost, x.type), "float")
+        rounded = saturate(t, rounded) if f["sat"] else rounded
+        rounded = _relu(t, rounded) if f["relu"] else rounded
+        return narrow_float(t, rounded, x.type)
+
+    return _each(t, [a, b, c], one)
+
+
+@value("neg.type d, a", type=HALVES)
+def neg_half(t: Translator, f: Form, a: Value) -> Value:
+    sign = 0x8000_8000 if a.type in ELEMENT else 0x8000
+    return t.bitcast(t.op("xor", t.as_integer(a), sign), a.type)
+
+
+@value("abs.type d, a", type=HALVES)
+def abs_half(t: Translator, f: Form, a: Value) -> Value:
+    rest = 0x7FFF_7FFF if a.type in ELEMENT else 0x7FFF
+    return t.bitcast(t.op("and", t.as_integer(a), rest), a.type)
+
+
+@value("min{.NaN}.type d, a, b", type=HALVES)
+def min_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _halves(t, f, [a, b], lambda x, y: _extreme(t, f, x, y, "minimum"))
+
+
+@value("max{.NaN}.type d, a, b", type=HALVES)
+def max_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _halves(t, f, [a, b], lambda x, y: _extreme(t, f, x, y, "maximum"))

@@ -1,0 +1,175 @@
+// Asynchronous copies, delivered no sooner than somebody waits for them: cp.async in groups of a
+// thread, cp.async.bulk through an mbarrier or in groups; and the mbarriers themselves.
+
+struct Copy {
+    char* to;
+    const char* from;
+    Address address;
+    int bytes, filled, group, pc;  // `filled` bytes come from the source, the rest is zero
+};
+
+struct Bulk {
+    char* to;
+    const char* from;
+    Address address, mbarrier;  // mbarrier 0: a copy to global memory, in a bulk group
+    long long bytes, thread, group, pc;
+};
+
+// ---- cp.async
+
+__device__ void deliver(Context* c, long long t, Copy* copy) {
+    copy_bytes(copy->to, copy->from, copy->filled);
+    for (int i = copy->filled; i < copy->bytes; ++i) copy->to[i] = 0;
+    if (c->checks) check_arrival(c, t, copy->pc, copy->address, copy->bytes);
+}
+
+__device__ Copy* copy_slot(Context* c, long long t, int i) {
+    return c->copies + t * COPIES_IN_FLIGHT + i % COPIES_IN_FLIGHT;
+}
+
+__device__ void deliver_until(Context* c, long long t, int group) {
+    Thread* thread = c->thread + t;
+    while (thread->delivered < thread->copies) {
+        Copy* copy = copy_slot(c, t, thread->delivered);
+        if (copy->group >= group) return;
+        deliver(c, t, copy);
+        thread->delivered += 1;
+    }
+}
+
+extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, Address to,
+                                        Address from, long long bytes, long long filled) {
+    Thread* thread = c->thread + t;
+    if (filled > bytes || filled < 0) filled = bytes;
+    char* target = touch(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC);
+    char* source = filled ? touch(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
+    if (!target || !source) return 0;
+    if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {  // room for one more
+        deliver(c, t, copy_slot(c, t, thread->delivered));
+        thread->delivered += 1;
+    }
+    Copy* copy = copy_slot(c, t, thread->copies++);
+    copy->to = target; copy->from = source; copy->address = to;
+    copy->bytes = (int)bytes; copy->filled = (int)filled;
+    copy->group = thread->group; copy->pc = (int)pc;
+    return 1;
+}
+
+extern "C" __device__ void rt_copy_commit(Context* c, long long t) { c->thread[t].group += 1; }
+
+// Wait until at most `pending` committed groups are on their way; a negative number: for all.
+extern "C" __device__ void rt_copy_wait(Context* c, long long t, long long pending) {
+    Thread* thread = c->thread + t;
+    deliver_until(c, t, pending < 0 ? 0x7fffffff : thread->group - (int)pending);
+}
+
+// ---- mbarriers: { pending arrivals : 20, expected arrivals : 20, bytes to come : 23, phase : 1 }
+
+__device__ unsigned long long mbarrier_word(long long pending, long long expected, long long bytes,
+                                            unsigned long long phase) {
+    return (pending & 0xfffff) | (expected & 0xfffff) << 20 |
+           (unsigned long long)(bytes & 0x7fffff) << 40 | phase << 63;
+}
+
+// Arrivals and bytes that have come; the phase ends when neither is missing any more.
+__device__ void mbarrier_advance(unsigned long long* word, long long arrivals, long long bytes,
+                                 long long dropped) {
+    unsigned long long w = *word, phase = w >> 63;
+    long long pending = (w & 0xfffff) - arrivals, expected = (w >> 20 & 0xfffff) - dropped;
+    long long missing = ((long long)(w << 1) >> 41) - bytes;
+    if (pending == 0 && missing == 0) pending = expected, phase ^= 1;
+    *word = mbarrier_word(pending, expected, missing, phase);
+}
+
+__device__ unsigned long long* mbarrier_at(Context* c, long long t, long long pc, Address mbarrier,
+                                           int access) {
+    return (unsigned long long*)touch(c, t, pc, mbarrier, 8, 8, access);
+}
+
+extern "C" __device__ long long rt_mbarrier_init(Context* c, long long t, long long pc,
+                                                 Address mbarrier, long long count) {
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE);
+    if (word) *word = mbarrier_word(count, count, 0, 0);
+    return word != 0;
+}
+
+// Arrive `count` times and expect `bytes` more; returns the state before, for a later test_wait.
+extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long long pc,
+                                                   Address mbarrier, long long count,
+                                                   long long bytes, long long dropped) {
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC);
+    if (!word) return 0;
+    if (c->checks && count) check_mbarrier_arrive(c, t, mbarrier);
+    unsigned long long before = *word;
+    mbarrier_advance(word, count, -bytes, dropped);
+    return before;
+}
+
+__device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* word) {
+    for (long long i = 0; i < c->bulk_count;) {
+        Bulk* bulk = c->bulk + i;
+        if (bulk->mbarrier != mbarrier) {
+            ++i;
+            continue;
+        }
+        copy_bytes(bulk->to, bulk->from, bulk->bytes);
+        if (c->checks) {
+            check_arrival(c, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
+            check_mbarrier_arrive(c, bulk->thread, mbarrier);
+        }
+        mbarrier_advance(word, 0, bulk->bytes, 0);
+        *bulk = c->bulk[--c->bulk_count];
+    }
+}
+
+// Whether the phase of the given parity is over. Copies that complete it arrive now.
+extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long long pc,
+                                                 Address mbarrier, long long parity) {
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC);
+    if (!word) return 0;
+    deliver_bulk(c, mbarrier, word);
+    bool over = *word >> 63 != (unsigned long long)parity;
+    if (over && c->checks) check_mbarrier_wait(c, t, mbarrier);
+    return over;
+}
+
+__device__ bool phase_is_over(Context* c, long long t) {
+    Thread* thread = c->thread + t;
+    return rt_mbarrier_over(c, t, thread->pc >> 2, thread->argument, thread->parity);
+}
+
+// ---- cp.async.bulk, one-dimensional
+
+extern "C" __device__ long long rt_bulk(Context* c, long long t, long long pc, Address to,
+                                        Address from, long long bytes, Address mbarrier) {
+    if (bytes & 15 || bytes < 0) {
+        rt_fault(c, t, FAULT_BAD_OPERAND, pc, 0, bytes, 0);
+        return 0;
+    }
+    if (!bytes) return 1;
+    char* target = touch(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC : 0));
+    char* source = touch(c, t, pc, from, bytes, 16, ACCESS_READ);
+    if (!target || !source) return c->checks != 0;
+    if (c->bulk_count == BULK_IN_FLIGHT) {
+        rt_fault(c, t, FAULT_ASYNC_OVERFLOW, pc, 0, 0, 0);
+        return 0;
+    }
+    Bulk* bulk = c->bulk + c->bulk_count++;
+    bulk->to = target; bulk->from = source; bulk->address = to; bulk->mbarrier = mbarrier;
+    bulk->bytes = bytes; bulk->thread = t; bulk->group = c->thread[t].bulk_group; bulk->pc = pc;
+    return 1;
+}
+
+extern "C" __device__ void rt_bulk_commit(Context* c, long long t) { c->thread[t].bulk_group += 1; }
+
+extern "C" __device__ void rt_bulk_wait(Context* c, long long t, long long pending) {
+    for (long long i = 0; i < c->bulk_count;) {
+        Bulk* bulk = c->bulk + i;
+        if (bulk->mbarrier || bulk->thread != t || bulk->group >= c->thread[t].bulk_group - pending) {
+            ++i;
+            continue;
+        }
+        copy_bytes(bulk->to, bulk->from, bulk->bytes);
+        *bulk = c->bulk[--c->bulk_count];
+    }
+}

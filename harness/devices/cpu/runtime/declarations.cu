@@ -1,0 +1,65 @@
+// What the files of the runtime use of one another. Calls between files are not inlined.Compiled together, in the order of names in
+// runtime.py; the structs that Python shares are put in front.
+
+typedef unsigned long long Address;
+struct Round;
+
+// memory.cu
+extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, long long pc,
+                                    Address address, long long bytes, long long access);
+__device__ __noinline__ long long window_of(Address address);
+__device__ __noinline__ long long offset_in_window(Address address);
+__device__ __noinline__ void copy_bytes(char* to, const char* from, long long n);
+__device__ __noinline__ void settle_input(Context* c);
+__device__ __noinline__ char* touch(Context* c, long long t, long long pc, Address address, long long n,
+                       long long align, int access);
+
+// checks.cu
+__device__ __noinline__ void begin_checks(Context* c);
+__device__ __noinline__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
+                             int access);
+__device__ __noinline__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
+                                int access);
+__device__ __noinline__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n);
+__device__ __noinline__ void check_collective(Context* c, long long w, unsigned here, unsigned alive);
+__device__ __noinline__ void check_barrier(Context* c, int barrier, long long left);
+__device__ __noinline__ void check_mbarrier_arrive(Context* c, long long t, Address mbarrier);
+__device__ __noinline__ void check_mbarrier_wait(Context* c, long long t, Address mbarrier);
+
+// copies.cu
+__device__ __noinline__ bool phase_is_over(Context* c, long long t);
+
+// warp.cu
+__device__ __noinline__ void act(Context* c, long long w, unsigned here);
+__device__ __noinline__ unsigned* mail(Context* c, long long w, int word);
+
+// tensor.cu
+__device__ __noinline__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store);
+__device__ __noinline__ void mma(Context* c, long long w, long long variant);
+__device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store);
+__device__ __noinline__ void wmma(Context* c, long long w, long long variant);
+__device__ __noinline__ void wgmma(Context* c, long long w, long long pc, long long variant);
+
+// counts.cu
+__device__ __noinline__ void count_access(Context* c, long long w, long long pc, unsigned here, long long kind);
+__device__ __noinline__ void count_block(Context* c, long long pc, unsigned here);
+__device__ __noinline__ void count_branch(Context* c, long long w, long long pc, unsigned here);
+__device__ __noinline__ void count_row(Context* c, long long pc, int i, Address address);
+__device__ __noinline__ void count_rows(Context* c, long long pc, int rows, bool store);
+
+// checks.cu, copies.cu, tensor.cu, scheduler.cu: kept apart to keep the code small
+__device__ __noinline__ void note(Context* c, long long kind, long long pc, long long other_pc,
+                                  long long thread, long long other_thread, Address address,
+                                  long long bytes, int access, int other_access);
+__device__ __noinline__ void join(Context* c, unsigned* into, const unsigned* from);
+__device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* from);
+__device__ __noinline__ void conflict(Context* c, long long t, long long pc, Address address,
+                                      long long n, int access, Event* other);
+__device__ __noinline__ unsigned char* ready_flags(Context* c, long long t, Address address);
+__device__ __noinline__ void mbarrier_advance(unsigned long long* word, long long arrivals,
+                                              long long bytes, long long dropped);
+__device__ __noinline__ int passes(const Address* address, unsigned lanes, int bytes);
+__device__ __noinline__ int distinct(Address* x, int n);
+__device__ __noinline__ void settle_warp(Context* c, long long w);
+__device__ __noinline__ void look_around(Context* c, Round* round);
+__device__ __noinline__ void run_block(Context* c);

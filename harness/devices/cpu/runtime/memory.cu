@@ -1,0 +1,82 @@
+// Where a device address lies on the host, and what happens when it lies nowhere.
+
+// Remember the first fault of the block.
+extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, long long pc,
+                                    Address address, long long bytes, long long access) {
+    if (c->fault) return;
+    c->fault = fault;
+    c->fault_pc = pc;
+    c->fault_address = address;
+    c->fault_bytes = bytes;
+    c->fault_access = access;
+    c->fault_thread = t;
+}
+
+__device__ long long window_of(Address address) {
+    return address >> WINDOW_BITS < WINDOWS ? address >> WINDOW_BITS : WINDOW_NONE;
+}
+
+__device__ long long offset_in_window(Address address) {
+    return (long long)(address & ((1ull << WINDOW_BITS) - 1)) - (1ll << (WINDOW_BITS - 1));
+}
+
+__device__ void copy_bytes(char* to, const char* from, long long n) {
+    if ((((Address)to | (Address)from | n) & 7) == 0) {
+        for (long long i = 0; i < n; i += 8) *(long long*)(to + i) = *(const long long*)(from + i);
+        return;
+    }
+    for (long long i = 0; i < n; ++i) to[i] = from[i];
+}
+
+// The inputs are never written: a store goes to scratch and is compared with the input later.
+__device__ void settle_input(Context* c) {
+    for (long long i = 0; i < c->pending_bytes; ++i)
+        if (c->scratch[64 + i] != c->pending_target[i]) c->changed |= 1ll << c->pending_window;
+    c->pending_bytes = 0;
+}
+
+__device__ char* divert(Context* c, char* target, long long n, long long window) {
+    settle_input(c);
+    copy_bytes(c->scratch + 64, target, n);
+    c->pending_target = target;
+    c->pending_bytes = n;
+    c->pending_window = window;
+    return c->scratch + 64;
+}
+
+// The host address of n bytes, or null where the access is outside every array or misaligned.
+__device__ char* locate(Context* c, long long t, Address address, long long n, long long align,
+                        int access) {
+    long long window = window_of(address), offset = offset_in_window(address);
+    Span* span = c->windows + window;
+    if (window == WINDOW_NONE || offset < 0 || n > span->bytes || offset > span->bytes - n) return 0;
+    if (offset & (align - 1)) return 0;
+    char* host = span->host + offset + (window == WINDOW_LOCAL ? t * c->local_bytes : 0);
+    if (!(access & ACCESS_WRITE) || span->writable) return host;
+    if (n <= 64) return divert(c, host, n, window);
+    c->changed |= 1ll << window;  // a bulk copy into an input
+    return 0;
+}
+
+// A checked access. Without checks, a bad one is a fault and gives null; with checks it is
+// written down, and the access goes to scratch.
+__device__ char* touch(Context* c, long long t, long long pc, Address address, long long n,
+                       long long align, int access) {
+    char* host = locate(c, t, address, n, align, access);
+    if (c->checks) {
+        if (host) {
+            check_access(c, t, pc, address, n, access);
+            return host;
+        }
+        note_bad_access(c, t, pc, address, n, access);
+        for (int i = 0; i < 64; ++i) c->scratch[i] = 0;
+        return n <= 64 ? c->scratch : 0;
+    }
+    if (!host) rt_fault(c, t, FAULT_MEMORY, pc, address, n, access);
+    return host;
+}
+
+extern "C" __device__ char* rt_touch(Context* c, long long t, long long pc, Address address,
+                                     long long n, long long access) {
+    return touch(c, t, pc, address, n, n, (int)access);
+}

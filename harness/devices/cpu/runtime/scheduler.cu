@@ -1,0 +1,165 @@
+// Runs blocks: starts the threads, lets warps and barriers release them, ends them.
+
+extern "C" __device__ void* host_start(void* entry, Context* c, int t);
+extern "C" __device__ void host_resume(void* handle);
+
+__device__ void resume(Context* c, long long t) {
+    c->thread[t].state = STATE_RUNNING;
+    host_resume(c->thread[t].handle);
+}
+
+__device__ int pc_of(Thread* thread) { return thread->pc >> 2; }
+
+// Release groups of one warp that wait at a collective, the lowest program point first (so that
+// lanes which went different ways meet again), until every lane waits for something else.
+// A group is complete when every living lane that its masks name has arrived.
+__device__ void settle_warp(Context* c, long long w) {
+    long long first = LANES * w, last = first + LANES < c->threads ? first + LANES : c->threads;
+    int passed = -1;
+    while (!c->fault) {
+        int pc = 0x7fffffff;
+        for (long long t = first; t < last; ++t)
+            if (c->thread[t].state == STATE_COLLECTIVE && c->thread[t].pc > passed)
+                pc = c->thread[t].pc < pc ? c->thread[t].pc : pc;
+        if (pc == 0x7fffffff) return;
+        unsigned here = 0, alive = 0, named = 0;
+        for (long long t = first; t < last; ++t) {
+            unsigned bit = 1u << (t - first);
+            Thread* thread = c->thread + t;
+            if (thread->state != STATE_EXITED) alive |= bit;
+            if (thread->state == STATE_COLLECTIVE && thread->pc == pc) here |= bit, named |= thread->mask;
+        }
+        if (named & alive & ~here) {  // somebody is missing: try the next program point
+            passed = pc;
+            continue;
+        }
+        passed = -1;
+        c->group[w] = here;
+        if (c->checks) check_collective(c, w, here, alive);
+        act(c, w, here);
+        for (long long t = first; t < last && !c->fault; ++t)
+            if (here >> (t - first) & 1) resume(c, t);
+    }
+}
+
+// What wakes threads in one round.
+struct Round {
+    unsigned open;     // barriers that are complete
+    int alive, moving; // threads that live; threads that can go on
+    long long stuck;   // one that waits
+};
+
+__device__ void look_around(Context* c, Round* round) {
+    Round r;
+    int waiting[NAMED_BARRIERS], expected[NAMED_BARRIERS];
+    r.open = 0, r.alive = 0, r.moving = 0, r.stuck = -1;
+    for (int i = 0; i < NAMED_BARRIERS; ++i) waiting[i] = 0, expected[i] = 0;
+    for (long long t = 0; t < c->threads; ++t) {
+        Thread* thread = c->thread + t;
+        if (thread->state == STATE_EXITED) continue;
+        r.alive += 1;
+        if (r.stuck < 0) r.stuck = t;
+        if (thread->state == STATE_YIELD) r.moving += 1;
+        if (thread->state == STATE_MBARRIER && phase_is_over(c, t)) r.moving += 1, thread->state = STATE_YIELD;
+        if (thread->state == STATE_BARRIER) waiting[thread->barrier] += 1, expected[thread->barrier] = thread->expected;
+    }
+    for (int i = 0; i < NAMED_BARRIERS; ++i) {
+        int needed = expected[i] ? expected[i] : r.alive;
+        if (waiting[i] && waiting[i] + c->arrived[i] >= needed) r.open |= 1u << i, r.moving += 1;
+    }
+    *round = r;
+}
+
+// bar.red: what all threads at a barrier get of the predicates they brought.
+__device__ void reduce_barrier(Context* c, int barrier) {
+    int count = 0, all = 1, any = 0;
+    for (int step = 0; step < 2; ++step)
+        for (long long t = 0; t < c->threads; ++t) {
+            Thread* thread = c->thread + t;
+            if (thread->state != STATE_BARRIER || thread->barrier != barrier || thread->collective < 0) continue;
+            if (step == 0) count += thread->parity, all &= thread->parity, any |= thread->parity;
+            else thread->parity = thread->collective == 0 ? count : thread->collective == 1 ? all : any;
+        }
+}
+
+__device__ void run_block(Context* c) {
+    long long n = c->threads;
+    for (int i = 0; i < NAMED_BARRIERS; ++i) c->arrived[i] = 0;
+    for (long long i = 0; i < c->shared_bytes; i += 8) *(long long*)(c->shared + i) = -1;  // NaN
+    c->bulk_count = 0;
+    c->round = 0;
+    if (c->checks) begin_checks(c);
+    for (long long t = 0; t < n; ++t) {
+        Thread* thread = c->thread + t;
+        thread->state = STATE_RUNNING;
+        thread->group = thread->copies = thread->delivered = thread->bulk_group = 0;
+        thread->handle = host_start(c->entry, c, (int)t);
+        if (t % LANES == LANES - 1 || t == n - 1) settle_warp(c, t / LANES);
+        if (c->fault) return;
+    }
+    for (;;) {
+        Round r;
+        look_around(c, &r);
+        if (r.alive == 0) break;
+        if (*c->stop || !r.moving) {
+            long long fault = *c->stop ? FAULT_TIME_LIMIT : FAULT_DEADLOCK;
+            rt_fault(c, r.stuck, fault, pc_of(c->thread + r.stuck), 0, 0, 0);
+            c->fault_count = r.alive;
+            return;
+        }
+        for (int i = 0; i < NAMED_BARRIERS; ++i)
+            if (r.open >> i & 1) {
+                c->arrived[i] = 0;
+                reduce_barrier(c, i);
+                if (c->checks) check_barrier(c, i, n - r.alive);
+            }
+        // Every other round goes backward, so that no order of the threads hides a lost barrier.
+        c->round += 1;
+        for (long long i = 0; i < n; ++i) {
+            long long t = c->round & 1 ? n - 1 - i : i;
+            Thread* thread = c->thread + t;
+            bool wakes = thread->state == STATE_YIELD ||
+                         (thread->state == STATE_BARRIER && r.open >> thread->barrier & 1);
+            if (wakes) resume(c, t);
+            bool warp_is_done = c->round & 1 ? t % LANES == 0 : t % LANES == LANES - 1 || t == n - 1;
+            if (warp_is_done) settle_warp(c, t / LANES);
+            if (c->fault) return;
+        }
+    }
+    settle_input(c);
+}
+
+// Takes blocks from the list until it is empty or one has a fault.
+extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const long long* blocks,
+                                  long long count) {
+    for (;;) {
+        unsigned long long i = atomicAdd(next, 1ull);
+        if (i >= count) return;
+        c->block = blocks[i];
+        c->x = c->block % c->grid_x;
+        c->y = c->block / c->grid_x % c->grid_y;
+        c->z = c->block / c->grid_x / c->grid_y;
+        run_block(c);
+        if (c->fault) {
+            atomicAdd(next, 1ull << 40);  // hand out no further blocks
+            return;
+        }
+    }
+}
+
+// bar.arrive: counted at the barrier, without waiting.
+extern "C" __device__ void rt_arrive(Context* c, long long t, long long barrier) {
+    c->arrived[barrier] += 1;
+    if (c->checks) {
+        join(c, c->checks->arrival + barrier * c->threads, clock_of(c, t));
+        tick(c, t);
+    }
+}
+
+extern "C" __device__ void host_print(void* function, Context* c, long long t, char* format,
+                                      Address arguments);
+
+extern "C" __device__ void rt_print(Context* c, long long t, long long pc, Address format,
+                                    Address arguments) {
+    host_print(c->print, c, t, (char*)format, arguments);
+}

@@ -1,0 +1,115 @@
+// What a warp does together. Each lane has published words in its mail; the results replace them.
+
+// The 32 lanes' values of one published word.
+__device__ unsigned* mail(Context* c, long long w, int word) {
+    return c->mail + (w * MAIL_WORDS + word) * LANES;
+}
+
+// shfl.sync: c holds the last lane of a segment and, from bit 8 on, the bits that choose it.
+__device__ void shuffle(Context* c, long long w, unsigned here, long long way) {
+    unsigned* value = mail(c, w, 0);
+    unsigned* amount = mail(c, w, 1);
+    unsigned* segment = mail(c, w, 2);
+    unsigned found[LANES], valid[LANES];
+    for (int lane = 0; lane < LANES; ++lane) {
+        int b = amount[lane] & 31, bound = segment[lane] & 31, bits = segment[lane] >> 8 & 31;
+        int first = lane & bits, last = first | (bound & ~bits);
+        int from;
+        if (way == 0) from = lane - b;       // up
+        else if (way == 1) from = lane + b;  // down
+        else if (way == 2) from = lane ^ b;  // bfly
+        else from = first | (b & ~bits);     // idx
+        valid[lane] = way == 0 ? from >= last : from <= last;
+        found[lane] = value[valid[lane] ? from & 31 : lane];
+    }
+    for (int lane = 0; lane < LANES; ++lane)
+        if (here >> lane & 1) value[lane] = found[lane], amount[lane] = valid[lane];
+}
+
+__device__ void vote(Context* c, long long w, unsigned here, long long kind) {
+    unsigned* p = mail(c, w, 0);
+    unsigned holds = 0;
+    for (int lane = 0; lane < LANES; ++lane) holds |= (p[lane] & 1) << lane;
+    holds &= here;
+    for (int lane = 0; lane < LANES; ++lane) {
+        if (!(here >> lane & 1)) continue;
+        unsigned named = c->thread[w * LANES + lane].mask & here, ballot = holds & named;
+        if (kind == 0) p[lane] = ballot;
+        else if (kind == 1) p[lane] = ballot == named;  // all
+        else if (kind == 2) p[lane] = ballot != 0;      // any
+        else p[lane] = ballot == 0 || ballot == named;  // uni
+    }
+}
+
+__device__ void match(Context* c, long long w, unsigned here, long long all) {
+    unsigned* low = mail(c, w, 0);
+    unsigned* high = mail(c, w, 1);
+    unsigned same[LANES];
+    for (int lane = 0; lane < LANES; ++lane) {
+        same[lane] = 0;
+        for (int other = 0; other < LANES; ++other)
+            if ((here >> other & 1) && low[lane] == low[other] && high[lane] == high[other])
+                same[lane] |= 1u << other;
+    }
+    for (int lane = 0; lane < LANES; ++lane) {
+        if (!(here >> lane & 1)) continue;
+        unsigned named = c->thread[w * LANES + lane].mask & here;
+        bool agree = (same[lane] & named) == named;
+        low[lane] = all ? (agree ? named : 0) : same[lane] & named;
+        high[lane] = agree;
+    }
+}
+
+__device__ unsigned reduce_two(long long op, bool is_signed, unsigned a, unsigned b) {
+    bool less = is_signed ? (int)a < (int)b : a < b;
+    if (op == 0) return a + b;
+    if (op == 1) return less ? a : b;
+    if (op == 2) return less ? b : a;
+    if (op == 3) return a & b;
+    if (op == 4) return a | b;
+    return a ^ b;
+}
+
+__device__ void reduce(Context* c, long long w, unsigned here, long long variant) {
+    unsigned* value = mail(c, w, 0);
+    unsigned found[LANES];
+    for (int lane = 0; lane < LANES; ++lane) {
+        unsigned named = c->thread[w * LANES + lane].mask & here;
+        bool first = true;
+        for (int other = 0; other < LANES; ++other) {
+            if (!(named >> other & 1)) continue;
+            found[lane] = first ? value[other]
+                                : reduce_two(variant >> 1, variant & 1, found[lane], value[other]);
+            first = false;
+        }
+    }
+    for (int lane = 0; lane < LANES; ++lane)
+        if (here >> lane & 1) value[lane] = found[lane];
+}
+
+// The lanes `here` have met at a collective: do it.
+__device__ void act(Context* c, long long w, unsigned here) {
+    int lane = __ffs(here) - 1;
+    Thread* thread = c->thread + w * LANES + lane;
+    long long pc = thread->pc >> 2, variant = thread->argument;
+    switch (thread->collective) {
+        case COLLECTIVE_SHUFFLE: shuffle(c, w, here, variant); break;
+        case COLLECTIVE_VOTE: vote(c, w, here, variant); break;
+        case COLLECTIVE_MATCH: match(c, w, here, variant); break;
+        case COLLECTIVE_REDUCE: reduce(c, w, here, variant); break;
+        case COLLECTIVE_ACTIVE:
+            for (int i = 0; i < LANES; ++i)
+                if (here >> i & 1) mail(c, w, 0)[i] = here;
+            break;
+        case COLLECTIVE_LOAD_MATRIX: load_matrix(c, w, pc, variant, false); break;
+        case COLLECTIVE_STORE_MATRIX: load_matrix(c, w, pc, variant, true); break;
+        case COLLECTIVE_MMA: mma(c, w, variant); break;
+        case COLLECTIVE_WMMA_LOAD: wmma_move(c, w, pc, variant, false); break;
+        case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;
+        case COLLECTIVE_WMMA: wmma(c, w, variant); break;
+        case COLLECTIVE_WGMMA: wgmma(c, w, pc, variant); break;
+        case COLLECTIVE_COUNT_ACCESS: count_access(c, w, pc, here, variant); break;
+        case COLLECTIVE_COUNT_BLOCK: count_block(c, pc, here); break;
+        case COLLECTIVE_COUNT_BRANCH: count_branch(c, w, pc, here); break;
+    }
+}

@@ -1,0 +1,88 @@
+"""Runs a kernel under the runtime's checks and reads what they found."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from harness.devices.cpu import layout
+from harness.devices.cpu.explain import Noted
+from harness.devices.cpu.launch import Instruments, Loaded, zeros
+from harness.devices.cpu.layout import Checks, Found
+from harness.devices.cpu.program import FlatKernel
+from harness.devices.cpu.ptx import Instruction
+
+LARGEST_CLOCKS = 1 << 30  # bytes
+
+
+def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
+    """Empty memory for the checks of one launch.
+
+    c_bytes: size of C, each byte of which counts as unwritten at first.
+    """
+    kernel, threads = loaded.kernel, loaded.threads
+    warps, grain = -(-threads // layout.LANES), _grain(kernel)
+    cells = kernel.shared.size // grain + 8
+    local = max(16, kernel.local.size + 15 & -16)
+    memory = {
+        "findings": zeros(8 * len(layout.FINDING) * layout.MOST_FINDINGS),
+        "cells": zeros(layout.CELL_BYTES * cells),
+        "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
+        "shared_ready": zeros(kernel.shared.size + 64),
+        "local_ready": zeros(local * threads),
+        "c_ready": zeros(c_bytes + 64),
+        "clock": zeros(4 * threads * threads),
+        "arrival": zeros(4 * layout.NAMED_BARRIERS * threads),
+        "joined": zeros(4 * threads),
+        "mbarrier_clock": zeros(4 * layout.MBARRIERS * threads),
+        "mbarrier_address": zeros(8 * layout.MBARRIERS),
+    }
+    checks = Checks(
+        capacity=layout.MOST_FINDINGS,
+        warps=warps,
+        grain=grain,
+        **{name: array.ctypes.data for name, array in memory.items()},
+    )
+    return Instruments(checks=ctypes.addressof(checks), keep=[checks, memory])
+
+
+def noted(used: Instruments) -> list[Noted]:
+    """What the checks wrote down, in the order in which it was found."""
+    checks, memory = used.keep
+    assert isinstance(checks, Checks) and isinstance(memory, dict)
+    rows = memory["findings"].view(np.int64).reshape(-1, len(layout.FINDING))
+    found = []
+    for row in rows[: checks.found].tolist():
+        values = dict(zip(layout.FINDING, row, strict=True))
+        found.append(
+            Noted(
+                kind=Found(values["kind"]),
+                index=values["pc"],
+                other_index=values["other_pc"],
+                thread=values["thread"],
+                other_thread=values["other_thread"],
+                block=values["block"],
+                address=values["address"] % (1 << 64),
+                bytes=values["bytes"],
+                access=values["access"],
+                other_access=values["other_access"],
+                count=values["count"],
+            )
+        )
+    return found
+
+
+def _grain(kernel: FlatKernel) -> int:
+    """The narrowest access to memory that may be shared, at most 4 bytes: two threads that write
+    neighbouring bytes do not race."""
+    widths = [4]
+    for item in kernel.body:
+        if isinstance(item, Instruction) and item.opcode.startswith(("ld", "st", "atom", "red")):
+            parts = item.opcode.split(".")
+            elsewhere = {"global", "local", "param", "const"} & set(parts)
+            if not elsewhere and parts[-1] in ("b8", "u8", "s8", "b16", "u16", "s16"):
+                widths.append(int(parts[-1][1:]) // 8)
+            if parts[0] == "stmatrix":
+                widths.append(2)
+    return min(widths)

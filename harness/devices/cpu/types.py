@@ -1,0 +1,54 @@
+"""The scalar types of PTX and their LLVM counterparts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Family = Literal["signed", "unsigned", "bits", "float", "predicate"]
+
+
+@dataclass(frozen=True)
+class Type:
+    """One PTX type: `f32` is a `float` of 32 bits in registers and 4 bytes in memory."""
+
+    name: str
+    llvm: str
+    bits: int
+    family: Family
+
+    @property
+    def bytes(self) -> int:
+        return max(1, self.bits // 8)
+
+    @property
+    def is_float(self) -> bool:
+        return self.family == "float"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.family == "signed"
+
+
+def _integers(prefix: str, family: Family) -> list[Type]:
+    return [Type(f"{prefix}{n}", f"i{n}", n, family) for n in (8, 16, 32, 64)]
+
+
+TYPES: dict[str, Type] = {
+    t.name: t
+    for t in [
+        *_integers("s", "signed"),
+        *_integers("u", "unsigned"),
+        *_integers("b", "bits"),
+        Type("b128", "i128", 128, "bits"),
+        Type("pred", "i1", 1, "predicate"),
+        Type("f16", "half", 16, "float"),
+        Type("bf16", "bfloat", 16, "float"),
+        Type("f32", "float", 32, "float"),
+        Type("f64", "double", 64, "float"),
+        Type("f16x2", "<2 x half>", 32, "float"),
+        Type("bf16x2", "<2 x bfloat>", 32, "float"),
+    ]
+}
+
+BITS_OF_LLVM: dict[str, int] = {t.llvm: t.bits for t in TYPES.values()}
