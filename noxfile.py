@@ -54,6 +54,12 @@ def regrade(session: nox.Session) -> None:
     harness(session, "regrade")
 
 
+@nox.session
+def calibrate(session: nox.Session) -> None:
+    """Check the judge itself on this GPU: cuBLAS beside cuBLAS."""
+    harness(session, "calibrate")
+
+
 def harness(session: nox.Session, command: str) -> None:
     """Run a command of the judge; its exit code is nox's."""
     install(session, "judge", device_group())
@@ -72,9 +78,7 @@ def bench(session: nox.Session) -> None:
     """Run the benchmarks."""
     install(session, "judge", device_group(), "test")
     benchmarks = [str(path) for path in sorted(Path("tests").rglob("bench_*.py"))]
-    session.run(
-        "python", "-m", "pytest", "--benchmark-only", *(session.posargs or benchmarks)
-    )
+    session.run("python", "-m", "pytest", "--benchmark-only", *(session.posargs or benchmarks))
 
 
 @nox.session

@@ -33,7 +33,7 @@ def send(connection: Connection, body: Value, matrices: Sequence[Matrix] = ()) -
     )
     connection.send_bytes(header.model_dump_json().encode())
     for matrix in matrices:
-        connection.send_bytes(memoryview(np.ascontiguousarray(matrix, np.float32)).cast("B"))
+        connection.send_bytes(_bytes(np.ascontiguousarray(matrix, np.float32)))
 
 
 def receive(connection: Connection, kind: TypeAdapter[T]) -> tuple[T, list[Matrix]]:
@@ -43,7 +43,11 @@ def receive(connection: Connection, kind: TypeAdapter[T]) -> tuple[T, list[Matri
     matrices: list[Matrix] = []
     for rows, columns in header.shapes:
         matrix: Matrix = np.empty((rows, columns), np.float32)
-        buffer: Any = memoryview(matrix).cast("B")
-        connection.recv_bytes_into(buffer)
+        connection.recv_bytes_into(_bytes(matrix))
         matrices.append(matrix)
     return kind.validate_json(header.body), matrices
+
+
+def _bytes(matrix: Matrix) -> Any:
+    """A contiguous matrix's memory."""
+    return matrix.reshape(-1).view(np.uint8).data

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness import __version__
+from harness.files import write_whole
 from harness.leaderboard import commands
 from harness.report import HostMemoryKind, Report, Submission, Verdict
 
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"matmul-arena {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     _grade_parser(subparsers)
+    _calibrate_parser(subparsers)
     commands.register(subparsers, _regrade)
     return parser
 
@@ -73,8 +75,10 @@ def _grade_parser(subparsers: commands.Subparsers) -> None:
         "files", nargs="*", type=Path, metavar="FILE", help="kernel files (default: solutions/)"
     )
     parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="write the report as JSON; - for standard output"
-        ", a directory for one file each",
+        "--json",
+        type=Path,
+        metavar="PATH",
+        help="write the report as JSON; - for standard output, a directory for one file each",
     )
     parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
     parser.add_argument(
@@ -178,15 +182,47 @@ def _write_json(report: Report, path: Path, several: bool) -> None:
     if path.is_dir() or several:
         path.mkdir(parents=True, exist_ok=True)
         path = path / f"{report.submission.name}.json"
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    write_whole(path, text)
+
+
+def _calibrate_parser(subparsers: commands.Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "calibrate",
+        help="check the judge itself: cuBLAS beside cuBLAS",
+        description="Time cuBLAS beside itself, which must score 1, and hold it in FP32, TF32 and "
+        "FP16 to the rule for errors. Needs a GPU.",
+        epilog="example: python3 -m harness calibrate --json calibration.json",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write what was found; - for standard output"
+    )
+    parser.add_argument("--seed", type=_seed, metavar="N", help="draw the inputs of that seed")
+    parser.set_defaults(run=_calibrate)
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from harness.calibrate import calibrate
+    from harness.report import JudgeError
+    from harness.submission import UsageError
+    from harness.views.terminal import TerminalProgress, render_calibration
+
+    to_stdout = str(options.json) == "-"
+    console = Console(stderr=to_stdout, highlight=False)
     try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        with TerminalProgress(console, "cuBLAS") as progress:
+            found = calibrate(options.seed, progress)
+    except UsageError as error:
+        print(f"calibrate: {error}", file=sys.stderr)
+        return NO_JUDGEMENT
+    if isinstance(found, JudgeError):
+        print(f"calibrate: {found.message}\n{found.details}", file=sys.stderr)
+        return NO_JUDGEMENT
+    console.print(render_calibration(found))
+    if to_stdout:
+        print(found.model_dump_json(indent=2))
+    elif options.json is not None:
+        write_whole(options.json, found.model_dump_json(indent=2) + "\n")
+    return ACCEPTED
 
 
 def _regrade(submission: Submission) -> Report:

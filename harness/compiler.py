@@ -7,6 +7,7 @@ by strangers is itself attacked.
 from __future__ import annotations
 
 import re
+
 from cuda.bindings import nvrtc
 
 from harness import headers, machine_code
@@ -36,9 +37,7 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
     try:
         source = parse(request.source)
     except SourceError as error:
-        return CompileError(
-            stage=Stage.READ, message=str(error), diagnostics=(error.diagnostic,)
-        )
+        return CompileError(stage=Stage.READ, message=str(error), diagnostics=(error.diagnostic,))
     supplied = headers.stand_ins(source.includes)
     warnings = [*source.warnings, *supplied.warnings]
     program = _nvrtc(source.device_code, supplied.virtual, request.arch)
@@ -86,9 +85,7 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
                     Badge.TENSOR_CORES
                     if machine_code.uses_tensor_cores(instructions, program.ptx)
                     else Badge.CUDA_CORES,
-                    Badge.DEFAULT_LAUNCH
-                    if source.launch.is_default
-                    else Badge.DECLARED_LAUNCH,
+                    Badge.DEFAULT_LAUNCH if source.launch.is_default else Badge.DECLARED_LAUNCH,
                 ),
                 instructions=instructions,
             ),
@@ -173,9 +170,7 @@ _FRONT_END = re.compile(
     r"(?P<severity>error|warning)(?: #\S+)?: (?P<message>.*)$"
 )
 _PTXAS = re.compile(r"^ptxas (?:.*?; )?(?P<severity>error|fatal|warning)\s*: (?P<message>.*)$")
-_PTXAS_LINE = re.compile(
-    r"^ptxas .*?, line \d+; (?P<severity>error|warning)\s*: (?P<message>.*)$"
-)
+_PTXAS_LINE = re.compile(r"^ptxas .*?, line \d+; (?P<severity>error|warning)\s*: (?P<message>.*)$")
 
 
 def _diagnostics(log: str) -> list[Diagnostic]:
@@ -216,9 +211,7 @@ def _last_line(log: str) -> str:
 
 _FUNCTION = re.compile(r"Function properties for (\S+)")
 _COMPILING = re.compile(r"Compiling entry function '([^']+)'")
-_STACK = re.compile(
-    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
-)
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 

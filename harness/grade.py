@@ -200,7 +200,7 @@ class _Grading:
                 info,
                 kernel,
                 compile_seconds=self._seconds(Stage.COMPILE),
-                host_memory=options.host_memory,
+                host_memory=() if options.quick else options.host_memory,
                 quick=options.quick,
                 seed=self.seed,
                 seconds=options.seconds,

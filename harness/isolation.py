@@ -153,8 +153,13 @@ def _program_files() -> set[Path]:
     return {
         *(Path(entry) for entry in (sys.prefix, sys.base_prefix, sys.exec_prefix)),
         *(Path(entry) for entry in site.getsitepackages()),
-        *(Path(entry).resolve() for entry in sys.path if entry and Path(entry).is_dir()
-          and ("site-packages" in entry or "dist-packages" in entry)),
+        *(
+            Path(entry).resolve()
+            for entry in sys.path
+            if entry
+            and Path(entry).is_dir()
+            and ("site-packages" in entry or "dist-packages" in entry)
+        ),
         here,
         here.parent / "problem",
         *(Path(entry) for entry in ("/usr/lib", "/usr/lib64", "/lib", "/lib64")),

@@ -39,8 +39,7 @@ def opcodes(cubin: bytes, entry: str) -> dict[str, int]:
         if function["function-name"] in kernels and ".entry" in function.get("attributes", ()):
             continue
         counts.update(
-            instruction["opcode"].partition(".")[0]
-            for instruction in function["sass-instructions"]
+            instruction["opcode"].partition(".")[0] for instruction in function["sass-instructions"]
         )
     return dict(counts.most_common())
 

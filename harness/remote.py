@@ -35,6 +35,7 @@ from harness.devices.device import (
     Refusal,
     RoundTime,
     Run,
+    RunBaseline,
     Sanitize,
     Sanitized,
     TimeRound,
@@ -315,8 +316,16 @@ class RemoteDevice:
     def host_memory(self, request: MeasureHostMemory) -> HostMemory | Fault:
         return self.worker.ask(request, _HOST)[0]
 
+    def run_baseline(
+        self, request: RunBaseline, A: Matrix, B: Matrix
+    ) -> tuple[Finished, Matrix] | Fault:
+        answer, results = self.worker.ask(request, _FINISHED, (A, B))
+        return answer if isinstance(answer, Fault) else (answer, results[0])
+
     def prepare(self, request: Prepare) -> Prepared | Fault:
         seconds = ANSWER_SECONDS + request.seconds
+        if request.baseline:
+            return self.worker.ask(request, _PREPARED, seconds=seconds)[0]
         return self._with_kernel(request, _PREPARED, seconds=seconds)[0]
 
     def time_round(self, request: TimeRound) -> RoundTime | Fault:

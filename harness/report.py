@@ -10,8 +10,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
-from pydantic import model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    model_validator,
+)
 
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -54,6 +61,10 @@ class Stage(StrEnum):
     VERIFY = "verify"
     SANITIZE = "sanitize"
     MEASURE = "measure"
+
+
+RunStage = Literal[Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+"""The stages in which a kernel runs."""
 
 
 # ---------------------------------------------------------------------------------- submission
@@ -273,7 +284,7 @@ class Score(Value):
 class Unscored(Value):
     """Why an accepted kernel has no score."""
 
-    reason: Literal["device", "throttled", "not-steady"]
+    reason: Literal["device", "throttled"]
     message: str
 
 
@@ -293,14 +304,14 @@ class CompileError(Value):
 
 class WrongAnswer(Value):
     verdict: Literal[Verdict.WRONG_ANSWER] = Verdict.WRONG_ANSWER
-    stage: Literal[Stage.VERIFY, Stage.MEASURE]
+    stage: RunStage
     message: str
     counterexample: Counterexample
 
 
 class MemoryFault(Value):
     verdict: Literal[Verdict.MEMORY_ERROR] = Verdict.MEMORY_ERROR
-    stage: Literal[Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+    stage: RunStage
     message: str
     findings: tuple[Finding, ...] = ()
     """Empty only where the GPU itself stopped the kernel and gave no place."""
@@ -310,7 +321,7 @@ class MemoryFault(Value):
 
 class Race(Value):
     verdict: Literal[Verdict.RACE] = Verdict.RACE
-    stage: Literal[Stage.VERIFY, Stage.SANITIZE]
+    stage: RunStage
     message: str
     findings: Annotated[tuple[Finding, ...], Field(min_length=1)]
     counterexample: Counterexample | None = None
@@ -318,14 +329,14 @@ class Race(Value):
 
 class RuntimeFault(Value):
     verdict: Literal[Verdict.RUNTIME_ERROR] = Verdict.RUNTIME_ERROR
-    stage: Literal[Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+    stage: RunStage | Literal[Stage.COMPILE]
     message: str
     at: Place | None = None
 
 
 class TimeLimit(Value):
     verdict: Literal[Verdict.TIME_LIMIT] = Verdict.TIME_LIMIT
-    stage: Literal[Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
+    stage: RunStage | Literal[Stage.COMPILE]
     message: str
     seconds: float
     at: Place | None = None
@@ -577,7 +588,7 @@ class Report(Value):
     @model_validator(mode="after")
     def _fields_agree(self) -> Self:
         if isinstance(self.outcome, Accepted):
-            needed = {
+            needed: dict[str, object] = {
                 "device": self.device,
                 "kernel": self.kernel,
                 "verification": self.verification,

@@ -296,8 +296,9 @@ def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
         declared = [
             node
             for node in _all(host)
-            if node.type == "init_declarator" and node.children and
-            _text(node.children[0]) == _text(block)
+            if node.type == "init_declarator"
+            and node.children
+            and _text(node.children[0]) == _text(block)
         ]
         if len(declared) != 1:
             return None

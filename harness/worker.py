@@ -125,6 +125,9 @@ def _ask(device: Device | ScoringDevice, request: Value, matrices: list[Matrix])
             return scoring.first_launch(request), ()
         case messages.MeasureHostMemory():
             return scoring.host_memory(request), ()
+        case messages.RunBaseline():
+            result = scoring.run_baseline(request, *matrices)
+            return (result, ()) if isinstance(result, Fault) else (result[0], (result[1],))
         case messages.Prepare():
             return scoring.prepare(request), ()
         case messages.TimeRound():

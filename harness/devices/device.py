@@ -7,6 +7,7 @@ harness/remote.py, which offers the same interface and turns a worker that hangs
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal, Protocol
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -170,11 +171,28 @@ class Fetched(Value):
     kind: Literal["fetched"] = "fetched"
 
 
+class Arithmetic(StrEnum):
+    """Ways in which the baseline's library can multiply."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16 inputs"
+
+
+class RunBaseline(Value):
+    """cuBLAS on A (M×N) and B (N×K), to see what the rule for errors makes of it."""
+
+    call: Literal["run-baseline"] = "run-baseline"
+    arithmetic: Arithmetic
+
+
 class Prepare(Value):
     """Allocate for timed rounds at a shape, and warm up until the clock is steady."""
 
     call: Literal["prepare"] = "prepare"
     shape: Shape
+    baseline: bool = False
+    """Time the baseline beside itself instead of the loaded kernel: the judge's own noise."""
     seconds: PositiveFloat
     """Longest warm-up."""
 
@@ -212,6 +230,10 @@ class ScoringDevice(Device, Protocol):
 
     def host_memory(self, request: MeasureHostMemory) -> HostMemory | Fault: ...
 
+    def run_baseline(
+        self, request: RunBaseline, A: Matrix, B: Matrix
+    ) -> tuple[Finished, Matrix] | Fault: ...
+
     def prepare(self, request: Prepare) -> Prepared | Fault: ...
 
     def time_round(self, request: TimeRound) -> RoundTime | Fault: ...
@@ -229,6 +251,7 @@ Request = (
     | Count
     | MeasureFirstLaunch
     | MeasureHostMemory
+    | RunBaseline
     | Prepare
     | TimeRound
     | FetchRound

@@ -7,6 +7,7 @@ that a value that was never written can be told from one that came out wrong.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from problem.cases import Matrix
 
@@ -25,6 +26,6 @@ def poisoned(rows: int, columns: int) -> Matrix:
     return np.full((rows, columns), POISON, np.uint32).view(np.float32)
 
 
-def unwritten(C: Matrix) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def unwritten(C: Matrix) -> NDArray[np.bool_]:
     """Which elements still hold the poison."""
-    return C.view(np.uint32) == POISON
+    return np.equal(C.view(np.uint32), POISON)

@@ -48,9 +48,7 @@ def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Ele
     order = np.argsort(-distance, axis=None, kind="stable")[:MOST_ELEMENTS]
     worst = (divmod(int(index), found.shape[1]) for index in order)
     return tuple(
-        Element(
-            row=top + i, column=left + j, expected=float(R[i, j]), found=float(found[i, j])
-        )
+        Element(row=top + i, column=left + j, expected=float(R[i, j]), found=float(found[i, j]))
         for i, j in worst
         if distance[i, j] > 0
     )
@@ -117,7 +115,8 @@ def _magnitude(worst: float) -> str:
 
 
 def _places(wrong: Blocks, shape: tuple[int, ...]) -> str:
-    rows, columns = wrong.any(axis=1), wrong.any(axis=0)
+    rows: Blocks = np.any(wrong, axis=1)
+    columns: Blocks = np.any(wrong, axis=0)
     if wrong.all():
         return "every block is wrong" if wrong.size > 1 else "C is a single block"
     if wrong.sum() == 1:
@@ -147,7 +146,7 @@ def _places(wrong: Blocks, shape: tuple[int, ...]) -> str:
     return f"{share:.3g} % of the blocks are wrong, here and there"
 
 
-def _from(name: str, wrong: Any) -> str:
+def _from(name: str, wrong: Blocks) -> str:
     first = int(np.argmax(wrong))
     if wrong[first:].all():
         return f"every block from {name} {first * BLOCK_SIZE} on is wrong"

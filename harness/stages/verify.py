@@ -21,6 +21,7 @@ from harness.report import (
     Race,
     Rule,
     RuleViolation,
+    RunStage,
     RuntimeFault,
     Stage,
     TimeLimit,
@@ -157,7 +158,7 @@ def _check_blocks(
 
 
 def wrong_answer(
-    stage: Stage,
+    stage: RunStage,
     case: Case,
     seed: int,
     A: Matrix,
@@ -214,7 +215,9 @@ def _touched(finished: Finished, case: Case) -> Outcome | None:
     return None
 
 
-def fault_outcome(fault: Fault, shape: Shape, seconds: float, stage: Stage = Stage.VERIFY) -> Outcome:
+def fault_outcome(
+    fault: Fault, shape: Shape, seconds: float, stage: RunStage = Stage.VERIFY
+) -> Outcome:
     """The verdict for a launch that did not come to its end."""
     where = f" at {shape}"
     at = fault.at or (fault.finding.at if fault.finding else None)

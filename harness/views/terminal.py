@@ -7,11 +7,12 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
-from rich.progress import Progress as Bar
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from harness.calibrate import Calibration
 from harness.report import (
     Accepted,
     CompileError,
@@ -28,6 +29,7 @@ from harness.report import (
     Submission,
     Verdict,
 )
+from problem.reference import MAX_ERROR
 
 _STYLES = {
     Verdict.ACCEPTED: "bold green",
@@ -153,8 +155,7 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         spilled = used.spill_store_bytes + used.spill_load_bytes
         yield (
             "resources",
-            f"{used.registers} registers, {shared} B shared memory, "
-            f"{spilled} B spilled",
+            f"{used.registers} registers, {shared} B shared memory, {spilled} B spilled",
         )
         room = kernel.occupancy
         yield (
@@ -255,9 +256,7 @@ def _diagnostics(
         yield Text(f"… and {hidden} more", "dim")
 
 
-def _source_line(
-    submission: Submission, line: int, column: int | None
-) -> Iterable[RenderableType]:
+def _source_line(submission: Submission, line: int, column: int | None) -> Iterable[RenderableType]:
     lines = submission.source.splitlines()
     if not 1 <= line <= len(lines):
         return
@@ -312,6 +311,10 @@ def _counterexample(found: Counterexample, seed: int) -> Iterable[RenderableType
     height = len(found.elements) + 1
     rows = found.map.rows if len(found.map.rows) <= 24 else found.map.rows[:24]
     drawn = Text("\n".join(rows).replace("#", "█").replace(".", "·"), "red")
+    if found.wrong_blocks == found.blocks:
+        yield table
+        yield Text(found.pattern, "bold")
+        return
     if len(rows) <= max(height, 12) and len(rows[0]) <= 30:
         picture.add_row(table, drawn)
         yield picture
@@ -351,3 +354,24 @@ def _order(report: Report) -> tuple[float, str]:
     return (-report.score.ratio if report.score else 0.0, report.submission.name)
 
 
+def render_calibration(found: Calibration) -> RenderableType:
+    """cuBLAS beside itself, and the rule for errors on three arithmetics."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row("device", found.device.name)
+    score = found.score
+    if isinstance(score, Score):
+        interval = f"{score.ratio:.4f} (95 %: {score.low:.4f} to {score.high:.4f}), should be 1"
+        table.add_row("cuBLAS beside itself", interval)
+        table.add_row("time", f"{score.kernel_ms:.3f} ms, {score.tflops:.1f} TFLOP/s")
+    else:
+        table.add_row("cuBLAS beside itself", score.message)
+    for precision in found.precision:
+        times = precision.worst_block / MAX_ERROR
+        verdict = "accepted" if times <= 1 else "rejected"
+        table.add_row(
+            f"worst block, {precision.arithmetic}",
+            f"{precision.worst_block:.2g}, {times:.2g} times the limit: {verdict}",
+        )
+    return table

@@ -16,6 +16,7 @@ from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import load_function
 from harness.devices.cuda.rounds import Rounds
 from harness.devices.device import (
+    Arithmetic,
     Count,
     Fault,
     Finished,
@@ -27,6 +28,7 @@ from harness.devices.device import (
     Refusal,
     RoundTime,
     Run,
+    RunBaseline,
     Sanitize,
     Sanitized,
     TimeRound,
@@ -35,7 +37,7 @@ from harness.kernel import Kernel
 from harness.occupancy import multiprocessor
 from harness.report import Counters, DeviceInfo, DeviceKind, FirstLaunch, HostMemory
 from problem.cases import Matrix
-from problem.launcher import solve
+from problem.launcher import launch, solve
 
 
 class CudaDevice:
@@ -134,9 +136,9 @@ class CudaDevice:
             return fault(error)
 
     def prepare(self, request: Prepare) -> Prepared | Fault:
-        assert self._kernel is not None
         try:
-            self._rounds = Rounds(self._function, self._kernel.launch, request.shape)
+            kernel = baseline.Sgemm() if request.baseline else self._launch
+            self._rounds = Rounds(kernel, request.shape)
             return self._rounds.warm_up(request.seconds)
         except CudaError as error:
             return fault(error)
@@ -154,6 +156,27 @@ class CudaDevice:
             return self._rounds.fetch()
         except CudaError as error:
             return fault(error)
+
+    def run_baseline(
+        self, request: RunBaseline, A: Matrix, B: Matrix
+    ) -> tuple[Finished, Matrix] | Fault:
+        try:
+            on_A, on_B = cupy.asarray(A), cupy.asarray(B)
+            on_C = memory.matrix(A.shape[0], B.shape[1])
+            started = time.perf_counter()
+            if request.arithmetic is Arithmetic.FP16:
+                baseline.half_precision(on_A, on_B, on_C)
+            else:
+                baseline.Sgemm(request.arithmetic)(on_A, on_B, on_C)
+            cupy.cuda.runtime.deviceSynchronize()
+            return Finished(seconds=time.perf_counter() - started), on_C.get()
+        except CudaError as error:
+            return fault(error)
+
+    def _launch(self, A: Any, B: Any, C: Any) -> None:
+        assert self._kernel is not None
+        (M, N), K = A.shape, B.shape[1]
+        launch(self._function, A, B, C, M, N, K, self._kernel.launch)
 
     @cached_property
     def _max_clock_mhz(self) -> int:

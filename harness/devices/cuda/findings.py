@@ -81,11 +81,7 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
         at=_place(record),
         access=access,
         size=size or None,
-        array=Array.SHARED
-        if "shared" in space
-        else Array.LOCAL
-        if "local" in space
-        else None,
+        array=Array.SHARED if "shared" in space else Array.LOCAL if "local" in space else None,
     )
     if finding.array is None and address is not None:
         finding = _locate(finding, address, placements)

@@ -14,7 +14,6 @@ from harness.devices.device import MeasureFirstLaunch
 from harness.report import FirstLaunch
 from problem.launcher import solve
 
-
 T = TypeVar("T")
 
 

@@ -40,7 +40,7 @@ def fill(matrix: Any, bits: np.uint32) -> None:
 
 
 def freivalds(A: Any, B: Any, C: Any, seed: int) -> float:
-    """How far C·x is from A·(B·x) for random signs x, over what is allowed; at most 1 for a right C.
+    """How far C·x is from A·(B·x) for random signs x, over what is allowed: at most 1 if right.
 
     Freivalds 1979. Row i of C·x - A·B·x is the sum of the row's errors with random signs: about
     ‖e_i‖₂, and at most MAX_ERROR · ‖S_i‖₂ if every block is within MAX_ERROR (problem.reference),

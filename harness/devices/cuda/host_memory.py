@@ -46,9 +46,7 @@ def host_memory(request: MeasureHostMemory) -> HostMemory:
 
     def to_device() -> None:
         for source, target in zip(on_host[:2], on_device[:2], strict=True):
-            cupy.cuda.runtime.memcpy(
-                target.data.ptr, source.ctypes.data, source.nbytes, _TO_DEVICE
-            )
+            cupy.cuda.runtime.memcpy(target.data.ptr, source.ctypes.data, source.nbytes, _TO_DEVICE)
 
     def to_host() -> None:
         source, target = on_device[2], on_host[2]

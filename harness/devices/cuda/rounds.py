@@ -17,7 +17,6 @@ from harness.devices.cuda.baseline import Sgemm
 from harness.devices.cuda.clocks import Clocks, Reading
 from harness.devices.device import Prepared, RoundTime
 from problem.cases import Matrix, Shape
-from problem.launcher import LaunchLine, launch
 
 WARM_UP_SECONDS = 0.5
 """Shortest warm-up. A GPU raises its clock within some tens of milliseconds of work."""
@@ -39,8 +38,8 @@ class _Timed:
 class Rounds:
     """Matrices of one shape in device memory, and the two that multiply them."""
 
-    def __init__(self, function: Any, line: LaunchLine, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, kernel: Callable[[Any, Any, Any], None], shape: Shape) -> None:
+        """kernel: launches once, on A, B and C."""
         self._A = memory.matrix(shape.M, shape.N)
         self._B = memory.matrix(shape.N, shape.K)
         self._C = memory.matrix(shape.M, shape.K)
@@ -49,8 +48,7 @@ class Rounds:
         self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
         self._clocks = Clocks()
         self._sgemm = Sgemm()
-        self._function = function
-        self._line = line
+        self._kernel = kernel
 
     def warm_up(self, seconds: float) -> Prepared:
         """Launch both in turn until the clock is steady, at most this long."""
@@ -64,8 +62,7 @@ class Rounds:
             readings = [*readings[-STEADY_READINGS + 1 :], timed.reading.clock_mhz]
             elapsed = time.monotonic() - started
             steady = (
-                len(readings) == STEADY_READINGS
-                and max(readings) - min(readings) <= STEADY_MHZ
+                len(readings) == STEADY_READINGS and max(readings) - min(readings) <= STEADY_MHZ
             )
             if (steady and elapsed >= WARM_UP_SECONDS) or elapsed >= seconds:
                 return Prepared(
@@ -96,10 +93,7 @@ class Rounds:
         return self._A.get(), self._B.get(), self._C.get()
 
     def _run_kernel(self) -> None:
-        shape = self._shape
-        launch(
-            self._function, self._A, self._B, self._C, shape.M, shape.N, shape.K, self._line
-        )
+        self._kernel(self._A, self._B, self._C)
 
     def _run_baseline(self) -> None:
         self._sgemm(self._A, self._B, self._baseline_C)

@@ -27,7 +27,7 @@ _FOUND = 86
 
 def program() -> str | None:
     """Where compute-sanitizer is: NVIDIA's wheel, a CUDA toolkit, or nowhere."""
-    found = pathfinder.find_nvidia_binary_utility("compute-sanitizer")
+    found: str | None = pathfinder.find_nvidia_binary_utility("compute-sanitizer")
     if found:
         return found
     for directory in sys.path:
@@ -130,10 +130,7 @@ class _Process:
             self._process.wait()
 
     def read(self) -> tuple[ToolRun, list[Finding]]:
-        places = [
-            Placement.model_validate_json(line)
-            for line in _lines(self._placements)
-        ]
+        places = [Placement.model_validate_json(line) for line in _lines(self._placements)]
         try:
             findings = read_xml(self._xml.read_bytes(), self.tool, places)
         except (OSError, ValueError):
@@ -154,9 +151,7 @@ class _Process:
         return (own or lines or ["it printed nothing"])[-1].strip("= ")[:300]
 
     def _unavailable(self, message: str) -> ToolRun:
-        return ToolRun(
-            tool=self.tool, status="unavailable", seconds=self._seconds, message=message
-        )
+        return ToolRun(tool=self.tool, status="unavailable", seconds=self._seconds, message=message)
 
 
 def _lines(path: Path) -> list[str]:

@@ -1,0 +1,21 @@
+"""Writes files whole or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file's content at once: a full disk or a kill leaves the old one, never half a new
+    one. Raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink()
+        raise

@@ -1,0 +1,155 @@
+"""Timed rounds until the score is steady, every launch verified."""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.devices.device import Fault, Prepare, Prepared, RoundTime, ScoringDevice, TimeRound
+from harness.report import (
+    JudgeError,
+    Outcome,
+    Round,
+    Rule,
+    RuleViolation,
+    Stage,
+    Steadiness,
+)
+from harness.stages.progress import Progress
+from harness.stages.score import THROTTLES, is_steady, ratios
+from harness.stages.verify import fault_outcome, wrong_answer
+from problem.cases import RANKED
+from problem.reference import compare
+
+WARM_UP_SECONDS = 5.0
+"""The clock of a GPU that is not steady by then will not become so."""
+
+CHECK_LIMIT = 1.0
+"""Freivalds' residual of a timed launch, over what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How long to measure.
+
+    rounds: the fewest; a slow warm-up or a lucky start cannot end the measurement early.
+    seconds: no new round after these, steady or not.
+    """
+
+    rounds: int
+    seconds: float
+
+
+FULL = Extent(rounds=30, seconds=25.0)
+QUICK = Extent(rounds=12, seconds=3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """All rounds, and one launch, chosen after the fact, against the full CPU product."""
+
+    prepared: Prepared
+    rounds: tuple[Round, ...]
+    stopped_by: Steadiness
+    audit_error: float
+
+
+def timed_rounds(
+    device: ScoringDevice,
+    extent: Extent,
+    *,
+    baseline: bool,
+    seed: int,
+    seconds: float,
+    progress: Progress,
+) -> Timed | Outcome:
+    """Time the loaded kernel beside the baseline (or the baseline beside itself).
+
+    seconds: time limit of one launch.
+    """
+    shape = RANKED.shape
+    progress.step("warm-up")
+    prepared = device.prepare(Prepare(shape=shape, baseline=baseline, seconds=WARM_UP_SECONDS))
+    if isinstance(prepared, Fault):
+        return fault_outcome(prepared, shape, seconds, Stage.MEASURE)
+    rounds: list[Round] = []
+    audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
+    audit_error: float | None = None
+    started = time.monotonic()
+    while True:
+        progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
+        # ABBA: a drift of the clock falls on both alike.
+        kernel_first = len(rounds) % 4 in (1, 2)
+        answer = device.time_round(TimeRound(kernel_first=kernel_first))
+        if isinstance(answer, Fault):
+            return fault_outcome(answer, shape, seconds, Stage.MEASURE)
+        cheated = _checked(answer, len(rounds))
+        if cheated is not None:
+            return cheated
+        rounds.append(_round(answer, kernel_first))
+        if audit_error is None:
+            if len(rounds) >= audit_after and not kernel_first:
+                progress.step("full product of the last round on the CPU")
+                audited = _audit(device, seed, seconds)
+                if not isinstance(audited, float):
+                    return audited
+                audit_error = audited
+            continue
+        if len(rounds) < extent.rounds:
+            continue
+        steady = is_steady(rounds)
+        if steady or time.monotonic() - started > extent.seconds:
+            stopped = Steadiness.STEADY if steady else Steadiness.TIME
+            return Timed(prepared, tuple(rounds), stopped, audit_error)
+
+
+def _so_far(rounds: Sequence[Round]) -> str:
+    values = ratios(rounds)
+    return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
+
+
+def _round(timed: RoundTime, kernel_first: bool) -> Round:
+    return Round(
+        kernel_ms=timed.kernel_ms,
+        baseline_ms=timed.baseline_ms,
+        kernel_first=kernel_first,
+        clock_mhz=timed.clock_mhz,
+        power_w=timed.power_w,
+        throttled=timed.throttled,
+        dropped=any(reason in THROTTLES for reason in timed.throttled),
+        check=timed.check,
+    )
+
+
+def _checked(timed: RoundTime, number: int) -> Outcome | None:
+    if timed.baseline_check > CHECK_LIMIT:
+        return JudgeError(
+            stage=Stage.MEASURE,
+            message=f"cuBLAS itself was wrong in round {number + 1}: "
+            f"Freivalds' residual is {timed.baseline_check:.3g} times the limit",
+        )
+    if timed.check > CHECK_LIMIT:
+        return RuleViolation(
+            stage=Stage.MEASURE,
+            rule=Rule.STALE_RESULT,
+            message=(
+                f"right when verified, wrong when timed: in round {number + 1}, on inputs drawn "
+                f"for it alone, Freivalds' residual is {timed.check:.3g} times the limit"
+            ),
+        )
+    return None
+
+
+def _audit(device: ScoringDevice, seed: int, seconds: float) -> float | Outcome:
+    """The round just timed against the full CPU product."""
+    fetched = device.fetch_round()
+    if isinstance(fetched, Fault):
+        return fault_outcome(fetched, RANKED.shape, seconds, Stage.MEASURE)
+    A, B, C = fetched
+    comparison = compare(A, B, C, exact=False)
+    if not comparison.passed:
+        return wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison)
+    return comparison.worst
