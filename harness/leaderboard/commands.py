@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.progress import track
 
 from harness.leaderboard import compare, regrade, terminal
+from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Edition, Filter, rank
 from harness.leaderboard.store import DEFAULT_STORE, Document, Store, StoreError
 from harness.report import Badge
@@ -58,6 +60,7 @@ def _leaderboard(subparsers: Subparsers) -> None:
         "leaderboard --badge cuda-cores --site site",
     )
     _filters(parser)
+    parser.add_argument("--site", type=Path, metavar="DIR", help="write a static site there")
     parser.add_argument("--json", action="store_true", help="print the boards as JSON")
 
 
@@ -65,11 +68,29 @@ def _show_leaderboard(arguments: argparse.Namespace) -> int:
     with Store(arguments.store) as store:
         entries = store.entries()
         boards = rank(entries, Edition.current(), _filter(arguments))
+        if arguments.site:
+            _write_site(arguments, store, entries)
     if arguments.json:
         _print_json([terminal.as_data(board) for board in boards])
     else:
         terminal.show(Console(), boards, entries)
     return OK if boards else NO
+
+
+def _write_site(arguments: argparse.Namespace, store: Store, entries: list[Entry]) -> None:
+    from harness.leaderboard.site import Site  # its template engine would slow every command
+
+    site = Site(arguments.site, entries, Edition.current(), _filter(arguments))
+    site.write_boards()
+    console = Console(stderr=True)
+    pages = site.write_entries(store.document)
+    written = sum(
+        1 for _ in track(pages, "Pages", len(site.entries), console=console, transient=True)
+    )
+    console.print(
+        f"{arguments.site / 'index.html'}: {len(site.entries)} submissions, {written} pages new.",
+        highlight=False,
+    )
 
 
 def _submit(subparsers: Subparsers) -> None:

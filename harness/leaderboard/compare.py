@@ -145,6 +145,7 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
         ("clock", "MHz", entry.clock_mhz),
         ("driver", "", entry.driver),
         ("CUDA", "", entry.cuda),
+        ("cuBLAS version", "", entry.cublas),
         ("judge", "", entry.judge),
         ("cases", "", str(entry.cases)),
         ("badges", "", " ".join(sorted(entry.badges)) or None),

@@ -25,6 +25,8 @@ class Entry(NamedTuple):
     author: str
     sha256: str
     """Of the source."""
+    code: str
+    """sha256 of the code without comments and white space; of the source where it was not read."""
     verdict: str
     stage: str | None
     """Where it ended, unless it was accepted."""
@@ -38,6 +40,7 @@ class Entry(NamedTuple):
     on_gpu: bool
     driver: str | None
     cuda: str | None
+    cublas: str | None
     clock_mhz: int | None
     """Median SM clock over the rounds that count."""
     score: float | None
@@ -64,6 +67,7 @@ class Entry(NamedTuple):
             name=report.submission.name,
             author=report.submission.author or ANONYMOUS,
             sha256=report.submission.sha256,
+            code=kernel.code_sha256 if kernel else report.submission.sha256,
             verdict=report.verdict.value,
             stage=getattr(report.outcome, "stage", None),
             quick=report.quick,
@@ -74,6 +78,7 @@ class Entry(NamedTuple):
             on_gpu=device is not None and device.kind is DeviceKind.CUDA,
             driver=device.driver if device else None,
             cuda=device.cuda_runtime if device else None,
+            cublas=device.cublas if device else None,
             clock_mhz=round(median(clocks)) if clocks else None,
             score=score.ratio if score else None,
             low=score.low if score else None,
@@ -89,7 +94,8 @@ class Entry(NamedTuple):
 
     @property
     def short_id(self) -> str:
-        return self.id[:12]
+        """Long enough to name a file: two of a million entries share it once in 10^7 stores."""
+        return self.id[:16]
 
     @property
     def badges(self) -> frozenset[str]:

@@ -78,7 +78,7 @@ class Row(NamedTuple):
     runs: int
     """How many runs of this author and name could have been here."""
     twins: tuple[str, ...]
-    """Other authors who entered the same source."""
+    """Other authors who entered the same source, comments and white space aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def rank(
 
 
 def shared_sources(entries: Iterable[Entry]) -> dict[str, set[str]]:
-    """Every source (sha256) that several authors entered, with those authors."""
+    """Every code that several authors entered, however commented, with those authors."""
     first: dict[str, str] = {}
     shared: dict[str, set[str]] = {}
     for entry in entries:
-        author = first.setdefault(entry.sha256, entry.author)
+        author = first.setdefault(entry.code, entry.author)
         if author != entry.author:
-            shared.setdefault(entry.sha256, {author}).add(entry.author)
+            shared.setdefault(entry.code, {author}).add(entry.author)
     return shared
 
 
@@ -177,7 +177,7 @@ def _board(
     ranks = shared_ranks([_interval(entry) for entry in ranked])
 
     def row(entry: Entry, place: int | None) -> Row:
-        twins = shared.get(entry.sha256, set()) - {entry.author}
+        twins = shared.get(entry.code, set()) - {entry.author}
         return Row(entry, place, runs[entry.author, entry.name], tuple(sorted(twins)))
 
     return Board(

@@ -48,6 +48,11 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
+def grouped(count: int) -> str:
+    """A large count: 16 384, with spaces that do not break."""
+    return f"{count:,}".replace(",", "\N{NO-BREAK SPACE}")
+
+
 def change(before: float, after: float) -> str:
     """How much larger the second is: +3.2 %."""
     return f"{100 * (after / before - 1):+.1f} %".replace("-", "−")

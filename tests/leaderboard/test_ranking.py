@@ -122,7 +122,7 @@ def test_the_same_source_by_two_authors_is_marked() -> None:
         [
             entry("mine", "ada", 0.9, source="x"),
             entry("also mine", "ada", 0.8, source="x"),
-            entry("copy", "bob", 0.7, source="x"),
+            entry("copy", "bob", 0.7, source="x // and a comment"),
             entry("own", "eve", 0.6, source="y"),
         ]
     )

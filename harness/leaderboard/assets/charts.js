@@ -1,0 +1,308 @@
+// Draws every <figure data-chart>, each from the table that stands in the page beside it: what a
+// screen reader reads is what the chart shows. Colours come from the style sheet, in both schemes.
+"use strict";
+
+const BARS = 30;
+const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false };
+const CORES = { "cuda-cores": "CUDA cores", "tensor-cores": "tensor cores" };
+
+const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+const coresColour = (cores) => colour(cores === "tensor-cores" ? "second" : "first");
+
+function layout(extra) {
+  const axis = {
+    gridcolor: colour("line"),
+    zerolinecolor: colour("line"),
+    linecolor: colour("line"),
+    fixedrange: true,
+    automargin: true,
+  };
+  const { xaxis, yaxis, yaxis2, ...rest } = extra;
+  const titled = ({ title, ...axis }) => (title ? { ...axis, title: { text: title, font: { size: 13 } } } : axis);
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: "system-ui, sans-serif", size: 13, color: colour("text") },
+    hoverlabel: { bgcolor: colour("page"), font: { color: colour("text") }, namelength: -1 },
+    hovermode: "closest",
+    dragmode: false,
+    margin: { l: 8, r: 12, t: 28, b: 8 },
+    legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" },
+    ...rest,
+    xaxis: titled({ ...axis, ...xaxis }),
+    yaxis: titled({ ...axis, ...yaxis }),
+    ...(yaxis2 && { yaxis2: titled({ ...axis, ...yaxis2 }) }),
+  };
+}
+
+// The library reads a little HTML in labels; a stranger's name must not be read so.
+const plain = (text) =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+// At most so many columns of text; an emoji or an ideograph takes two.
+function shortened(text, columns) {
+  let left = columns;
+  let end = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    left -= segment.codePointAt(0) > 0x10ff ? 2 : 1;
+    if (left < 0) return `${text.slice(0, end)}…`;
+    end += segment.length;
+  }
+  return text;
+}
+
+const narrow = () => window.matchMedia("(max-width: 640px)").matches;
+
+// The body of a figure's table: one list of cells a row; a cell is its data-value or its text.
+function tableOf(figure) {
+  return [...figure.querySelectorAll("tbody tr")].map((row) =>
+    [...row.cells].map((cell) =>
+      cell.dataset.value === undefined ? cell.textContent : cell.dataset.value,
+    ),
+  );
+}
+
+const numbers = (rows, column) => rows.map((row) => Number(row[column]));
+
+function scores(figure) {
+  const table = document.getElementById(figure.dataset.rowsOf);
+  const chosen = table.judged ? table.judged.chosen : [...table.tBodies[0].rows];
+  const best = chosen
+    .slice()
+    .sort((a, b) => b.dataset.score - a.dataset.score)
+    .slice(0, BARS);
+  figure.querySelector("[data-chart-note]").textContent =
+    chosen.length > BARS ? `The best ${BARS} of ${chosen.length}.` : "";
+  const name = (row) => row.querySelector(".kernel bdi").textContent;
+  const author = (row) => row.querySelector(".author").textContent;
+  const label = (row) => plain(shortened(name(row), narrow() ? 14 : 26));
+  const traces = Object.keys(CORES).map((cores) => {
+    const rows = best.filter((row) => row.dataset.cores === cores);
+    return {
+      type: "bar",
+      orientation: "h",
+      name: CORES[cores],
+      y: rows.map((row) => best.indexOf(row)),
+      x: rows.map((row) => Number(row.dataset.score)),
+      error_x: {
+        type: "data",
+        symmetric: false,
+        array: rows.map((row) => row.dataset.high - row.dataset.score),
+        arrayminus: rows.map((row) => row.dataset.score - row.dataset.low),
+        color: colour("text"),
+        thickness: 1.5,
+        width: 4,
+      },
+      marker: { color: coresColour(cores) },
+      customdata: rows.map((row) => [plain(name(row)), plain(author(row))]),
+      hovertemplate: "%{customdata[0]}<br>by %{customdata[1]}<br>%{x:.3f} × cuBLAS<extra></extra>",
+    };
+  });
+  const top = Math.max(1.05, ...best.map((row) => Number(row.dataset.high)));
+  return [
+    traces.filter((trace) => trace.x.length),
+    layout({
+      height: Math.max(140, 84 + 22 * best.length),
+      bargap: 0.3,
+      showlegend: true,
+      xaxis: { range: [0, 1.03 * top] },
+      yaxis: {
+        range: [best.length - 0.4, -0.6],
+        tickvals: best.map((_, place) => place),
+        ticktext: best.map(label),
+        showgrid: false,
+        zeroline: false,
+      },
+      shapes: [
+        { type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
+      ],
+      annotations: [
+        { x: 1, yref: "paper", y: 1, yanchor: "bottom", text: "cuBLAS", showarrow: false },
+      ],
+    }),
+  ];
+}
+
+function progress(figure) {
+  const rows = tableOf(figure);
+  const traces = Object.keys(CORES)
+    .map((cores) => [cores, rows.filter((row) => row[1] === cores)])
+    .filter(([, records]) => records.length)
+    .map(([cores, records]) => ({
+      type: "scatter",
+      mode: "lines+markers",
+      name: CORES[cores],
+      line: { shape: "hv", color: coresColour(cores), width: 2 },
+      marker: { size: 7 },
+      x: records.map((row) => row[0]),
+      y: numbers(records, 4),
+      customdata: records.map((row) => [plain(row[2]), plain(row[3])]),
+      hovertemplate: "%{customdata[0]}<br>by %{customdata[1]}<br>%{y:.3f} × cuBLAS<extra></extra>",
+    }));
+  return [
+    traces,
+    layout({
+      height: 320,
+      showlegend: true,
+      xaxis: { type: "date" },
+      yaxis: { rangemode: "tozero", title: "best score, × cuBLAS" },
+      shapes: [
+        { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
+      ],
+      annotations: [
+        { xref: "paper", x: 1, xanchor: "right", y: 1, yanchor: "bottom", text: "cuBLAS", showarrow: false },
+      ],
+    }),
+  ];
+}
+
+function rounds(figure) {
+  const rows = tableOf(figure);
+  const number = numbers(rows, 0);
+  const counts = rows.map((row) => row[6] === "yes");
+  const series = (name, column, tone) => ({
+    type: "scatter",
+    mode: "markers",
+    name,
+    x: number,
+    y: numbers(rows, column),
+    marker: {
+      color: tone,
+      opacity: 1,
+      size: counts.map((yes) => (yes ? 6 : 9)),
+      symbol: counts.map((yes) => (yes ? "circle" : "x-thin")),
+      line: { color: tone, width: counts.map((yes) => (yes ? 0 : 2)) },
+    },
+    hovertemplate: `round %{x}: %{y:.3f} ms<extra>${name}</extra>`,
+  });
+  return [
+    [
+      series("kernel", 1, colour("first")),
+      series("cuBLAS", 2, colour("muted")),
+      {
+        type: "scatter",
+        mode: "lines",
+        name: "SM clock",
+        x: number,
+        y: numbers(rows, 3),
+        yaxis: "y2",
+        line: { color: colour("second"), width: 1.5, shape: "hvh" },
+        hovertemplate: "round %{x}: %{y} MHz<extra>SM clock</extra>",
+      },
+    ],
+    layout({
+      height: 420,
+      showlegend: true,
+      xaxis: { title: "round", anchor: "y2" },
+      yaxis: { title: "ms", domain: [0.34, 1] },
+      yaxis2: {
+        title: "MHz",
+        domain: [0, 0.24],
+        nticks: 4,
+      },
+    }),
+  ];
+}
+
+function roofline(figure) {
+  const rows = tableOf(figure);
+  const peak = Number(figure.dataset.peak);
+  const bandwidth = Number(figure.dataset.bandwidth) / 1000;
+  const intensities = numbers(rows, 1);
+  const ridge = bandwidth ? peak / bandwidth : Math.min(...intensities);
+  const left = Math.min(0.1, 0.5 * Math.min(...intensities), 0.1 * ridge);
+  const right = 2 * Math.max(...intensities, ridge);
+  const roof = bandwidth ? [left, ridge, right] : [left, right];
+  return [
+    [
+      {
+        type: "scatter",
+        mode: "lines",
+        name: bandwidth ? `memory ${bandwidth.toFixed(2)} TB/s, peak ${peak} TFLOP/s` : `peak ${peak} TFLOP/s`,
+        x: roof,
+        y: roof.map((x) => (bandwidth ? Math.min(peak, x * bandwidth) : peak)),
+        line: { color: colour("muted"), width: 2 },
+        hoverinfo: "skip",
+      },
+      {
+        type: "scatter",
+        mode: "lines+markers",
+        name: "kernel",
+        x: intensities,
+        y: numbers(rows, 2),
+        customdata: rows.map((row) => row[0]),
+        marker: { size: 9, color: colour("first") },
+        line: { color: colour("first"), width: 2, dash: "dot" },
+        hovertemplate: "%{customdata}<br>%{x:.2f} FLOP/byte, %{y:.1f} TFLOP/s<extra></extra>",
+      },
+    ],
+    layout({
+      height: 360,
+      showlegend: true,
+      xaxis: { type: "log", title: "FLOP/byte", dtick: 1 },
+      yaxis: { type: "log", title: "TFLOP/s", dtick: 1 },
+    }),
+  ];
+}
+
+function bars(groups, labels, height) {
+  return [
+    groups.map(({ name, values, tone }) => ({
+      type: "bar",
+      orientation: "h",
+      name,
+      y: labels,
+      x: values,
+      text: values.map((value) => value.toPrecision(3)),
+      textposition: "outside",
+      cliponaxis: false,
+      marker: { color: tone },
+      hovertemplate: "%{y}: %{x} ms<extra></extra>",
+    })),
+    layout({
+      height,
+      showlegend: groups.length > 1,
+      margin: { l: 8, r: 48, t: 28, b: 8 },
+      xaxis: { title: "ms" },
+      yaxis: { autorange: "reversed", showgrid: false, type: "category", ticksuffix: " " },
+    }),
+  ];
+}
+
+function firstLaunch(figure) {
+  const rows = tableOf(figure);
+  const values = numbers(rows, 1);
+  return bars([{ name: "ms", values, tone: colour("first") }], rows.map((row) => row[0]), 260);
+}
+
+function hostMemory(figure) {
+  const tones = { pageable: colour("muted"), pinned: colour("first") };
+  const groups = tableOf(figure).map((row) => ({
+    name: row[0],
+    values: [1, 2, 3, 4].map((column) => Number(row[column])),
+    tone: tones[row[0]],
+  }));
+  return bars(groups, ["allocate", "fill", "to device", "to host"], 320);
+}
+
+const DRAW = { scores, progress, rounds, roofline, "first-launch": firstLaunch, "host-memory": hostMemory };
+
+function draw(figure) {
+  const [traces, shape] = DRAW[figure.dataset.chart](figure);
+  Plotly.react(figure.querySelector(".chart"), traces, shape, CONFIG);
+}
+
+const figures = [...document.querySelectorAll("figure[data-chart]")];
+const drawAll = () => figures.forEach(draw);
+
+for (const figure of figures) {
+  const table = document.getElementById(figure.dataset.rowsOf);
+  table?.addEventListener("chosen", () => draw(figure));
+}
+for (const query of ["(prefers-color-scheme: dark)", "(max-width: 640px)"]) {
+  window.matchMedia(query).addEventListener("change", drawAll);
+}
+document.documentElement.classList.add("charts");
+drawAll();

@@ -1,0 +1,132 @@
+// Sorts, filters and pages the tables of class "rows". The rows are in the page already: without
+// this script the whole table shows. Only one page of rows is in the document at a time, so that
+// ten thousand of them sort as fast as a hundred.
+"use strict";
+
+const PAGE = 100;
+
+class Rows {
+  constructor(table) {
+    this.table = table;
+    this.body = table.tBodies[0];
+    this.rows = [...this.body.rows];
+    for (const row of this.rows) row.text = Rows.searchable(row);
+    this.headings = [...table.tHead.rows[0].cells];
+    this.filters = document.querySelector(`[data-filters-for="${table.id}"]`);
+    this.pager = document.querySelector(`[data-pager-for="${table.id}"]`);
+    this.keys = new Map();
+    this.page = 0;
+    this.league = 0;
+    this.headings.forEach((heading, column) => {
+      heading.querySelector("button")?.addEventListener("click", () => this.sortBy(column));
+    });
+    for (const event of ["input", "change"]) {
+      this.filters.addEventListener(event, () => this.choose());
+    }
+    this.filters.addEventListener("submit", (event) => event.preventDefault());
+    for (const button of this.pager.querySelectorAll("button")) {
+      button.addEventListener("click", () => this.turn(Number(button.dataset.step)));
+    }
+    this.choose();
+  }
+
+  // What a search looks at: names and columns, but not the small print below a name.
+  static searchable(row) {
+    const text = (cell) => (cell.querySelector("bdi") ?? cell).textContent;
+    return [...row.cells].map(text).join("\n").toLowerCase();
+  }
+
+  // The column's values, one a row, read once.
+  keysOf(column) {
+    if (!this.keys.has(column)) {
+      const number = this.headings[column].dataset.kind === "number";
+      const read = (row) => {
+        const text = row.cells[column].textContent.trim();
+        return number ? (Number.isNaN(parseFloat(text)) ? Infinity : parseFloat(text)) : text;
+      };
+      this.keys.set(column, new Map(this.rows.map((row) => [row, read(row)])));
+    }
+    return this.keys.get(column);
+  }
+
+  sortBy(column) {
+    const heading = this.headings[column];
+    const now = heading.getAttribute("aria-sort");
+    const next = now ? (now === "ascending" ? "descending" : "ascending") : heading.dataset.first;
+    for (const other of this.headings) other.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", next);
+    this.choose();
+  }
+
+  sorted(rows) {
+    const column = this.headings.findIndex((heading) => heading.hasAttribute("aria-sort"));
+    if (column < 0) return rows;
+    const heading = this.headings[column];
+    const sign = heading.getAttribute("aria-sort") === "ascending" ? 1 : -1;
+    const keys = this.keysOf(column);
+    const compare =
+      heading.dataset.kind === "number"
+        ? (a, b) => keys.get(a) - keys.get(b) || 0
+        : (a, b) => Rows.collator.compare(keys.get(a), keys.get(b));
+    return rows.slice().sort((a, b) => sign * compare(a, b));
+  }
+
+  // Apply the filters. Ranks are those of the chosen league: cores × launch.
+  choose() {
+    const values = new FormData(this.filters);
+    const find = (values.get("find") || "").toLowerCase().trim();
+    const since = values.get("since") || "";
+    if (this.table.dataset.leagues) {
+      const launches = Number(this.table.dataset.leagues);
+      this.enter(Number(values.get("cores")) * launches + Number(values.get("launch")));
+    }
+    this.chosen = this.rows.filter(
+      (row) =>
+        (!row.ranks || row.ranks[this.league]) &&
+        (!find || row.text.includes(find)) &&
+        (!since || row.querySelector("time").dateTime >= since),
+    );
+    this.page = 0;
+    this.ordered = this.sorted(this.chosen);
+    this.show();
+    this.table.dispatchEvent(new CustomEvent("chosen", { detail: this.chosen }));
+  }
+
+  enter(league) {
+    if (this.rows.length && this.rows[0].ranks && league === this.league) return;
+    this.league = league;
+    for (const row of this.rows) {
+      row.ranks ??= row.dataset.ranks.split(",");
+      row.cells[0].textContent = row.ranks[league] || "–";
+    }
+    this.keys.delete(0);
+  }
+
+  turn(step) {
+    this.page += step;
+    this.show();
+    this.table.scrollIntoView({ block: "start" });
+  }
+
+  show() {
+    const start = this.page * PAGE;
+    const shown = this.ordered.slice(start, start + PAGE);
+    for (const row of shown) row.hidden = false;
+    this.body.replaceChildren(...shown);
+    const [previous, next] = this.pager.querySelectorAll("button");
+    previous.disabled = this.page === 0;
+    next.disabled = start + PAGE >= this.ordered.length;
+    previous.hidden = next.hidden = this.ordered.length <= PAGE;
+    this.pager.hidden = false;
+    const total = this.rows.length;
+    const things = this.pager.dataset.things;
+    const range = shown.length ? `${start + 1} to ${start + shown.length} of ` : "";
+    this.pager.querySelector("[role=status]").textContent =
+      `${range}${this.ordered.length} ${things}` +
+      (this.ordered.length < total ? `, chosen from ${total}` : "");
+  }
+}
+
+Rows.collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+
+for (const table of document.querySelectorAll("table.rows[id]")) table.judged = new Rows(table);

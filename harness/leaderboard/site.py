@@ -1,0 +1,264 @@
+"""The leaderboard as a static site: opens from disk, needs no network, runs no inline script.
+
+A submission's page depends on its report alone and is named after it, so it is written once and
+then left as it is; the boards and the list of all runs are written anew each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import distribution
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.leaderboard import listing, words
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.ranking import Board, Edition, Filter, Row, rank, standing
+from harness.leaderboard.store import Document, StoreError
+from harness.report import Badge, Report
+from problem.cases import RANKED
+
+MARKER = ".matmul-arena-site"
+"""A folder with this file is a site of ours, which may be written over."""
+
+_CORES = (
+    ("all cores", None),
+    ("CUDA cores", Badge.CUDA_CORES),
+    ("tensor cores", Badge.TENSOR_CORES),
+)
+_LAUNCHES = (
+    ("every launch", None),
+    ("default launch", Badge.DEFAULT_LAUNCH),
+    ("declared launch", Badge.DECLARED_LAUNCH),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that the navigation names."""
+
+    file: str
+    title: str
+
+
+_BOARD, _RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
+_ALWAYS = (_BOARD, _RUNS)
+"""The pages that every site has, whatever its GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeagueRow:
+    """A line of the board's page, with its rank in every league."""
+
+    entry: Entry
+    twins: tuple[str, ...]
+    ranks: str
+    """One rank a league, separated by commas; empty where the row is not in it."""
+
+    @property
+    def first_league(self) -> str:
+        return self.ranks.split(",", 1)[0]
+
+
+class Site:
+    """Writes the pages of some entries into a folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        entries: Iterable[Entry],
+        edition: Edition,
+        chosen: Filter | None = None,
+    ) -> None:
+        """Raises StoreError where the folder holds something else."""
+        chosen = chosen or Filter()
+        self.folder = folder
+        self.edition = edition
+        everything = list(entries)
+        self.entries = [entry for entry in everything if chosen.admits(entry)]
+        leagues = [
+            rank(everything, edition, replace(chosen, badges=chosen.badges | badges))
+            for badges in _leagues()
+        ]
+        self.boards = [[_board_of(board.gpu, league) for league in leagues] for board in leagues[0]]
+        names = _file_names([board.gpu for board in leagues[0]])
+        self.pages = [Page(names[board.gpu], board.gpu) for board in leagues[0]] or [_BOARD]
+        self.pages.append(_RUNS)
+        self._claim()
+
+    def write_boards(self) -> None:
+        """The boards, the list of all runs, and what they share."""
+        self._write_assets()
+        for page, boards in zip(self.pages, self.boards, strict=False):
+            self._write(page.file, "board.html", **_board_page(boards))
+        if not self.boards:
+            self._write("index.html", "empty.html")
+        newest = sorted(self.entries, key=lambda entry: (entry.created, entry.id), reverse=True)
+        runs = [(entry, standing(entry, self.edition).value) for entry in newest]
+        self._write("runs.html", "runs.html", runs=runs)
+
+    def write_entries(self, document: Callable[[str], Document]) -> Iterator[Entry]:
+        """The pages of submissions that are not there yet; yields each as it is written.
+
+        document: gives a report by its entry's id.
+        """
+        folder = self.folder / "entries"
+        folder.mkdir(exist_ok=True)
+        wanted = {entry.short_id for entry in self.entries}
+        fresh = self._marker().read_text() == _template_version()
+        there = {page.stem for page in folder.glob("*.html")}
+        for gone in there - wanted:
+            for suffix in (".html", ".json", ".cu"):
+                (folder / gone).with_suffix(suffix).unlink(missing_ok=True)
+        for entry in self.entries:
+            if not (fresh and entry.short_id in there):
+                self._write_entry(entry, document(entry.id))
+                yield entry
+        self._marker().write_text(_template_version())
+
+    def _write_entry(self, entry: Entry, document: Document) -> None:
+        stem = f"entries/{entry.short_id}"
+        report = document.report
+        (self.folder / f"{stem}.json").write_text(document.text, encoding="utf-8")
+        (self.folder / f"{stem}.cu").write_bytes(report.submission.source.encode())
+        # The page comes last: where it is, the others are.
+        page = _entry_page(entry, report)
+        self._write(f"{stem}.html", "entry.html", root="../", pages=_ALWAYS, **page)
+
+    def _claim(self) -> None:
+        if self.folder.exists() and not self._marker().exists() and any(self.folder.iterdir()):
+            raise StoreError(
+                f"{self.folder} holds something other than a leaderboard's site; nothing was "
+                "written. Name an empty folder with --site."
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._marker().touch()
+
+    def _marker(self) -> Path:
+        return self.folder / MARKER
+
+    def _write_assets(self) -> None:
+        assets = self.folder / "assets"
+        assets.mkdir(exist_ok=True)
+        for source in (files(__package__) / "assets").iterdir():
+            (assets / source.name).write_bytes(source.read_bytes())
+        with (assets / "site.css").open("a", encoding="utf-8") as sheet:
+            sheet.write(listing.style_sheet())
+        library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
+        (assets / library.name).write_bytes(library.read_bytes())
+
+    def _write(self, file: str, template: str, **values: object) -> None:
+        frame = {"root": "", "here": file, "pages": self.pages, "edition": self.edition}
+        html = _templates().get_template(template).render(frame | values)
+        (self.folder / file).write_text(html, encoding="utf-8")
+
+
+def _leagues() -> Iterator[frozenset[str]]:
+    """The badges of each league, launches running fastest; the first league is everybody."""
+    for (_, cores), (_, launch) in product(_CORES, _LAUNCHES):
+        yield frozenset(badge.value for badge in (cores, launch) if badge)
+
+
+def _board_of(gpu: str, league: Sequence[Board]) -> Board | None:
+    return next((board for board in league if board.gpu == gpu), None)
+
+
+def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
+    """boards: of one GPU, one a league."""
+    overall = boards[0]
+    assert overall is not None
+    rows: dict[str, Row] = {}
+    ranks: dict[str, list[str]] = {}
+    for league, board in enumerate(boards):
+        for row in board.rows if board else ():
+            rows.setdefault(row.entry.id, row)
+            ranks.setdefault(row.entry.id, [""] * len(boards))[league] = str(row.rank)
+    ordered = sorted(rows.values(), key=lambda row: (-(row.entry.score or 0), row.entry.created))
+    of_all_launches = boards[len(_LAUNCHES) :: len(_LAUNCHES)]
+    return {
+        "board": overall,
+        "ranked": RANKED.shape,
+        "rows": [LeagueRow(row.entry, row.twins, ",".join(ranks[row.entry.id])) for row in ordered],
+        "records": sorted(
+            (entry for board in of_all_launches if board for entry in board.records),
+            key=lambda entry: entry.created,
+        ),
+        "core_labels": [label for label, _ in _CORES],
+        "launch_labels": [label for label, _ in _LAUNCHES],
+    }
+
+
+def _entry_page(entry: Entry, report: Report) -> dict[str, object]:
+    outcome = report.outcome
+    lines = listing.listing(report)
+    return {
+        "entry": entry,
+        "report": report,
+        "counterexample": getattr(outcome, "counterexample", None),
+        "findings": getattr(outcome, "findings", ()),
+        "listing": lines,
+        "notes": sum(bool(line.notes) for line in lines),
+        "roofline": _roofline(report),
+    }
+
+
+def _roofline(report: Report) -> list[tuple[str, float]]:
+    """Between which intensities (FLOP a byte of device memory) the kernel lies."""
+    if not (report.score and report.device and report.device.fp32_peak_tflops):
+        return []
+    shape = RANKED.shape
+    floats = shape.M * shape.N + shape.N * shape.K + shape.M * shape.K
+    points = [("every matrix moved once", shape.flop / (4 * floats))]
+    if report.counters:
+        points.insert(0, ("as the blocks ask for it", report.counters.flop_per_global_byte))
+    return points
+
+
+def _file_names(gpus: Sequence[str]) -> dict[str, str]:
+    """A file for each GPU's board; the first is the site's first page."""
+    names = {}
+    for place, gpu in enumerate(gpus):
+        slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+        names[gpu] = f"{slug or 'gpu'}-{place}.html" if place else "index.html"
+    return names
+
+
+@lru_cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("harness.leaderboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (
+        words.one_line,
+        words.lines,
+        words.ratio,
+        words.interval,
+        words.milliseconds,
+        words.tflops,
+        words.percent,
+        words.minute,
+        words.grouped,
+    ):
+        environment.filters[function.__name__] = function
+    return environment
+
+
+@lru_cache
+def _template_version() -> str:
+    """Changes whenever a submission's page would: a hash of this package and the edition."""
+    digest = hashlib.sha256(str(Edition.current()).encode())
+    package = Path(str(files(__package__)))
+    for file in sorted((*package.glob("*.py"), *package.glob("*/*.html"))):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,89 @@
+"""Debian's Chromium, headless, for the tests of the site: any window, light or dark."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+MISSING = (
+    "no Chromium: `apt-get install chromium chromium-driver` gives both"
+    if not (CHROMIUM and DRIVER)
+    else ""
+)
+"""Why the tests of the site cannot run here; empty where they can."""
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Chrome]:
+    """A browser with a fresh profile that logs every request and every console message."""
+    options = ChromeOptions()
+    options.binary_location = CHROMIUM or ""
+    for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = Chrome(options, Service(DRIVER))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def resize(driver: Chrome, width: int, height: int = 900) -> None:
+    """The viewport, exactly; below 640 pixels as a phone has it."""
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 640},
+    )
+
+
+def colours(driver: Chrome, scheme: Literal["light", "dark"]) -> None:
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
+
+
+def screenshot(driver: Chrome, file: Path) -> None:
+    """The whole page."""
+    picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+    file.write_bytes(base64.b64decode(picture["data"]))
+
+
+def requests(driver: Chrome) -> list[str]:
+    """Every address asked for since the last call."""
+    messages: list[dict[str, Any]] = [
+        json.loads(line["message"])["message"]
+        for line in driver.get_log("performance")  # type: ignore[no-untyped-call]
+    ]
+    return [
+        str(message["params"]["request"]["url"])
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+
+
+def complaints(driver: Chrome) -> list[str]:
+    """Errors and warnings on the console since the last call; a blocked script is one."""
+    return [str(line["message"]) for line in driver.get_log("browser")]  # type: ignore[no-untyped-call]
