@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 import harness
@@ -115,7 +116,7 @@ def rank(
 ) -> tuple[Board, ...]:
     """The boards of all GPU models that have a scored entry, those with most kernels first."""
     admits = (filter or Filter()).admits
-    everyone = list(entries)
+    everyone = sorted(entries, key=attrgetter("created", "id"))
     shared = shared_sources(everyone)
     by_gpu: dict[str, tuple[list[Entry], list[Entry]]] = {}
     rejected: set[tuple[str, str, str]] = set()
@@ -170,6 +171,7 @@ def _board(
     before: list[Entry],
     shared: dict[str, set[str]],
 ) -> Board:
+    """now, before: scored by this edition and by others, in order of time."""
     best = _best_runs(now)
     stale = [entry for key, entry in _best_runs(before).items() if key not in best]
     runs = Counter((entry.author, entry.name) for entry in (*now, *before))
@@ -177,8 +179,9 @@ def _board(
     ranks = shared_ranks([_interval(entry) for entry in ranked])
 
     def row(entry: Entry, place: int | None) -> Row:
-        twins = shared.get(entry.code, set()) - {entry.author}
-        return Row(entry, place, runs[entry.author, entry.name], tuple(sorted(twins)))
+        authors = shared.get(entry.code)
+        twins = tuple(sorted(authors - {entry.author})) if authors else ()
+        return Row(entry, place, runs[entry.author, entry.name], twins)
 
     return Board(
         gpu=gpu,
@@ -190,9 +193,9 @@ def _board(
 
 
 def _best_runs(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
-    """By author and name, best first."""
+    """By author and name, best first; of equal scores the earlier run."""
     best: dict[tuple[str, str], Entry] = {}
-    for entry in sorted(entries, key=_order):
+    for entry in sorted(entries, key=_score, reverse=True):
         best.setdefault((entry.author, entry.name), entry)
     return best
 
@@ -209,15 +212,14 @@ def _without(before: list[Entry], rejected: set[tuple[str, str, str]]) -> list[E
 
 def _records(entries: Iterable[Entry]) -> Iterable[Entry]:
     best = 0.0
-    for entry in sorted(entries, key=lambda entry: (entry.created, entry.id)):
-        if (entry.score or 0.0) > best:
-            best = entry.score or 0.0
+    for entry in entries:
+        if _score(entry) > best:
+            best = _score(entry)
             yield entry
 
 
-def _order(entry: Entry) -> tuple[float, str, str]:
-    """Best score first; of equal scores the earlier run."""
-    return (-(entry.score or 0.0), entry.created, entry.id)
+def _score(entry: Entry) -> float:
+    return entry.score or 0.0
 
 
 def _interval(entry: Entry) -> tuple[float, float]:

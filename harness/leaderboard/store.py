@@ -75,9 +75,7 @@ class Document:
                 "`grade --json` writes one."
             ) from None
         submission = report.submission
-        if report.score and hashlib.sha256(submission.source.encode()).hexdigest() != (
-            submission.sha256
-        ):
+        if report.score and submission.sha256 not in _sums(submission.source):
             raise StoreError(
                 f"{origin} was changed after it was written: its source does not have the sha256 "
                 "that it names. Grade the file again."
@@ -263,6 +261,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _sums(source: str) -> set[str]:
+    """sha256 of the files that read so: with a byte order mark and without."""
+    return {hashlib.sha256(source.encode(coding)).hexdigest() for coding in ("utf-8", "utf-8-sig")}
 
 
 def _damaged(path: Path, reason: str) -> str:

@@ -10,8 +10,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.leaderboard import schema
 from harness.leaderboard.ranking import Board, Edition, rank
+from harness.leaderboard.site import Site
 from harness.leaderboard.store import Store
-from tests.leaderboard.factory import crowd
+from tests.leaderboard import browser
+from tests.leaderboard.factory import crowd, report
 
 ENTRIES = 10_000
 
@@ -35,3 +37,45 @@ def test_rank_10_000_entries_from_disk(benchmark: BenchmarkFixture, path: Path) 
 
     (board,) = benchmark(ranking)
     assert len(board.rows) == ENTRIES
+
+
+def test_write_a_board_of_10_000_kernels(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+    entries = crowd(ENTRIES)
+
+    def write() -> None:
+        Site(tmp_path / "site", entries, Edition.current()).write_boards()
+
+    benchmark.pedantic(write, rounds=3)
+
+
+def test_write_100_submissions(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+    with Store(tmp_path / "leaderboard.sqlite", "create") as store:
+        for number in range(100):
+            store.enter(report(f"kernel {number}", rounds=40))
+
+        def write(folder: Path) -> int:
+            site = Site(folder, store.entries(), Edition.current())
+            site.write_boards()
+            return sum(1 for _ in site.write_entries(store.document))
+
+        fresh = iter(tmp_path / f"site {number}" for number in range(100))
+        assert benchmark.pedantic(write, setup=lambda: ((next(fresh),), {}), rounds=3) == 100
+
+
+@pytest.mark.skipif(bool(browser.MISSING), reason=browser.MISSING)
+def test_sort_10_000_rows_in_the_browser(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+    """From the click on a heading to the next frame on the screen, text and number in turn."""
+    Site(tmp_path / "site", crowd(ENTRIES), Edition.current()).write_boards()
+    with browser.chromium(tmp_path / "profile") as chrome:
+        chrome.set_script_timeout(60)
+        chrome.get((tmp_path / "site" / "index.html").as_uri())
+
+        def sort() -> None:
+            chrome.execute_async_script(
+                "const done = arguments[arguments.length - 1];"
+                "document.querySelector('#ranking th.kernel button').click();"
+                "document.querySelector('#ranking th.score button').click();"
+                "requestAnimationFrame(() => setTimeout(done));"
+            )
+
+        benchmark.pedantic(sort, rounds=10, warmup_rounds=1)

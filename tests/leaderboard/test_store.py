@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -126,6 +127,13 @@ def test_a_report_whose_source_was_changed_is_refused() -> None:
     text = factory.report().model_dump_json().replace("float sum", "float some")
     with pytest.raises(StoreError, match="changed after it was written"):
         Document.parse(text, "edited.json")
+
+
+def test_a_source_with_a_byte_order_mark_belongs_to_its_report() -> None:
+    report = factory.report()
+    marked = hashlib.sha256(report.submission.source.encode("utf-8-sig")).hexdigest()
+    text = report.model_dump_json().replace(report.submission.sha256, marked)
+    assert Document.parse(text, "marked.json").report.submission.sha256 == marked
 
 
 def test_what_is_no_report_is_refused_with_its_place() -> None:

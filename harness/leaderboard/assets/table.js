@@ -36,17 +36,26 @@ class Rows {
     return [...row.cells].map(text).join("\n").toLowerCase();
   }
 
-  // The column's values, one a row, read once.
+  // A number a row by which the column sorts, read once: what stands there, or for text the
+  // place among all texts.
   keysOf(column) {
     if (!this.keys.has(column)) {
-      const number = this.headings[column].dataset.kind === "number";
-      const read = (row) => {
-        const text = row.cells[column].textContent.trim();
-        return number ? (Number.isNaN(parseFloat(text)) ? Infinity : parseFloat(text)) : text;
-      };
-      this.keys.set(column, new Map(this.rows.map((row) => [row, read(row)])));
+      const texts = this.rows.map((row) => row.cells[column].textContent.trim());
+      const key = this.headings[column].dataset.kind === "number" ? Rows.number : Rows.place(texts);
+      this.keys.set(column, new Map(this.rows.map((row, i) => [row, key(texts[i])])));
     }
     return this.keys.get(column);
+  }
+
+  static number(text) {
+    const value = parseFloat(text);
+    return Number.isNaN(value) ? Infinity : value;
+  }
+
+  static place(texts) {
+    const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+    const places = new Map([...new Set(texts)].sort(collator.compare).map((text, i) => [text, i]));
+    return (text) => places.get(text);
   }
 
   sortBy(column) {
@@ -61,14 +70,9 @@ class Rows {
   sorted(rows) {
     const column = this.headings.findIndex((heading) => heading.hasAttribute("aria-sort"));
     if (column < 0) return rows;
-    const heading = this.headings[column];
-    const sign = heading.getAttribute("aria-sort") === "ascending" ? 1 : -1;
+    const sign = this.headings[column].getAttribute("aria-sort") === "ascending" ? 1 : -1;
     const keys = this.keysOf(column);
-    const compare =
-      heading.dataset.kind === "number"
-        ? (a, b) => keys.get(a) - keys.get(b) || 0
-        : (a, b) => Rows.collator.compare(keys.get(a), keys.get(b));
-    return rows.slice().sort((a, b) => sign * compare(a, b));
+    return rows.slice().sort((a, b) => sign * (keys.get(a) - keys.get(b)) || 0);
   }
 
   // Apply the filters. Ranks are those of the chosen league: cores × launch.
@@ -126,7 +130,5 @@ class Rows {
       (this.ordered.length < total ? `, chosen from ${total}` : "");
   }
 }
-
-Rows.collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 for (const table of document.querySelectorAll("table.rows[id]")) table.judged = new Rows(table);
