@@ -116,7 +116,6 @@ def _nvrtc(code: str, virtual: dict[str, str], arch: str) -> _Program:
         "-lineinfo",
         "--ptxas-options=-v",
         f"--pre-include={headers.PRELUDE_NAME}",
-        "--no-source-include",
         *(f"--include-path={directory}" for directory in headers.include_directories()),
     ]
     names = [name.encode() for name in virtual]
@@ -180,6 +179,8 @@ def _diagnostics(log: str) -> list[Diagnostic]:
         match = _FRONT_END.match(text)
         if match:
             ours = match["file"] == FILE_NAME
+            if not ours and match["severity"] == "warning":
+                continue  # a warning in a header is not the user's to mend
             # The source line and a caret under the place follow, both indented by two.
             caret = next((below for below in lines[number + 2 : number + 3] if "^" in below), "")
             column = caret.find("^") - 1 if ours and caret.strip() == "^" else 0

@@ -52,8 +52,6 @@ def include_directories() -> tuple[Path, ...]:
         directory = pathfinder.find_nvidia_header_directory(library)
         if directory:
             found.append(Path(directory))
-    # crt/mma.h includes its neighbour by its bare name.
-    found += [directory / "crt" for directory in found if (directory / "crt").is_dir()]
     return tuple(found)
 
 

@@ -1,4 +1,5 @@
 // What nvcc programs get from host headers for nothing, given to kernels compiled by NVRTC.
+// Types and numbers are spelt as in libcu++, which may be included after this.
 #pragma once
 
 typedef unsigned char uchar;
@@ -7,29 +8,29 @@ typedef unsigned int uint;
 typedef unsigned long ulong;
 
 typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
+typedef signed short int16_t;
+typedef signed int int32_t;
+typedef signed long long int64_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
-typedef unsigned long uint64_t;
-typedef long intptr_t;
-typedef unsigned long uintptr_t;
+typedef unsigned long long uint64_t;
+typedef int64_t intptr_t;
+typedef uint64_t uintptr_t;
 
+#define CHAR_BIT 8
+#define INT_MIN   (-INT_MAX - 1)
+#define INT_MAX   0x7fffffff
+#define UINT_MAX  0xffffffff
+#define LLONG_MAX  0x7fffffffffffffffLL
 #define INT8_MAX 127
 #define INT16_MAX 32767
 #define INT32_MAX 2147483647
-#define INT64_MAX 9223372036854775807L
+#define INT64_MAX 9223372036854775807LL
 #define UINT8_MAX 255
 #define UINT16_MAX 65535
 #define UINT32_MAX 4294967295U
-#define UINT64_MAX 18446744073709551615UL
-#define INT_MAX 2147483647
-#define INT_MIN (-INT_MAX - 1)
-#define UINT_MAX 4294967295U
-#define LONG_MAX 9223372036854775807L
-#define CHAR_BIT 8
+#define UINT64_MAX 18446744073709551615ULL
 
 #define FLT_MAX 3.402823466e+38F
 #define FLT_MIN 1.175494351e-38F
@@ -38,8 +39,8 @@ typedef unsigned long uintptr_t;
 #define DBL_MIN 2.2250738585072014e-308
 #define DBL_EPSILON 2.2204460492503131e-16
 
-#define INFINITY (__builtin_huge_valf())
-#define HUGE_VALF (__builtin_huge_valf())
-#define NAN (__builtin_nanf(""))
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
+#define HUGE_VALF INFINITY
+#define NAN __builtin_bit_cast(float, 0x7fffffff)
 #define M_PI 3.14159265358979323846
 #define M_SQRT2 1.41421356237309504880

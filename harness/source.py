@@ -293,10 +293,11 @@ def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
         return None
     block = arguments[1]
     if block.type == "identifier":
+        # `dim3 block(TILE, TILE);` reads like the declaration of a function.
         declared = [
             node
             for node in _all(host)
-            if node.type == "init_declarator"
+            if node.type in ("init_declarator", "function_declarator")
             and node.children
             and _text(node.children[0]) == _text(block)
         ]
@@ -304,7 +305,11 @@ def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
             return None
         block = declared[0]
     names = _constants(host)
-    lists = [node for node in _all(block) if node.type in ("argument_list", "initializer_list")]
+    lists = [
+        node
+        for node in _all(block)
+        if node.type in ("argument_list", "initializer_list", "parameter_list")
+    ]
     values = lists[0].named_children if lists else [block]
     sizes = [_number(_text(value), names) for value in values]
     if any(size is None for size in sizes):

@@ -86,9 +86,7 @@ def compare(A: Matrix, B: Matrix, C: Matrix, *, exact: bool) -> Comparison:
 def relative_block_errors(difference: Float64, R: Float64, S: Float64) -> Float64:
     """‖difference‖_F / max(‖R‖_F, ‖S‖_F) per block; 0/0 is 0, anything else over 0 is infinite."""
     numerator = np.sqrt(_per_block(np.square(difference), np.add))
-    scale = np.sqrt(
-        np.maximum(_per_block(np.square(R), np.add), _per_block(np.square(S), np.add))
-    )
+    scale = np.sqrt(np.maximum(_per_block(np.square(R), np.add), _per_block(np.square(S), np.add)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / scale)
 

@@ -1,0 +1,68 @@
+"""compute-sanitizer's XML, as version 2025.3.1 wrote it on an H100 (tests/devices/cuda/xml)."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.devices.cuda.findings import Placement, read_xml
+from harness.report import Array, Hazard, Place, Tool
+from problem.cases import Shape
+
+XML = Path(__file__).parent / "xml"
+SHAPE = Shape(17, 33, 18)
+
+
+def xml(name: str) -> bytes:
+    return (XML / f"{name}.xml").read_bytes()
+
+
+def test_a_clean_run_has_no_findings() -> None:
+    assert read_xml(xml("good.memcheck"), Tool.MEMCHECK, []) == []
+
+
+def test_a_read_behind_A_is_located() -> None:
+    end = 0x7FCDB08008C4  # the address in the file: right behind A
+    at = Placement(shape=SHAPE, A=end - 17 * 33 * 4, B=end + 0x1000, C=end + 0x2000)
+    (finding,) = read_xml(xml("oob_read.memcheck"), Tool.MEMCHECK, [at])
+    assert finding.hazard is Hazard.OUT_OF_BOUNDS and finding.access == "read"
+    assert (finding.array, finding.row, finding.column) == (Array.A, 17, 0)
+    assert finding.bytes_outside == 0 and finding.size == 4 and finding.shape == SHAPE
+    assert finding.at == Place(line=5, thread=(0, 1, 0), block=(0, 1, 0))
+    assert finding.occurrences == 4
+    assert finding.message == "line 5: read of 4 bytes at A[17][0], 0 bytes outside"
+
+
+def test_a_read_before_B_is_located() -> None:
+    address = 0x7FCDB08008C4
+    at = Placement(shape=SHAPE, A=0x1000, B=address + 8, C=address + 0x10000)
+    (finding,) = read_xml(xml("oob_read.memcheck"), Tool.MEMCHECK, [at])
+    assert (finding.array, finding.row, finding.column) == (Array.B, -1, 16)
+    assert finding.bytes_outside == 7
+
+
+def test_a_write_outside_shared_memory() -> None:
+    (finding,) = read_xml(xml("shared_oob.memcheck"), Tool.MEMCHECK, [])
+    assert (finding.array, finding.access, finding.at.line) == (Array.SHARED, "write", 3)
+
+
+def test_a_race_names_both_lines() -> None:
+    (finding,) = read_xml(xml("race.racecheck"), Tool.RACECHECK, [])
+    assert finding.hazard is Hazard.RACE and finding.occurrences == 4096
+    assert finding.at.line == 4 and finding.other == Place(line=5)
+    assert "line 4 and line 5" in finding.message
+
+
+def test_an_uninitialised_read() -> None:
+    (finding,) = read_xml(xml("uninit.initcheck"), Tool.INITCHECK, [])
+    assert finding.hazard is Hazard.UNINITIALISED and finding.at.line == 6
+
+
+def test_a_divergent_barrier() -> None:
+    (finding,) = read_xml(xml("diverge.synccheck"), Tool.SYNCCHECK, [])
+    assert finding.hazard is Hazard.DIVERGENT_BARRIER and finding.at.line == 3
+
+
+@pytest.mark.parametrize("text", [b"", b"<", b"<html/>", b"\xff\xfe", b"<a></b>"])
+def test_other_xml_is_refused(text: bytes) -> None:
+    with pytest.raises(ValueError, match="not compute-sanitizer's XML"):
+        read_xml(text, Tool.MEMCHECK, [])

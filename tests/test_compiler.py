@@ -1,0 +1,178 @@
+"""Compilation in its worker: what kernel files may use, and what they are told."""
+
+import pytest
+from conftest import Compiling
+
+from harness.kernel import Compiled
+from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+
+SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
+
+
+def kernel(body: str, before: str = "", attributes: str = "") -> str:
+    name = f"{attributes} matrix_multiplication_kernel"
+    return f"{before}\n__global__ void {name}{SIGNATURE} {{\n{body}\n}}\n"
+
+
+def compiled(compiling: Compiling, source: str) -> Compiled:
+    answer = compiling(source)
+    assert isinstance(answer, Compiled), answer
+    return answer
+
+
+def refused(compiling: Compiling, source: str) -> CompileError:
+    answer = compiling(source)
+    assert isinstance(answer, CompileError), answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h", "cuda_pipeline.h"),
+        *("cuda/std/cstdint", "cuda/std/limits", "cuda/barrier", "math_constants.h"),
+        *("cuda_runtime.h", "stdio.h", "iostream", "vector", "solve.h"),
+    ],
+)
+def test_headers_of_cuda_and_of_host_programs(compiling: Compiling, header: str) -> None:
+    answer = compiled(compiling, f"#include <{header}>\n" + kernel("C[0] = A[0];"))
+    assert answer.warnings == ()
+
+
+def test_an_unknown_header_is_named_and_the_rest_compiles(compiling: Compiling) -> None:
+    (warning,) = compiled(compiling, '\n#include "my_utils.h"\n' + kernel("C[0] = 1;")).warnings
+    assert '"my_utils.h"' in warning.message and warning.line == 2
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "uint a = 1; uchar b = 2; C[a] = b;",
+        "int32_t a = 1; uint64_t b = a; size_t c = b; uintptr_t d = (uintptr_t)A; C[c] = d;",
+        "C[0] = FLT_MAX; C[1] = INFINITY; C[2] = NAN; C[3] = INT_MAX; C[4] = M_PI;",
+        'printf("%f", A[0]); assert(M > 0);',
+        "C[0] = min(M, N) + max(A[0], 1.0f) + fminf(A[1], B[1]);",
+        "float4 v = make_float4(1, 2, 3, 4); C[0] = v.x + __ldg(A);",
+    ],
+)
+def test_names_that_nvcc_programs_get_for_nothing(compiling: Compiling, names: str) -> None:
+    compiled(compiling, kernel(names))
+
+
+def test_the_names_agree_with_cudas_own_headers(compiling: Compiling) -> None:
+    headers = "#include <cuda/std/cstdint>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>"
+    compiled(compiling, kernel("int64_t x = 1; C[x] = INFINITY;", headers))
+
+
+def test_standard_traits_work_in_device_code(compiling: Compiling) -> None:
+    headers = "#include <type_traits>"
+    compiled(compiling, kernel("C[0] = std::is_same<int, float>::value;", headers))
+
+
+def test_an_error_has_its_line_and_column(compiling: Compiling) -> None:
+    error = refused(compiling, kernel("  float x = y;"))
+    assert error.stage is Stage.COMPILE
+    assert error.diagnostics == (
+        Diagnostic(severity="error", message='identifier "y" is undefined', line=3, column=13),
+    )
+    assert error.message.startswith("line 3: ")
+
+
+def test_a_warning_reaches_the_user(compiling: Compiling) -> None:
+    (warning,) = compiled(compiling, kernel("int unused = 1; C[0] = 1;")).warnings
+    assert warning.severity == "warning" and warning.line == 3 and "unused" in warning.message
+
+
+def test_inline_assembly_that_ptxas_refuses(compiling: Compiling) -> None:
+    error = refused(compiling, kernel('asm("no.such %r1;");'))
+    assert any("ptxas" in found.message for found in error.diagnostics)
+
+
+def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:
+    source = kernel("__shared__ float s[100000]; s[M] = A[0]; C[0] = s[N];")
+    assert "shared data" in refused(compiling, source).message
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("__device__ int x;", "no kernel named matrix_multiplication_kernel"),
+        (f"__global__ void multiply{SIGNATURE} {{}}", "found: multiply"),
+        ("#define matrix_multiplication_kernel other\n" + kernel(""), "found: other"),
+        ("namespace a {\n" + kernel("") + "}", "no kernel named"),
+        (kernel("") + kernel(""), "already been defined"),
+        (
+            kernel("") + "__global__ void matrix_multiplication_kernel(float* A) {}",
+            "takes (float*)",
+        ),
+        (
+            "typedef double real;" + kernel("").replace("int K", "real K"),
+            "are not (const float* A",
+        ),
+    ],
+)
+def test_not_one_kernel_of_the_right_name(compiling: Compiling, source: str, message: str) -> None:
+    assert message in refused(compiling, source).message
+
+
+def test_other_kernels_in_the_file_are_warned_of(compiling: Compiling) -> None:
+    source = "__global__ void prepare(float* x) { x[0] = 1; }" + kernel("C[0] = 1;")
+    (warning,) = compiled(compiling, source).warnings
+    assert "`prepare` is never launched" in warning.message
+
+
+@pytest.mark.parametrize("extern", ["", 'extern "C" '])
+def test_extern_c_is_optional(compiling: Compiling, extern: str) -> None:
+    entry = compiled(compiling, extern + kernel("C[0] = 1;").lstrip()).kernel.entry
+    assert (entry == "matrix_multiplication_kernel") == bool(extern)
+
+
+def test_resources_and_occupancy(compiling: Compiling) -> None:
+    source = "// solve: tile=32x32 shared_memory=4096\n" + kernel(
+        "__shared__ float s[512]; s[threadIdx.x] = A[0]; __syncthreads(); C[0] = s[M];"
+    )
+    facts = compiled(compiling, source).kernel.facts
+    assert facts.resources.static_shared_bytes == 2048
+    assert facts.resources.dynamic_shared_bytes == 4096
+    assert 0 < facts.resources.registers < 32
+    assert facts.occupancy.blocks == 8 and facts.occupancy.fraction == 1
+    assert facts.badges == (Badge.CUDA_CORES, Badge.DECLARED_LAUNCH)
+    assert facts.instructions["LDS"] >= 1 and facts.arch == "sm_90a"
+
+
+def test_spills_are_reported(compiling: Compiling) -> None:
+    unroll = '_Pragma("unroll") for (int i = 0; i < 200; i++)'
+    body = (
+        f"float x[200]; {unroll} x[i] = A[i * M];\n"
+        f"for (int k = 0; k < N; k++) {unroll} x[i] = x[i] * B[k] + k;\n"
+        f"{unroll} C[i * K] = x[i];"
+    )
+    source = kernel(body, attributes="__launch_bounds__(256, 4)")
+    resources = compiled(compiling, source).kernel.facts.resources
+    assert resources.registers <= 64 and resources.spill_store_bytes > 0
+
+
+def test_tensor_cores_are_read_from_the_machine_code(compiling: Compiling) -> None:
+    body = """
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> a;
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> b;
+    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;
+    nvcuda::wmma::fill_fragment(a, (half)A[0]);
+    nvcuda::wmma::fill_fragment(b, (half)B[0]);
+    nvcuda::wmma::fill_fragment(c, 0.0f);
+    nvcuda::wmma::mma_sync(c, a, b, c);
+    nvcuda::wmma::store_matrix_sync(C, c, K, nvcuda::wmma::mem_row_major);"""
+    facts = compiled(compiling, kernel(body, "#include <mma.h>")).kernel.facts
+    assert Badge.TENSOR_CORES in facts.badges and facts.instructions["HMMA"] > 0
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (kernel("C[0] = 1;", attributes="__launch_bounds__(128)"), "allow 128 threads"),
+        ("// solve: shared_memory=300000\n" + kernel("C[0] = 1;"), "at most 232448"),
+    ],
+)
+def test_launches_that_a_gpu_would_refuse(compiling: Compiling, source: str, message: str) -> None:
+    answer = compiling(source)
+    assert isinstance(answer, RuntimeFault) and message in answer.message

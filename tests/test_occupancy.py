@@ -1,0 +1,44 @@
+"""Occupancy as NVIDIA's calculator has it."""
+
+import pytest
+
+from harness.occupancy import multiprocessor, occupancy
+from harness.report import Resources
+
+
+def resources(registers: int, shared: int = 0) -> Resources:
+    return Resources(
+        registers=registers,
+        stack_bytes=0,
+        spill_store_bytes=0,
+        spill_load_bytes=0,
+        static_shared_bytes=shared,
+        dynamic_shared_bytes=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "blocks", "limit"),
+    [
+        (32, 2048, 8, "registers"),
+        (33, 0, 6, "registers"),
+        (128, 0, 2, "registers"),
+        (129, 0, 1, "registers"),
+        (255, 0, 1, "registers"),
+        (16, 48 * 1024, 4, "shared memory"),
+        (16, 115_712, 2, "shared memory"),
+        (16, 115_713, 1, "shared memory"),
+        (16, 0, 8, "threads"),
+    ],
+)
+def test_blocks_of_256_threads_on_an_h100(
+    registers: int, shared: int, blocks: int, limit: str
+) -> None:
+    found = occupancy(resources(registers, shared), "sm_90a")
+    assert (found.blocks, found.limited_by) == (blocks, limit)
+    assert found.warps == 8 * blocks
+
+
+def test_an_unknown_architecture_is_named() -> None:
+    with pytest.raises(ValueError, match="sm_42"):
+        multiprocessor("sm_42")

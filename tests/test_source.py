@@ -1,0 +1,191 @@
+"""Reading CUDA source: LeetGPU files as they are, launch lines, and what cannot be a submission."""
+
+import pytest
+
+from harness.source import SourceError, parse, parse_launch_line
+from problem.launcher import LaunchLine
+
+KERNEL = """\
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M,
+                                             int N, int K) { C[0] = A[0] * B[0]; }
+"""
+
+LEETGPU = """\
+#include "solve.h"
+#include <cuda_runtime.h>
+
+static int blocks(int n) { return (n + 15) / 16; }
+template <typename T> T* allocate(int n) { T* p; cudaMalloc(&p, n); return p; }
+__device__ float twice(float x) { return 2 * x; }
+constexpr int square(int x) { return x * x; }
+__host__ __device__ int both(int x) { return x; }
+
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M,
+                                             int N, int K) { C[0] = twice(A[0]); }
+
+// A, B, C are device pointers
+extern "C" void solve(const float* A, const float* B, float* C, int M, int N, int K) {
+    dim3 threadsPerBlock(16, 16);
+    dim3 blocksPerGrid(blocks(K), blocks(M));
+    matrix_multiplication_kernel<<<blocksPerGrid, threadsPerBlock>>>(A, B, C, M, N, K);
+    cudaDeviceSynchronize();
+}
+"""
+
+
+def test_host_code_is_set_aside_and_lines_stay() -> None:
+    code = parse(LEETGPU).device_code
+    assert len(code.splitlines()) == len(LEETGPU.splitlines())
+    for gone in ("cudaMalloc", "cudaDeviceSynchronize", "<<<", "blocks(int"):
+        assert gone not in code
+    for kept in ("twice(float x)", "square(int x)", "both(int x)", "matrix_multiplication_kernel"):
+        assert kept in code
+    line = LEETGPU.splitlines().index(next(x for x in LEETGPU.splitlines() if "twice(A" in x))
+    assert "twice(A[0])" in code.splitlines()[line]
+
+
+def test_the_rules_own_launch_needs_no_warning() -> None:
+    assert parse(LEETGPU).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("dim3 threadsPerBlock(32, 8);", "32×8"),
+        ("dim3 threadsPerBlock(256);", "256×1"),
+        ("const int T = 32; dim3 threadsPerBlock(T, T);", "32×32"),
+        ("dim3 threadsPerBlock(M, 2);", "cannot read the block size"),
+    ],
+)
+def test_another_launch_is_warned_of(block: str, message: str) -> None:
+    source = LEETGPU.replace("dim3 threadsPerBlock(16, 16);", block)
+    (warning,) = parse(source).warnings
+    assert message in warning.message and "16×16" in warning.message
+    assert warning.line == 17
+
+
+def test_a_block_named_by_constants_is_understood() -> None:
+    source = "#define TILE 16\n" + LEETGPU.replace("(16, 16)", "(TILE, TILE)")
+    assert parse(source).warnings == ()
+
+
+def test_a_second_kernel_in_its_launch_is_warned_of() -> None:
+    source = LEETGPU.replace("cudaDeviceSynchronize", "prepare<<<1, 1>>>(); cudaDeviceSynchronize")
+    (warning,) = parse(source).warnings
+    assert "also launches `prepare`" in warning.message
+
+
+def test_headers_are_found_with_their_lines() -> None:
+    assert [(i.header, i.line) for i in parse(LEETGPU).includes] == [
+        ("solve.h", 1),
+        ("cuda_runtime.h", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        '#include "/etc/passwd"',
+        '%:include "/etc/passwd"',
+        '# /* x */ include /* y */ "/etc/passwd"',
+        '#inc\\\nlude "/etc/passwd"',
+        '#include_next "/etc/passwd"',
+        '#if __has_include("/etc/passwd")\n#endif',
+    ],
+)
+def test_every_way_to_ask_for_a_file_is_seen(asking: str) -> None:
+    assert "/etc/passwd" in [include.header for include in parse(asking + "\n" + KERNEL).includes]
+
+
+@pytest.mark.parametrize(
+    ("asking", "message"),
+    [
+        ("#include FILE", "literally"),
+        ('#embed "/etc/passwd"', "#embed"),
+        ("#if __has_include(FILE)\n#endif", "literally"),
+    ],
+)
+def test_what_hides_its_file_is_refused(asking: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as error:
+        parse('#define FILE "/etc/passwd"\n' + asking + "\n" + KERNEL)
+    assert error.value.diagnostic.line == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("", LaunchLine()),
+        ("tile=128x256", LaunchLine(128, 256)),
+        ("shared_memory=74496 tile=200x128", LaunchLine(200, 128, 74496)),
+    ],
+)
+def test_launch_lines(words: str, line: LaunchLine) -> None:
+    assert parse_launch_line(words) == line
+    assert parse(f"// solve: {words}\n" + KERNEL).launch == line
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("tile=0x16", "1 to 65536 rows, not 0"),
+        ("tile=16", "not tile=ROWSxCOLS"),
+        ("tile=-16x16", "not tile=ROWSxCOLS"),
+        ("tile=16x16x16", "not tile=ROWSxCOLS"),
+        ("tile=999999999x16", "1 to 65536 rows"),
+        ("tile=16x16 tile=16x16", "given twice"),
+        ("shared_memory=-1", "not shared_memory=BYTES"),
+        ("shared_memory=lots", "not shared_memory=BYTES"),
+        ("shared_memory=99999999", "0 to 1048576 bytes"),
+        ("block=32x32", "unknown word `block=32x32`"),
+        ("x" * 500, "unknown word"),
+    ],
+)
+def test_bad_launch_lines_are_one_sentence_with_an_example(words: str, message: str) -> None:
+    with pytest.raises(SourceError, match="launch line") as error:
+        parse(f"\n// solve: {words}\n" + KERNEL)
+    assert message in str(error.value) and "tile=128x256" in str(error.value)
+    assert error.value.diagnostic.line == 2
+    assert len(str(error.value)) < 250
+
+
+def test_two_launch_lines_are_refused() -> None:
+    with pytest.raises(SourceError, match="second launch line"):
+        parse("// solve: tile=16x16\n// solve: tile=32x32\n" + KERNEL)
+
+
+def test_a_launch_line_inside_a_string_is_none() -> None:
+    assert parse('__constant__ char s[] = "// solve: tile=32x32";\n' + KERNEL).launch.is_default
+
+
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [
+        ("const double* A, const double* B, double* C, int M, int N, int K", "double*"),
+        ("float* A, float* B, float* C, int M, int N", r"float\*, int, int\)"),
+        ("int M, int N, int K, float* A, float* B, float* C", r"\(int, int, int, float\*"),
+    ],
+)
+def test_a_wrong_signature_is_shown_with_the_right_one(parameters: str, found: str) -> None:
+    with pytest.raises(SourceError, match=found) as error:
+        parse(f"__global__ void matrix_multiplication_kernel({parameters}) {{}}")
+    assert "const float* A, const float* B, float* C, int M, int N, int K" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "const float* __restrict__ A, const float* __restrict__ B, float* C, int M, int N, int K",
+        "const float *A, const float *B, float *C, const int M, const int N, const int K",
+        "const float A[], const float B[], float C[], int M, int N, int K",
+        "real* A, real* B, real* C, int M, int N, int K",
+    ],
+)
+def test_the_same_signature_in_other_words_passes(parameters: str) -> None:
+    parse(f"typedef float real; __global__ void matrix_multiplication_kernel({parameters}) {{}}")
+
+
+def test_comments_do_not_make_another_kernel() -> None:
+    first = parse("// solve: tile=32x32\n" + KERNEL).code_sha256
+    assert parse("// solve: tile=32x32\n/* mine */\n\n" + KERNEL).code_sha256 == first
+    assert parse(KERNEL).code_sha256 != first
+    assert parse("// solve: tile=32x32\n" + KERNEL.replace("A[0]", "A[1]")).code_sha256 != first
