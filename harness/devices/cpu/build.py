@@ -12,7 +12,7 @@ from harness.devices.cpu import instructions, layout, native, ptx
 from harness.devices.cpu.cache import Cache
 from harness.devices.cpu.host import host_module
 from harness.devices.cpu.program import FlatKernel
-from harness.devices.cpu.translate import Mode, ThreadTranslator
+from harness.devices.cpu.thread import Mode, ThreadTranslator
 
 SOURCES = (
     "declarations",

@@ -14,7 +14,6 @@ from harness.devices.cpu.program import FlatKernel
 from harness.devices.cpu.ptx import Address, Instruction, Label, Operand, Register, Vector
 from harness.report import Counters, LineCounters
 from problem.cases import Shape
-from problem.launcher import LaunchLine
 
 SECTOR = 32  # bytes
 
@@ -103,54 +102,49 @@ def read(
     shape: Shape,
     grid: tuple[int, int, int],
     counted: int,
-    line: LaunchLine,
 ) -> Counters:
     """The counters as report values."""
     _, memory = used.keep
     assert isinstance(memory, dict)
     rows = memory["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
-    total = {
-        f"{s}_{w}_{k}": 0 for s in ("global", "shared") for w in ("load", "store") for k in "ru"
-    }
+    total: Counter[str] = Counter()
     lines: dict[int, Counter[str]] = defaultdict(Counter)
-    conflicts = divergent = 0
     for index, values in enumerate(rows):
         row = dict(zip(layout.COUNT, values, strict=True))
-        item = kernel.instruction(index) if index < len(kernel.body) else None
-        divergent += row["divergent"]
-        if item is None or not row["requests"]:
+        item = kernel.instruction(index)
+        total["divergent"] += row["divergent"]
+        if item is None:
             continue
-        space = "shared" if row["fewest"] else "global"
-        way = "store" if item.opcode.startswith(("st", "red")) else "load"
-        units = row["sectors_or_wavefronts"]
-        total[f"{space}_{way}_r"] += row["requests"]
-        total[f"{space}_{way}_u"] += units
-        lines[item.line][f"{space}_requests"] += row["requests"]
-        lines[item.line]["global_sectors" if space == "global" else "shared_wavefronts"] += units
-        if space == "shared":
-            conflicts += units - row["fewest"]
+        for space, unit in (("global", "sectors"), ("shared", "wavefronts")):
+            way = _direction(item, space)
+            requests, units = row[f"{space}_requests"], row[unit]
+            total[f"{space}_{way}_requests"] += requests
+            total[f"{space}_{way}_{unit}"] += units
+            lines[item.line][f"{space}_requests"] += requests
+            lines[item.line][f"{space}_{unit}"] += units
+        total["conflicts"] += row["wavefronts"] - row["fewest"]
     executed, by_line = _executed(kernel, rows)
     for number, threads in by_line.items():
         lines[number]["instructions"] += threads
     blocks = grid[0] * grid[1] * grid[2]
     flop = shape.flop * counted // blocks
-    sectors = total["global_load_u"] + total["global_store_u"]
+    moved = SECTOR * (total["global_load_sectors"] + total["global_store_sectors"])
     return Counters(
         shape=shape,
         counted_blocks=counted,
         blocks=blocks,
-        global_load_requests=total["global_load_r"],
-        global_load_sectors=total["global_load_u"],
-        global_store_requests=total["global_store_r"],
-        global_store_sectors=total["global_store_u"],
-        shared_load_requests=total["shared_load_r"],
-        shared_load_wavefronts=total["shared_load_u"],
-        shared_store_requests=total["shared_store_r"],
-        shared_store_wavefronts=total["shared_store_u"],
-        bank_conflicts=conflicts,
+        global_load_requests=total["global_load_requests"],
+        global_load_sectors=total["global_load_sectors"],
+        global_store_requests=total["global_store_requests"],
+        global_store_sectors=total["global_store_sectors"],
+        shared_load_requests=total["shared_load_requests"],
+        shared_load_wavefronts=total["shared_load_wavefronts"],
+        shared_store_requests=total["shared_store_requests"],
+        shared_store_wavefronts=total["shared_store_wavefronts"],
+        bank_conflicts=total["conflicts"],
         flop=flop,
-        flop_per_global_byte=flop / (sectors * SECTOR) if sectors else 0.0,
-        divergent_branches=divergent,
+        flop_per_global_byte=flop / moved if moved else 0.0,
+        divergent_branches=total["divergent"],
         instructions=dict(executed.most_common()),
         lines=tuple(
             LineCounters(line=number, **counts)
@@ -158,6 +152,13 @@ def read(
             if number > 0
         ),
     )
+
+
+def _direction(item: Instruction, space: str) -> str:
+    """cp.async loads from global and stores to shared memory."""
+    if item.opcode.startswith("cp.async"):
+        return "load" if space == "global" else "store"
+    return "store" if item.opcode.startswith(("st", "red")) else "load"
 
 
 def _executed(kernel: FlatKernel, rows: list[list[int]]) -> tuple[Counter[str], Counter[int]]:

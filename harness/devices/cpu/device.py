@@ -30,7 +30,7 @@ from harness.devices.cpu.layout import Window
 from harness.devices.cpu.printf import Printer
 from harness.devices.cpu.program import FlatKernel, flatten, module_image
 from harness.devices.cpu.ptx import Program, parse
-from harness.devices.cpu.translate import Mode
+from harness.devices.cpu.thread import Mode
 from harness.devices.device import (
     Count,
     Fault,
@@ -279,7 +279,7 @@ class CpuDevice:
         if done.outcome.stopped:
             return self._fault(done, request.seconds)
         return counters.read(
-            done.instruments, done.explainer.kernel, request.shape, grid, len(blocks), module.line
+            done.instruments, done.explainer.kernel, request.shape, grid, len(blocks)
         )
 
 

@@ -67,7 +67,8 @@ def _compile(opcode: str, choices: dict[str, Sequence[str]]) -> tuple[str, re.Pa
     def modifier(match: re.Match[str]) -> str:
         optional, name = match[1] is not None, match[1] or match[2]
         words = "|".join(map(re.escape, choices.get(name, (name,))))
-        group = f"(?P<{name}>{words})" if name.isidentifier() else f"(?:{words})"
+        is_asked_for = name in choices or optional
+        group = f"(?P<{name}>{words})" if is_asked_for and name.isidentifier() else f"(?:{words})"
         return rf"(?:\.{group})" + ("?" if optional else "")
 
     root, rest = re.fullmatch(r"(\w+)(.*)", opcode).groups()  # type: ignore[union-attr]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.ir import Value
-from harness.devices.cpu.layout import Access, State
+from harness.devices.cpu.layout import State
 from harness.devices.cpu.program import FlatKernel, Memory, call_parts
 from harness.devices.cpu.ptx import Address, Function, Instruction, Program, Register, Symbol
-from harness.devices.cpu.translate import Translator
+from harness.devices.cpu.translate import Touch, Translator
 
 # What the runtime calls but cannot say in CUDA C++.
 _PRIMITIVES = """
@@ -108,7 +108,7 @@ class HostTranslator(Translator):
     def _result(function: Function) -> str:
         return function.results[0].type.llvm if function.results else "void"
 
-    def pointer(self, f_index: int, space: str, address: Address, n: int, access: Access) -> Value:
+    def pointer(self, space: str, address: Address, touch: Touch) -> Value:
         if isinstance(address.base, Symbol):
             return self._local(address.base.name, address.offset)
         base = self.read_address(address)

@@ -17,6 +17,7 @@ from harness.devices.cpu.cache import Cache
 from harness.devices.cpu.layout import Context, Fault, Window
 from harness.devices.cpu.printf import Printer
 from harness.devices.cpu.program import FlatKernel
+from harness.devices.cpu.thread import Mode
 
 Bytes = npt.NDArray[np.uint8]
 AnyArray = npt.NDArray[np.generic]
@@ -86,7 +87,7 @@ class Instruments:
 
 
 def load(
-    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: build.Mode
+    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
 ) -> Loaded:
     code = build.build_kernel(cache, text, kernel, block, mode)
     ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int32)
@@ -176,11 +177,10 @@ class _Worker:
     ) -> None:
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
-        local = max(16, kernel.local.size + 15 & -16)
         shared = zeros(kernel.shared.size + 15 & -8)
         memory = {
             "shared": shared,
-            "local": zeros(local * threads),
+            "local": zeros(kernel.local_bytes * threads),
             "frames": zeros(loaded.frame_bytes * threads),
             "scratch": zeros(128),
             "thread": zeros(layout.THREAD_BYTES * threads),
@@ -206,7 +206,7 @@ class _Worker:
             threads=threads,
             windows=spans.ctypes.data,
             shared_bytes=kernel.shared.size,
-            local_bytes=local,
+            local_bytes=kernel.local_bytes,
             frame_bytes=loaded.frame_bytes,
             stop=ctypes.addressof(stop),
             print=ctypes.cast(print_, ctypes.c_void_p).value or 0,

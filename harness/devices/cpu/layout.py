@@ -199,9 +199,13 @@ CHECKS = {
     "grain": "long long",  # bytes of shared memory that one cell speaks for
     "cells": "struct Cell*",  # [grain]
     "reads": "struct Event*",  # [grain][warp][2]: the last two lanes of each warp that read it
-    "shared_ready": "unsigned char*",  # [byte]: whether it was ever written
+    # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
+    "shared_ready": "unsigned char*",
     "local_ready": "unsigned char*",  # [thread][byte]
-    "c_ready": "unsigned char*",  # [byte] of C
+    "module_ready": "unsigned char*",
+    "c_ready": "unsigned char*",
+    "shared_fresh": "unsigned char*",  # how the first two begin in each block
+    "local_fresh": "unsigned char*",
     "clock": "unsigned*",  # [thread][thread]: what each thread knows of the others
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
@@ -213,7 +217,15 @@ CHECKS = {
 # What one instruction cost.
 COUNT = {
     name: "long long"
-    for name in ("requests", "sectors_or_wavefronts", "fewest", "threads", "warps", "divergent")
+    for name in (
+        "global_requests",
+        "sectors",
+        "shared_requests",
+        "wavefronts",
+        "fewest",  # wavefronts that the same requests could take at best
+        "threads",  # that began the basic block here
+        "divergent",  # times that the lanes of a warp parted here
+    )
 }
 
 COUNTS = {
@@ -221,6 +233,14 @@ COUNTS = {
     "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
     "matrix_rows": "unsigned long long*",  # [lane]
 }
+
+
+class Byte(IntEnum):
+    """What the checks know of one byte of memory."""
+
+    UNWRITTEN = 0
+    WRITTEN = 1
+    OUTSIDE = 2
 
 
 class Found(IntEnum):
@@ -273,7 +293,7 @@ SPAN_BYTES = 24  # struct Span { char* host; long long bytes; long long writable
 
 def header() -> str:
     """The structs and constants in C, put in front of the runtime's source."""
-    enums = [State, Fault, Access, Collective, Window, Found]
+    enums = [State, Fault, Access, Collective, Window, Byte, Found]
     lines = [
         f"enum {enum.__name__}Code {{ "
         + ", ".join(f"{enum.__name__.upper()}_{n} = {x.value}" for n, x in enum.__members__.items())

@@ -53,6 +53,13 @@ class Memory:
             self.size = start + size
         return self.variables[name]
 
+    def flags(self, inside: int, outside: int) -> bytes:
+        """A byte for each byte of the memory: whether it belongs to a variable."""
+        marks = bytearray([outside]) * self.size
+        for place in self.variables.values():
+            marks[place.offset : place.offset + place.size] = bytes([inside]) * place.size
+        return bytes(marks)
+
     def nearest(self, offset: int) -> Placed | None:
         """The variable at `offset`, or the last one before it."""
         before = [v for v in self.variables.values() if v.offset <= max(offset, 0)]
@@ -72,6 +79,11 @@ class FlatKernel:
     registers: dict[str, Type] = field(default_factory=dict)
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     body: list[Instruction | Label] = field(default_factory=list)
+
+    @property
+    def local_bytes(self) -> int:
+        """What one thread's local memory takes, with room to align the next one's."""
+        return max(16, -(-self.local.size // 16) * 16)
 
     def instruction(self, index: int) -> Instruction | None:
         item = self.body[index] if 0 <= index < len(self.body) else None

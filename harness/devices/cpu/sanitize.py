@@ -8,12 +8,10 @@ import numpy as np
 
 from harness.devices.cpu import layout
 from harness.devices.cpu.explain import Noted
-from harness.devices.cpu.launch import Instruments, Loaded, zeros
-from harness.devices.cpu.layout import Checks, Found
-from harness.devices.cpu.program import FlatKernel
+from harness.devices.cpu.launch import Bytes, Instruments, Loaded, zeros
+from harness.devices.cpu.layout import Byte, Checks, Found
+from harness.devices.cpu.program import FlatKernel, Memory
 from harness.devices.cpu.ptx import Instruction
-
-LARGEST_CLOCKS = 1 << 30  # bytes
 
 
 def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
@@ -24,14 +22,16 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
     kernel, threads = loaded.kernel, loaded.threads
     warps, grain = -(-threads // layout.LANES), _grain(kernel)
     cells = kernel.shared.size // grain + 8
-    local = max(16, kernel.local.size + 15 & -16)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MOST_FINDINGS),
         "cells": zeros(layout.CELL_BYTES * cells),
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
         "shared_ready": zeros(kernel.shared.size + 64),
-        "local_ready": zeros(local * threads),
+        "local_ready": zeros(kernel.local_bytes * threads),
+        "module_ready": _flags(kernel.module, Byte.WRITTEN),  # zero at first, as CUDA has it
         "c_ready": zeros(c_bytes + 64),
+        "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
+        "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
         "clock": zeros(4 * threads * threads),
         "arrival": zeros(4 * layout.NAMED_BARRIERS * threads),
         "joined": zeros(4 * threads),
@@ -45,6 +45,12 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         **{name: array.ctypes.data for name, array in memory.items()},
     )
     return Instruments(checks=ctypes.addressof(checks), keep=[checks, memory])
+
+
+def _flags(memory: Memory, inside: Byte) -> Bytes:
+    flags = zeros(memory.size + 64)
+    flags[: memory.size] = np.frombuffer(memory.flags(inside, Byte.OUTSIDE), np.uint8)
+    return flags
 
 
 def noted(used: Instruments) -> list[Noted]:

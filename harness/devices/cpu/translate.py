@@ -1,13 +1,12 @@
 """Turns a flat kernel into LLVM IR: registers, operands, branches and memory accesses.
 
-`Translator` is what the meanings of instructions speak to. It has two forms: `ThreadTranslator`
-makes one coroutine per GPU thread, suspended only where threads meet, with every access checked;
-`HostTranslator` (host.py) makes plain functions of the runtime, which is CUDA C++ too.
+`Translator` is what the meanings of instructions speak to. It has two forms: thread.py makes a
+coroutine of a kernel, with every access checked; host.py makes plain functions of the runtime.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+from dataclasses import dataclass
 
 from harness.devices.cpu import layout
 from harness.devices.cpu.errors import CannotTranslate
@@ -36,13 +35,19 @@ from harness.devices.cpu.types import TYPES, Type
 PREDICATE, B32, B64 = TYPES["pred"], TYPES["b32"], TYPES["b64"]
 
 
-class Mode(Enum):
-    RUN = "run"
-    """Every access is checked; the first fault ends the launch."""
-    SANITIZE = "sanitize"
-    """Every access is reported to the checks of the runtime, which go on after a fault."""
-    COUNT = "count"
-    """As RUN, and every access and basic block is counted by warps."""
+@dataclass(frozen=True)
+class Touch:
+    """What the instruction at `index` does to memory: reads or writes `n` bytes."""
+
+    index: int
+    n: int
+    access: Access
+
+    @property
+    def log2(self) -> int:
+        if self.n & (self.n - 1) or not self.n:
+            raise CannotTranslate(f"an access of {self.n} bytes")
+        return self.n.bit_length() - 1
 
 
 class Translator(Builder):
@@ -68,8 +73,8 @@ class Translator(Builder):
         """The address of a variable."""
         raise CannotTranslate(f"the symbol {symbol.name}")
 
-    def pointer(self, f_index: int, space: str, address: Address, n: int, access: Access) -> Value:
-        """A host pointer to the `n` bytes at a device address, which is checked."""
+    def pointer(self, space: str, address: Address, touch: Touch) -> Value:
+        """A host pointer to the bytes at a device address, which is checked."""
         raise NotImplementedError
 
     def parameter(self, address: Address, n: int) -> Value:
@@ -102,6 +107,10 @@ class Translator(Builder):
         """A call of a runtime function for this thread; integers are passed as i64."""
         raise CannotTranslate("a call of the runtime from the runtime")
 
+    def leave_unless(self, ok: Value) -> None:
+        """End the thread where the runtime has noted a fault."""
+        raise CannotTranslate("a fault outside a kernel")
+
     def call_function(self, index: int, item: Instruction) -> None:
         raise NotImplementedError
 
@@ -117,6 +126,9 @@ class Translator(Builder):
 
     def count_block(self, index: int) -> None:
         """At the beginning of a basic block: which lanes run it."""
+
+    def count_access(self, space: str, where: Value, touch: Touch, phase: int = 1) -> None:
+        """Before an access: what it costs the memory system."""
 
     # -- operands
 
@@ -299,350 +311,3 @@ class Translator(Builder):
         if guarded:
             self.jump(after)
             self.place(after)
-
-
-class ThreadTranslator(Translator):
-    """One GPU thread as a coroutine `ptr @thread(context, thread index)`.
-
-    Called with a negative index it returns the bytes of its frame.
-    """
-
-    def __init__(self, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode) -> None:
-        super().__init__(kernel)
-        self.block = block
-        self.mode = mode
-        self._windows = pointer_windows(kernel)
-
-    # -- the function around the body
-
-    def module(self) -> str:
-        """The whole IR module."""
-        x, y, _ = self.block
-        self.declare_registers()
-        for line in f"""%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
-            %size.exact = call i64 @llvm.coro.size.i64()
-            %size.more = add i64 %size.exact, 63
-            %size = and i64 %size.more, -64
-            %query = icmp slt i32 %t, 0
-            br i1 %query, label %tell, label %begin""".splitlines():
-            self.emit(line.strip())
-        self.place("tell")
-        self.emit("%told = inttoptr i64 %size to ptr")
-        self.emit("ret ptr %told")
-        self.place("begin")
-        frame = self.op(
-            "mul", self.convert("zext", Value("%t", "i32"), "i64"), Value("%size", "i64")
-        )
-        memory = self.offset(self.field("frames", "ptr"), frame)
-        self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
-        for line in f"""%lane = and i32 %t, 31
-            %warp = lshr i32 %t, 5
-            %tid.x = urem i32 %t, {x}
-            %tid.yz = udiv i32 %t, {x}
-            %tid.y = urem i32 %tid.yz, {y}
-            %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
-            self.emit(line.strip())
-        self.clear_registers()
-        if self.kernel.body and not isinstance(self.kernel.body[0], Label):
-            self.count_block(0)
-        self.body()
-        self.jump("exit")
-        self.place("exit")
-        self.store(constant("i32", State.EXITED), self.cell("state"))
-        self.jump("end")
-        self.place("end")
-        self.emit("call void @llvm.coro.end(ptr null, i1 false, token none)")
-        self.emit("ret ptr %handle")
-        head = "define ptr @thread(ptr noalias %c, i32 %t) presplitcoroutine {"
-        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
-
-    def field(self, name: str, type_: str) -> Value:
-        """A field of the Context that does not change while a block runs."""
-        where = self.offset(Value("%c", "ptr"), layout.CONTEXT_OFFSET[name])
-        return self.load(type_, where, ", !invariant.load !0")
-
-    def cell(self, name: str) -> Value:
-        """The address of a field of this thread's record."""
-        row = self.op("mul", self.thread_index(), layout.THREAD_BYTES)
-        at = self.op("add", row, layout.THREAD_OFFSET[name])
-        return self.offset(self.field("thread", "ptr"), at)
-
-    def thread_index(self) -> Value:
-        return self.convert("zext", Value("%t", "i32"), "i64")
-
-    # -- meeting the other threads
-
-    def suspend(self, index: int, state: State, phase: int = 0, **cells: Value | int) -> None:
-        """Wait, in a state that the scheduler knows how to end."""
-        for name, given in {"state": int(state), "pc": index * 4 + phase, **cells}.items():
-            width = "i64" if layout.THREAD[name] == "long long" else "i32"
-            value = given if isinstance(given, Value) else constant(width, given)
-            self.store(value, self.cell(name))
-        resumed, how = (
-            self.new_label(),
-            self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
-        )
-        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %end]")
-        self.place(resumed)
-
-    def mail(self, word: int) -> Value:
-        """The address of one of this lane's words: [warp][word][lane]."""
-        row = self.op("mul", Value("%warp", "i32"), layout.MAIL_WORDS * layout.LANES)
-        column = self.op("add", Value("%lane", "i32"), word * layout.LANES)
-        at = self.convert("zext", self.op("add", row, column), "i64")
-        return self.offset(self.field("mail", "ptr"), at, "i32")
-
-    def collective(
-        self,
-        index: int,
-        which: Collective,
-        words: list[Value],
-        results: int = 0,
-        mask: Value | int = -1,
-        argument: Value | int = 0,
-        phase: int = 0,
-    ) -> list[Value]:
-        """Publish words, let the runtime act for all lanes of the mask, read the results."""
-        for i, word in enumerate(words):
-            self.store(word, self.mail(i))
-        self.suspend(
-            index,
-            State.COLLECTIVE,
-            phase,
-            mask=mask,
-            collective=int(which),
-            argument=argument,
-        )
-        return [self.load("i32", self.mail(i)) for i in range(results)]
-
-    def stop_unless(self, ok: Value, fault: Fault, index: int) -> None:
-        self._stop_unless(ok, fault, index, constant("i64", 0), 0, Access.READ)
-
-    def _stop_unless(
-        self, ok: Value, fault: Fault, index: int, address: Value, n: int, access: Access
-    ) -> None:
-        good, bad = self.new_label(), self.new_label()
-        self.branch(ok, good, bad, likely=True)
-        self.place(bad)
-        self.runtime("void", "rt_fault", int(fault), index, address, n, int(access))
-        self.jump("exit")
-        self.place(good)
-
-    def runtime(self, type_: str, name: str, *arguments: Value | int) -> Value | None:
-        given = [x if isinstance(x, Value) else constant("i64", x) for x in arguments]
-        context = self.value("i64", "ptrtoint ptr %c to i64")
-        everything = (context, self.thread_index(), *given)
-        if type_ == "void":
-            self.call_void(name, *everything)
-            return None
-        return self.call(type_, name, *everything)
-
-    # -- memory
-
-    def pointer(self, f_index: int, space: str, address: Address, n: int, access: Access) -> Value:
-        where = self.address_value(address)
-        if self.mode is Mode.SANITIZE:
-            return self._touch(f_index, space, where, n, access, may_fail=False)
-        if self.mode is Mode.COUNT and space != "local" and not access & Access.ASYNC:
-            self._count(f_index, space, where, n, access)
-        if space == "shared":
-            size = self.kernel.shared.size
-            self._check(f_index, where, where, constant("i64", size >> _log2(n)), n, access)
-            return self.offset(self.field("shared", "ptr"), where)
-        if space == "local":
-            size = self.kernel.local.size
-            self._check(f_index, where, where, constant("i64", size >> _log2(n)), n, access)
-            return self.offset(self.offset(self.field("local", "ptr"), self._local_row()), where)
-        window = self._window_of(space, address)
-        writes_input = access & Access.WRITE and window in (Window.A, Window.B)
-        if window is None or writes_input:
-            return self._touch(f_index, space, where, n, access, may_fail=True)
-        offset = self.op("sub", where, window.base)
-        span = self.offset(self.field("windows", "ptr"), window * layout.SPAN_BYTES)
-        size_ = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
-        self._check(f_index, where, offset, self.op("lshr", size_, _log2(n)), n, access)
-        return self.offset(self.load("ptr", span, ", !invariant.load !0"), offset)
-
-    def _local_row(self) -> Value:
-        return self.op("mul", self.thread_index(), max(16, self.kernel.local.size + 15 & -16))
-
-    def _window_of(self, space: str, address: Address) -> Window | None:
-        if isinstance(address.base, Register) and space in ("global", "const", ""):
-            return self._windows.get(address.base.name)
-        if isinstance(address.base, Symbol) and address.base.name in self.kernel.module.variables:
-            return Window.MODULE
-        return None
-
-    def _check(
-        self, index: int, address: Value, offset: Value, units: Value, n: int, access: Access
-    ) -> None:
-        """Rotating the offset by log2(n) moves misaligned low bits to the top, so that one
-        comparison with the array's size in units of n bytes finds both faults."""
-        turned = offset
-        if n > 1:
-            turned = self.intrinsic("fshr", offset, offset, constant("i64", _log2(n)))
-        ok = self.compare("ult", turned, units)
-        self._stop_unless(ok, Fault.MEMORY, index, address, n, access)
-
-    def _touch(
-        self, index: int, space: str, where: Value, n: int, access: Access, may_fail: bool
-    ) -> Value:
-        """Let the runtime check an access; unless it may fail, it always gives a pointer."""
-        generic = (
-            self.op("add", where, self.window_base(space)) if self.window_base(space) else where
-        )
-        pointer = self.runtime("i64", "rt_touch", index, generic, n, int(access))
-        assert pointer is not None
-        if may_fail:
-            good = self.new_label()
-            self.branch(self.compare("ne", pointer, 0), good, "exit", likely=True)
-            self.place(good)
-        return self.value("ptr", f"inttoptr {pointer} to ptr")
-
-    def _count(self, index: int, space: str, where: Value, n: int, access: Access) -> None:
-        generic = (
-            self.op("add", where, self.window_base(space)) if self.window_base(space) else where
-        )
-        halves = [self.resize(generic, "i32"), self.resize(self.op("lshr", generic, 32), "i32")]
-        kind = n << 8 | int(access)
-        self.collective(index, Collective.COUNT_ACCESS, halves, mask=0, argument=kind, phase=1)
-
-    def parameter(self, address: Address, n: int) -> Value:
-        if not isinstance(address.base, Symbol):
-            raise CannotTranslate("a parameter that is indexed at run time")
-        name, offset = address.base.name, address.offset
-        if name in self._temporaries:
-            if not 0 <= offset <= max(8, self.kernel.temporaries[name]) - n:
-                raise CannotTranslate("an access outside a parameter")
-            return self.offset(Value(self._temporaries[name], "ptr"), offset)
-        place = self.kernel.parameters.variables.get(name)
-        if place is None or not 0 <= offset <= place.size - n:
-            raise CannotTranslate("an access outside the kernel's parameters")
-        return self.offset(self.field("parameters", "ptr"), place.offset + offset)
-
-    def window_base(self, space: str) -> int:
-        return {"shared": Window.SHARED.base, "local": Window.LOCAL.base}.get(space, 0)
-
-    def symbol(self, symbol: Symbol) -> Value:
-        kernel = self.kernel
-        for memory, base in (
-            (kernel.shared, 0),
-            (kernel.local, 0),
-            (kernel.module, Window.MODULE.base),
-        ):
-            if symbol.name in memory.variables:
-                place = memory.variables[symbol.name]
-                return constant("i64", base + place.offset + symbol.offset)
-        raise CannotTranslate(f"this device does not know the symbol {symbol.name}")
-
-    # -- special registers
-
-    def special(self, name: str) -> Value:
-        base, _, axis = name.partition(".")
-        if axis in ("x", "y", "z") and base in _POSITIONS:
-            return self._position(_POSITIONS[base], axis)
-        if name in ("laneid", "warpid"):
-            return Value(f"%{name[:4]}", "i32")
-        if name in ("clock", "clock_hi"):
-            shift = 32 if name == "clock_hi" else 0
-            return self.resize(self.op("lshr", self._cycles(), shift), "i32")
-        if name in ("clock64", "globaltimer"):
-            return self._cycles()
-        if name.startswith("lanemask_"):
-            return self._lane_mask(name.removeprefix("lanemask_"))
-        if name in self._constants():
-            return constant("i32", self._constants()[name])
-        raise CannotTranslate(f"this device does not know the special register %{name}")
-
-    def _constants(self) -> dict[str, int]:
-        x, y, z = self.block
-        shared = self.kernel.shared
-        dynamic = shared.variables.get("dynamic shared memory")
-        return {
-            "smid": 0,
-            "nsmid": 1,
-            "gridid": 0,
-            "nwarpid": -(-x * y * z // layout.LANES),
-            "cluster_ctarank": 0,
-            "cluster_nctarank": 1,
-            "total_smem_size": shared.size,
-            "dynamic_smem_size": dynamic.size if dynamic else 0,
-        }
-
-    def _position(self, kind: str, axis: str) -> Value:
-        if kind == "thread":
-            return Value(f"%tid.{axis}", "i32")
-        if kind == "threads":
-            return constant("i32", self.block["xyz".index(axis)])
-        if kind in ("zero", "one"):
-            return constant("i32", int(kind == "one"))
-        field = axis if kind == "block" else f"grid_{axis}"
-        return self.resize(self.field(field, "i64"), "i32")
-
-    def _cycles(self) -> Value:
-        self.declarations.add("declare i64 @llvm.readcyclecounter()")
-        return self.value("i64", "call i64 @llvm.readcyclecounter()")
-
-    def _lane_mask(self, which: str) -> Value:
-        one = self.op("shl", constant("i32", 1), Value("%lane", "i32"))
-        below = self.op("sub", one, 1)
-        until = self.op("or", below, one)
-        masks = {"eq": lambda: one, "lt": lambda: below, "le": lambda: until}
-        masks |= {"ge": lambda: self.invert(below), "gt": lambda: self.invert(until)}
-        if which not in masks:
-            raise CannotTranslate(
-                f"this device does not know the special register %lanemask_{which}"
-            )
-        return masks[which]()
-
-    # -- control
-
-    def label(self, index: int, item: Label) -> None:
-        super().label(index, item)
-        self.count_block(index)
-
-    def poll(self, index: int) -> None:
-        asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
-        self.stop_unless(self.compare("eq", asked, 0), Fault.TIME_LIMIT, index)
-
-    def count_branch(self, index: int, taken: Value) -> None:
-        if self.mode is Mode.COUNT:
-            word = self.resize(taken, "i32")
-            self.collective(index, Collective.COUNT_BRANCH, [word], mask=0, phase=1)
-
-    def count_block(self, index: int) -> None:
-        if self.mode is Mode.COUNT:
-            self.collective(index, Collective.COUNT_BLOCK, [], mask=0, phase=2)
-
-    def call_function(self, index: int, item: Instruction) -> None:
-        from harness.devices.cpu.instructions.control import call_host
-
-        call_host(self, index, item)
-
-
-_POSITIONS = {
-    "tid": "thread",
-    "ntid": "threads",
-    "ctaid": "block",
-    "nctaid": "grid",
-    "clusterid": "block",
-    "nclusterid": "grid",
-    "cluster_ctaid": "zero",
-    "cluster_nctaid": "one",
-}
-
-_CORO = """
-declare token @llvm.coro.id(i32, ptr, ptr, ptr)
-declare i64 @llvm.coro.size.i64()
-declare ptr @llvm.coro.begin(token, ptr)
-declare i8 @llvm.coro.suspend(token, i1)
-declare void @llvm.coro.end(ptr, i1, token)
-!0 = !{}
-!1 = !{!"branch_weights", i32 100000, i32 1}
-"""
-
-
-def _log2(n: int) -> int:
-    if n & (n - 1) or not n:
-        raise CannotTranslate(f"an access of {n} bytes")
-    return n.bit_length() - 1

@@ -7,7 +7,7 @@ from harness.devices.cpu.forms import Form, instruction
 from harness.devices.cpu.ir import Value, constant
 from harness.devices.cpu.layout import Access, State
 from harness.devices.cpu.ptx import Operand
-from harness.devices.cpu.translate import Translator
+from harness.devices.cpu.translate import Touch, Translator
 from harness.devices.cpu.types import Type
 
 SCALARS = tuple(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)) + ("f32", "f64", "b128")
@@ -88,7 +88,7 @@ def ld(t: Translator, f: Form) -> None:
         if is_volatile(f):
             _give_way(t, f)
         access = Access.VOLATILE if is_volatile(f) else Access.READ
-        pointer = t.pointer(f.index, space(f), address, n, access)
+        pointer = t.pointer(space(f), address, Touch(f.index, n, access))
     tail = f", {pointer}{_alignment(f, type_)}"
     loaded = t.value(whole, f"load {'volatile ' if is_volatile(f) else ''}{whole}{tail}")
     for i, item in enumerate(items):
@@ -108,7 +108,7 @@ def st(t: Translator, f: Form) -> None:
         pointer = t.parameter(address, n)
     else:
         access = Access.WRITE | (Access.VOLATILE if is_volatile(f) else Access.READ)
-        pointer = t.pointer(f.index, space(f), address, n, access)
+        pointer = t.pointer(space(f), address, Touch(f.index, n, access))
     volatile = "volatile " if is_volatile(f) else ""
     t.emit(f"store {volatile}{stored}, {pointer}{_alignment(f, type_)}")
 
@@ -149,7 +149,7 @@ def _operation(f: Form) -> str:
 def _atomic_pointer(t: Translator, f: Form) -> Value:
     address = t.address(f.operands["a"])
     access = Access.WRITE | Access.ATOMIC
-    return t.pointer(f.index, space(f), address, f.type.bytes, access)
+    return t.pointer(space(f), address, Touch(f.index, f.type.bytes, access))
 
 
 def _modify(t: Translator, f: Form, operand: Operand) -> Value:

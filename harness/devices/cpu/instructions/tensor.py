@@ -1,0 +1,314 @@
+"""Matrix instructions: ldmatrix, mma.sync, wmma and wgmma. The runtime (tensor.cu) computes them."""
+
+from __future__ import annotations
+
+import re
+
+from harness.devices.cpu.errors import CannotTranslate
+from harness.devices.cpu.forms import Form, instruction
+from harness.devices.cpu.instructions.memory import space
+from harness.devices.cpu.ir import Value, constant
+from harness.devices.cpu.layout import Collective
+from harness.devices.cpu.ptx import Integer, Operand, Vector
+from harness.devices.cpu.translate import PREDICATE, Translator
+from harness.devices.cpu.types import TYPES
+
+B32, B64 = TYPES["b32"], TYPES["b64"]
+KINDS = ("tf32", "f16", "bf16")
+SHARED = ("shared", "shared::cta")
+
+
+def _words(t: Translator, operand: Operand) -> list[Value]:
+    return [t.read(x, B32) for x in t.items(operand)]
+
+
+def _halves(t: Translator, x: Value) -> list[Value]:
+    return [t.resize(x, "i32"), t.resize(t.op("lshr", x, 32), "i32")]
+
+
+def _generic(t: Translator, f: Form, name: str) -> list[Value]:
+    """The two words of a generic address."""
+    address = t.address_value(t.address(f.operands[name]))
+    return _halves(t, t.op("add", address, t.window_base(space(f))))
+
+
+def _write_all(t: Translator, operand: Operand, results: list[Value]) -> None:
+    for item, x in zip(t.items(operand), results, strict=True):
+        t.write(item, x)
+
+
+def _need(operand: Operand, count: int) -> None:
+    if not isinstance(operand, Vector) or len(operand.items) != count:
+        if count == 1 and not isinstance(operand, Vector):
+            return
+        raise CannotTranslate(f"a vector of {count} registers is needed")
+
+
+# ---- 8x8 matrices between shared memory and registers
+
+_MATRICES = {"x1": 1, "x2": 2, "x4": 4}
+
+
+@instruction(
+    "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d, a",
+    number=tuple(_MATRICES),
+    space=SHARED,
+)
+def ldmatrix(t: Translator, f: Form) -> None:
+    matrices = _MATRICES[f["number"]]
+    _need(f.operands["d"], matrices)
+    results = t.collective(
+        f.index,
+        Collective.LOAD_MATRIX,
+        _generic(t, f, "a"),
+        results=matrices,
+        argument=matrices << 1 | int(bool(f["trans"])),
+    )
+    _write_all(t, f.operands["d"], results)
+
+
+@instruction(
+    "stmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 a, b",
+    number=tuple(_MATRICES),
+    space=SHARED,
+)
+def stmatrix(t: Translator, f: Form) -> None:
+    matrices = _MATRICES[f["number"]]
+    _need(f.operands["b"], matrices)
+    t.collective(
+        f.index,
+        Collective.STORE_MATRIX,
+        _generic(t, f, "a") + _words(t, f.operands["b"]),
+        argument=matrices << 1 | int(bool(f["trans"])),
+    )
+
+
+# ---- mma.sync: D = A·B + C, the fragments spread over the lanes as the PTX manual shows
+
+_MMA = {  # (shape, kind): registers of A
+    ("m16n8k4", "tf32"): 2,
+    ("m16n8k8", "tf32"): 4,
+    ("m16n8k8", "f16"): 2,
+    ("m16n8k16", "f16"): 4,
+    ("m16n8k8", "bf16"): 2,
+    ("m16n8k16", "bf16"): 4,
+}
+
+
+@instruction(
+    "mma.sync.aligned.shape.row.col.f32.atype.btype.f32 d, a, b, c",
+    shape=("m16n8k4", "m16n8k8", "m16n8k16"),
+    atype=KINDS,
+    btype=KINDS,
+)
+def mma(t: Translator, f: Form) -> None:
+    a_words = _MMA.get((f["shape"], f["atype"]))
+    if a_words is None or f["atype"] != f["btype"]:
+        raise CannotTranslate("a combination of shape and types that no GPU has")
+    for name, count in (("a", a_words), ("b", a_words // 2), ("c", 4), ("d", 4)):
+        _need(f.operands[name], count)
+    words = [w for name in "abc" for w in _words(t, f.operands[name])]
+    results = t.collective(
+        f.index,
+        Collective.MMA,
+        words,
+        results=4,
+        argument=a_words << 2 | KINDS.index(f["atype"]),
+    )
+    _write_all(t, f.operands["d"], results)
+
+
+# ---- wmma: whole matrices of a warp; only the device knows which lane holds what
+
+_SHAPES = ("m16n16k16", "m8n32k16", "m32n8k16", "m16n16k8")
+_LAYOUT = ("row", "col")
+_SPACES = ("global", *SHARED)
+
+
+def _sizes(shape: str) -> tuple[int, int, int]:
+    m, n, k = (int(x) for x in re.findall(r"\d+", shape))
+    return m, n, k
+
+
+def _kind_fits(shape: str, kind: str) -> None:
+    if (shape == "m16n16k8") != (kind == "tf32"):
+        raise CannotTranslate("a combination of shape and types that no GPU has")
+
+
+def _used_words(f: Form, which: str, kind: str) -> int:
+    """32-bit registers of a fragment that hold something; `.f16` fragments have more."""
+    m, n, k = _sizes(f["shape"])
+    elements = {"a": m * k, "b": k * n}.get(which, m * n) // 32
+    return elements // 2 if kind in ("f16", "bf16") else elements
+
+
+@instruction(
+    "wmma.load.which.sync.aligned.layout.shape{.space}.kind d, a, stride?",
+    which=("a", "b"),
+    layout=_LAYOUT,
+    shape=_SHAPES,
+    space=_SPACES,
+    kind=KINDS,
+)
+@instruction(
+    "wmma.load.which.sync.aligned.layout.shape{.space}.kind d, a, stride?",
+    which=("c",),
+    layout=_LAYOUT,
+    shape=_SHAPES,
+    space=_SPACES,
+    kind=("f32",),
+)
+def wmma_load(t: Translator, f: Form) -> None:
+    used = _used_words(f, f["which"], f["kind"])
+    items = t.items(f.operands["d"])
+    if f["kind"] != "f32":
+        _kind_fits(f["shape"], f["kind"])
+    if len(items) < used:
+        raise CannotTranslate(f"a fragment of {len(items)} registers")
+    words = [*_generic(t, f, "a"), _stride(t, f, f["which"])]
+    results = t.collective(
+        f.index,
+        Collective.WMMA_LOAD,
+        words,
+        results=used,
+        argument=_variant(f, f["which"], f["kind"]),
+    )
+    for i, item in enumerate(items):
+        t.write(item, results[i % used])
+
+
+@instruction(
+    "wmma.store.d.sync.aligned.layout.shape{.space}.f32 a, b, stride?",
+    layout=_LAYOUT,
+    shape=_SHAPES,
+    space=_SPACES,
+)
+def wmma_store(t: Translator, f: Form) -> None:
+    _need(f.operands["b"], _used_words(f, "c", "f32"))
+    words = [*_generic(t, f, "a"), _stride(t, f, "c"), *_words(t, f.operands["b"])]
+    t.collective(f.index, Collective.WMMA_STORE, words, argument=_variant(f, "c", "f32"))
+
+
+def _stride(t: Translator, f: Form, which: str) -> Value:
+    """Elements between two rows (or columns); by default they lie side by side."""
+    m, n, k = _sizes(f["shape"])
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(which, (m, n))
+    side_by_side = Integer(columns if f["layout"] == "row" else rows)
+    return t.read(f.operands.get("stride", side_by_side), B32)
+
+
+def _variant(f: Form, which: str, kind: str) -> int:
+    return (
+        _SHAPES.index(f["shape"])
+        | "abc".index(which) << 2
+        | int(f["layout"] == "col") << 4
+        | int(kind in ("f16", "bf16")) << 5
+    )
+
+
+@instruction(
+    "wmma.mma.sync.aligned.alayout.blayout.shape.f32.f32 d, a, b, c",
+    alayout=_LAYOUT,
+    blayout=_LAYOUT,
+    shape=_SHAPES,
+)
+@instruction(
+    "wmma.mma.sync.aligned.alayout.blayout.shape.f32.atype.btype.f32 d, a, b, c",
+    alayout=_LAYOUT,
+    blayout=_LAYOUT,
+    shape=_SHAPES,
+    atype=("tf32", "bf16"),
+    btype=("tf32", "bf16"),
+)
+def wmma(t: Translator, f: Form) -> None:
+    kind = f["atype"] or "f16"
+    _kind_fits(f["shape"], kind)
+    if f["atype"] != f["btype"]:
+        raise CannotTranslate("a combination of types that no GPU has")
+    used = {which: _used_words(f, which, kind) for which in "ab"}
+    used["c"] = _used_words(f, "c", "f32")
+    _need(f.operands["c"], used["c"])
+    _need(f.operands["d"], used["c"])
+    words = []
+    for which, count in used.items():
+        fragment = _words(t, f.operands[which])
+        if len(fragment) < count:
+            raise CannotTranslate(f"a fragment of {len(fragment)} registers")
+        words += fragment[:count]
+    results = t.collective(
+        f.index,
+        Collective.WMMA,
+        words,
+        results=used["c"],
+        argument=_SHAPES.index(f["shape"]) | KINDS.index(kind) << 2,
+    )
+    _write_all(t, f.operands["d"], results)
+
+
+# ---- wgmma: four warps, B (and perhaps A) in shared memory. Computed where it is issued.
+
+_WGMMA_SHAPES = tuple(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16))
+
+
+@instruction("wgmma.fence.sync.aligned")
+@instruction("wgmma.commit_group.sync.aligned")
+@instruction("wgmma.wait_group.sync.aligned n")
+def wgmma_order(t: Translator, f: Form) -> None:
+    t.collective(f.index, Collective.SYNC, [], argument=1)
+
+
+@instruction(
+    "wgmma.mma_async.sync.aligned.shape.f32.atype.btype d, a, b, scale, a_sign, b_sign",
+    shape=_WGMMA_SHAPES,
+    atype=("tf32",),
+    btype=("tf32",),
+)
+@instruction(
+    "wgmma.mma_async.sync.aligned.shape.f32.atype.btype "
+    "d, a, b, scale, a_sign, b_sign, transpose, b_transpose?",
+    shape=_WGMMA_SHAPES,
+    atype=("f16", "bf16"),
+    btype=("f16", "bf16"),
+)
+def wgmma(t: Translator, f: Form) -> None:
+    """D = A·B + D, or A·B where `scale` is false."""
+    _, n, k = _sizes(f["shape"])
+    if f["atype"] != f["btype"] or k != (8 if f["atype"] == "tf32" else 16):
+        raise CannotTranslate("a combination of shape and types that no GPU has")
+    d, a = f.operands["d"], f.operands["a"]
+    registers = isinstance(a, Vector)
+    _need(d, n // 2)
+    if registers:
+        _need(a, 4)
+    words = _words(t, d)
+    words += _words(t, a) if registers else _halves(t, t.read(a, B64))
+    words += _halves(t, t.read(f.operands["b"], B64))
+    words.append(_scale(t, f.operands["scale"]))
+    # A from registers cannot be transposed: then the only flag is B's.
+    flags = [_flag(f, name, (0, 1)) for name in ("transpose", "b_transpose")]
+    a_transposed, b_transposed = (0, flags[0]) if registers else (flags[0], flags[1])
+    signs = [int(_flag(f, name, (1, -1)) < 0) for name in ("a_sign", "b_sign")]
+    variant = (
+        KINDS.index(f["atype"])
+        | int(registers) << 2
+        | a_transposed << 3
+        | b_transposed << 4
+        | signs[0] << 5
+        | signs[1] << 6
+        | n << 8
+    )
+    results = t.collective(f.index, Collective.WGMMA, words, results=n // 2, argument=variant)
+    _write_all(t, d, results)
+
+
+def _scale(t: Translator, operand: Operand) -> Value:
+    if isinstance(operand, Integer):
+        return constant("i32", int(operand.value != 0))
+    return t.resize(t.read(operand, PREDICATE), "i32")
+
+
+def _flag(f: Form, name: str, allowed: tuple[int, int]) -> int:
+    operand = f.operands.get(name, Integer(allowed[0]))
+    if not isinstance(operand, Integer) or operand.value not in allowed:
+        raise CannotTranslate(f"a constant {allowed[0]} or {allowed[1]} is needed")
+    return operand.value

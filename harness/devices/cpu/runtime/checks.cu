@@ -55,8 +55,9 @@ __device__ void begin_checks(Context* c) {
     }
     for (long long i = 0; i < NAMED_BARRIERS * c->threads; ++i) k->arrival[i] = 0;
     for (long long i = 0; i < MBARRIERS; ++i) k->mbarrier_address[i] = -1;
-    for (long long i = 0; i < c->shared_bytes; ++i) k->shared_ready[i] = 0;
-    for (long long i = 0; i < c->local_bytes * c->threads; ++i) k->local_ready[i] = 0;
+    copy_bytes((char*)k->shared_ready, (const char*)k->shared_fresh, c->shared_bytes);
+    for (long long t = 0; t < c->threads; ++t)
+        copy_bytes((char*)k->local_ready + t * c->local_bytes, (const char*)k->local_fresh, c->local_bytes);
     for (long long i = 0; i < (c->shared_bytes + k->grain - 1) / k->grain; ++i)
         k->cells[i].in_flight.clock = 0;
 }
@@ -107,6 +108,7 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
     long long window = window_of(address), offset = offset_in_window(address);
     if (window == WINDOW_SHARED) return k->shared_ready + offset;
     if (window == WINDOW_LOCAL) return k->local_ready + t * c->local_bytes + offset;
+    if (window == WINDOW_MODULE) return k->module_ready + offset;
     if (window == WINDOW_C) return k->c_ready + offset;
     return 0;
 }
@@ -114,15 +116,14 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access) {
     unsigned char* ready = ready_flags(c, t, address);
-    bool reads = !(access & ACCESS_WRITE) || (access & ACCESS_ATOMIC);
-    if (ready && reads)
-        for (long long i = 0; i < n; ++i)
-            if (!ready[i]) {
-                note(c, FOUND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
-                break;
-            }
-    if (ready && (access & ACCESS_WRITE) && !(access & ACCESS_ASYNC))
-        for (long long i = 0; i < n; ++i) ready[i] = 1;
+    bool reads = !(access & ACCESS_WRITE) || (access & ACCESS_ATOMIC), outside = false, unwritten = false;
+    for (long long i = 0; ready && i < n; ++i) {
+        outside |= ready[i] == BYTE_OUTSIDE;
+        unwritten |= ready[i] == BYTE_UNWRITTEN;
+        if (!reads && !(access & ACCESS_ASYNC) && ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
+    }
+    if (outside) note_bad_access(c, t, pc, address, n, access);
+    else if (reads && unwritten) note(c, FOUND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
     if (window_of(address) == WINDOW_SHARED) check_shared(c, t, pc, address, n, access);
 }
 
@@ -135,7 +136,8 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
         k->cells[g].in_flight.clock = 0;
         record(c, &k->cells[g].write, t, pc, ACCESS_WRITE);
     }
-    for (long long i = 0; i < n; ++i) k->shared_ready[first + i] = 1;
+    for (long long i = 0; i < n; ++i)
+        if (k->shared_ready[first + i] == BYTE_UNWRITTEN) k->shared_ready[first + i] = BYTE_WRITTEN;
 }
 
 // ---- meetings

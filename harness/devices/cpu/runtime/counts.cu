@@ -92,12 +92,13 @@ __device__ void count_access(Context* c, long long w, long long pc, unsigned her
     }
     int bytes = c->counts->width[pc] < 0 ? (int)(kind >> 8) : c->counts->width[pc];
     if (!bytes || window == WINDOW_LOCAL) return;
-    row->requests += 1;
     if (window == WINDOW_SHARED) {
-        row->sectors_or_wavefronts += wavefronts(address, here, bytes);
+        row->shared_requests += 1;
+        row->wavefronts += wavefronts(address, here, bytes);
         row->fewest += fewest_wavefronts(address, here, bytes);
     } else {
-        row->sectors_or_wavefronts += sectors(address, here, bytes);
+        row->global_requests += 1;
+        row->sectors += sectors(address, here, bytes);
     }
 }
 
@@ -108,16 +109,15 @@ __device__ void count_row(Context* c, long long pc, int i, Address address) {
 
 __device__ void count_rows(Context* c, long long pc, int rows, bool store) {
     Count* row = c->counts->rows + pc;
-    row->requests += 1;
+    row->shared_requests += 1;
     for (int first = 0; first < rows; first += 8) {
-        row->sectors_or_wavefronts += passes(c->counts->matrix_rows, 0xffu << first, 16);
+        row->wavefronts += passes(c->counts->matrix_rows, 0xffu << first, 16);
         row->fewest += 1;
     }
 }
 
 __device__ void count_block(Context* c, long long pc, unsigned here) {
     c->counts->rows[pc].threads += __popc(here);
-    c->counts->rows[pc].warps += 1;
 }
 
 __device__ void count_branch(Context* c, long long w, long long pc, unsigned here) {

@@ -1,0 +1,12 @@
+// Lanes exchange through shared memory, ordered by __syncwarp: clean.
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    __shared__ float s[256];
+    int id = threadIdx.y * 16 + threadIdx.x;
+    s[id] = A[0] + id;
+    __syncwarp();
+    float x = s[id ^ 1];
+    __syncwarp();
+    s[id] = x;
+    C[0] = x;
+}
