@@ -97,6 +97,11 @@ class Worker:
         """The child's process id while there is one."""
         return self._child.process.pid if self._child else None
 
+    @property
+    def scratch(self) -> Path | None:
+        """The child's folder while there is one."""
+        return Path(self._child.scratch.name) if self._child else None
+
     def start(self) -> None:
         """Start the child without waiting until it is ready."""
         if self._child is None:

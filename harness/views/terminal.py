@@ -38,6 +38,7 @@ _STYLES = {
 }
 _MOST_DIAGNOSTICS = 5
 _MOST_FINDINGS = 4
+_SOURCE_WIDTH = 68
 
 
 class TerminalProgress:
@@ -260,10 +261,13 @@ def _source_line(submission: Submission, line: int, column: int | None) -> Itera
     lines = submission.source.splitlines()
     if not 1 <= line <= len(lines):
         return
-    text = lines[line - 1].replace("\t", " ")[:200]
-    yield Text.assemble((f"{line:6} │ ", "dim"), text, no_wrap=True, overflow="ellipsis")
+    text = lines[line - 1].replace("\t", " ").rstrip()
+    # A long line is shown around the place.
+    start = max(0, (column or 1) - _SOURCE_WIDTH // 2) if len(text) > _SOURCE_WIDTH else 0
+    shown = text[start : start + _SOURCE_WIDTH]
+    yield Text.assemble((f"{line:6} │ ", "dim"), shown, no_wrap=True, overflow="crop")
     if column:
-        yield Text.assemble(("       │ ", "dim"), " " * (column - 1), ("^", "bold"))
+        yield Text.assemble(("       │ ", "dim"), " " * (column - 1 - start), ("^", "bold"))
 
 
 def _findings(findings: Sequence[Finding], submission: Submission) -> Iterable[RenderableType]:

@@ -1,0 +1,119 @@
+"""The command line, as a user and as a program meets it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.report import Report, Verdict
+
+ROOT = Path(__file__).resolve().parent.parent
+SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
+BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
+
+
+def harness(
+    *arguments: str | Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "80", **(environment or {})},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "broken.cu"
+    path.write_text(BROKEN)
+    return path
+
+
+@pytest.mark.parametrize("command", [(), ("grade",), ("calibrate",), ("leaderboard",)])
+def test_help_answers_with_examples(command: tuple[str, ...]) -> None:
+    done = harness(*command, "--help")
+    assert done.returncode == 0 and "usage:" in done.stdout
+    assert not command or "example" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "required: COMMAND"),
+        (("grade", "--device", "tpu", "x.cu"), "invalid choice: 'tpu'"),
+        (("grade", "--seed", "-1", "x.cu"), "a seed is a whole number"),
+        (("grade", "none.cu"), "there is no file none.cu"),
+        (("grade", "solutions"), "is a directory"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_one_sentence(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    done = harness(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_quick_grading_of_a_solution_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    done = harness("grade", "--quick", "--json", path, "solutions/02_shared_tile.cu")
+    assert done.returncode == 0, done.stderr + done.stdout
+    last = done.stdout.rstrip().splitlines()
+    assert any("02_shared_tile  accepted" in line for line in last)
+    assert max(map(len, last)) <= 80
+    report = Report.model_validate_json(path.read_text())
+    assert report.verdict is Verdict.ACCEPTED and report.quick
+    assert report.environment.isolation
+
+
+def test_json_on_standard_output_is_nothing_but_json(broken: Path) -> None:
+    done = harness("grade", "--json", "-", broken)
+    assert done.returncode == 1
+    report = Report.model_validate_json(done.stdout)
+    assert report.verdict is Verdict.COMPILE_ERROR
+    assert "broken  compile-error" in done.stderr
+
+
+def test_an_error_shows_the_users_line(broken: Path) -> None:
+    done = harness("grade", broken)
+    assert "broken.cu:1:" in done.stdout and "int x = ;" in done.stdout and "^" in done.stdout
+
+
+def test_several_files_end_with_a_table_and_a_missing_one_stops_nothing(broken: Path) -> None:
+    done = harness("grade", broken, "none.cu", broken)
+    assert done.returncode == 2
+    assert done.stdout.count("broken  compile-error") == 2 and "verdict" in done.stdout
+    assert "none.cu" in done.stderr
+
+
+def test_no_colour_where_there_is_no_terminal_or_none_is_wanted(broken: Path) -> None:
+    assert "\x1b" not in harness("grade", broken).stdout
+    forced = harness("grade", broken, environment={"FORCE_COLOR": "1"}).stdout
+    assert "\x1b[" in forced
+    bare = harness("grade", broken, environment={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+    assert "\x1b[31" not in bare and "\x1b[1;31" not in bare
+
+
+def test_a_report_that_cannot_be_written_is_said_and_the_verdict_shown(broken: Path) -> None:
+    done = harness("grade", "--json", "/nonexistent/folder/report.json", broken)
+    assert done.returncode == 2
+    assert "compile-error" in done.stdout and "was not kept" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_same_seed_draws_the_same_inputs(broken: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.cu"
+    wrong.write_text(f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ C[0] = A[0]; }}")
+    outcomes = [
+        json.loads(harness("grade", "--seed", "12", "--json", "-", wrong).stdout)["outcome"]
+        for _ in range(2)
+    ]
+    assert outcomes[0] == outcomes[1] and outcomes[0]["verdict"] == "wrong-answer"
+    assert outcomes[0]["counterexample"]["seed"] == 12
