@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import track
 
-from harness.leaderboard import compare, regrade, terminal
+from harness.leaderboard import committed, compare, regrade, terminal
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Edition, Filter, rank
 from harness.leaderboard.store import DEFAULT_STORE, Document, Store, StoreError
@@ -60,16 +61,36 @@ def _leaderboard(subparsers: Subparsers) -> None:
         "leaderboard --badge cuda-cores --site site",
     )
     _filters(parser)
+    parser.add_argument(
+        "--reports",
+        type=Path,
+        metavar="DIR",
+        help="rank the files DIR/GPU/KERNEL.json instead of a store",
+    )
+    parser.add_argument(
+        "--readme",
+        type=Path,
+        metavar="FILE",
+        help="with --reports: write the table between FILE's board markers",
+    )
+    parser.add_argument(
+        "--solutions",
+        type=Path,
+        default=Path("solutions"),
+        metavar="DIR",
+        help="with --readme: the kernels that the reports are of (default: %(default)s)",
+    )
     parser.add_argument("--site", type=Path, metavar="DIR", help="write a static site there")
     parser.add_argument("--json", action="store_true", help="print the boards as JSON")
 
 
 def _show_leaderboard(arguments: argparse.Namespace) -> int:
-    with Store(arguments.store) as store:
-        entries = store.entries()
+    with _source(arguments) as (entries, document):
         boards = rank(entries, Edition.current(), _filter(arguments))
         if arguments.site:
-            _write_site(arguments, store, entries)
+            _write_site(arguments, entries, document)
+    if arguments.readme:
+        _write_readme(arguments)
     if arguments.json:
         _print_json([terminal.as_data(board) for board in boards])
     else:
@@ -77,13 +98,40 @@ def _show_leaderboard(arguments: argparse.Namespace) -> int:
     return OK if boards else NO
 
 
-def _write_site(arguments: argparse.Namespace, store: Store, entries: list[Entry]) -> None:
+@contextmanager
+def _source(
+    arguments: argparse.Namespace,
+) -> Iterator[tuple[list[Entry], Callable[[str], Document]]]:
+    """The entries to rank, and how to get the report of one by its id."""
+    if arguments.reports:
+        reports = {one.document.id: one for one in committed.read(arguments.reports)}
+        yield [one.entry for one in reports.values()], lambda id: reports[id].document
+    else:
+        with Store(arguments.store) as store:
+            yield store.entries(), store.document
+
+
+def _write_readme(arguments: argparse.Namespace) -> None:
+    if not arguments.reports:
+        raise StoreError("--readme needs --reports: its table is made from committed reports.")
+    reports = committed.read(arguments.reports)
+    problems = committed.misfits(reports, arguments.solutions)
+    if problems:
+        raise StoreError("the README was not written.\n" + "\n".join(problems))
+    committed.write(
+        arguments.readme, committed.markdown(reports, arguments.solutions, arguments.readme)
+    )
+
+
+def _write_site(
+    arguments: argparse.Namespace, entries: list[Entry], document: Callable[[str], Document]
+) -> None:
     from harness.leaderboard.site import Site  # its template engine would slow every command
 
     site = Site(arguments.site, entries, Edition.current(), _filter(arguments))
     site.write_boards()
     console = Console(stderr=True)
-    pages = site.write_entries(store.document)
+    pages = site.write_entries(document)
     written = sum(
         1 for _ in track(pages, "Pages", len(site.entries), console=console, transient=True)
     )

@@ -1,0 +1,183 @@
+"""The board of the solutions of a repository, from reports that are committed beside them.
+
+reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu, byte for byte: a changed kernel
+cannot keep an old score. The board stands in the README between two markers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.leaderboard import words
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.ranking import Board, Edition, Row, rank
+from harness.leaderboard.store import Document, StoreError
+
+BEGIN, END = "<!-- board -->", "<!-- /board -->"
+EMPTY = "No report is committed yet."
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """One committed report."""
+
+    path: Path
+    document: Document
+
+    @property
+    def entry(self) -> Entry:
+        return Entry.of(self.document.report, self.document.id)
+
+
+def read(folder: Path) -> list[Committed]:
+    """Every report of the folder. Raises StoreError where a file is none."""
+    return [
+        Committed(path, Document.parse(path.read_text(encoding="utf-8"), str(path)))
+        for path in sorted(folder.rglob("*.json"))
+    ]
+
+
+def misfits(reports: Iterable[Committed], solutions: Path) -> list[str]:
+    """What does not belong together, one sentence each; empty where all is well."""
+    return [
+        f"{committed.path}: {problem}"
+        for committed in reports
+        for problem in _problems(committed, solutions)
+    ]
+
+
+def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
+    """The boards as a table and a chart each, with links that hold from the README's folder."""
+    paths = {committed.document.id: committed.path for committed in reports}
+
+    def link(text: str, target: Path) -> str:
+        relative = Path(os.path.relpath(target, readme.parent)).as_posix()
+        return f"[{text}]({relative.replace(' ', '%20')})"
+
+    def line(row: Row) -> str:
+        entry = row.entry
+        share = words.percent(entry.peak_share)
+        cells = (
+            "regrade" if row.rank is None else str(row.rank),
+            link(_cell(entry.name), solutions / f"{entry.name}.cu"),
+            f"**{words.ratio(entry.score)}**",
+            words.interval(entry),
+            words.milliseconds(entry.kernel_ms),
+            words.tflops(entry.tflops),
+            share,
+            ", ".join(sorted(entry.badges)),
+            link("report", paths[entry.id]),
+        )
+        return f"| {' | '.join(cells)} |"
+
+    boards = rank([committed.entry for committed in reports], Edition.current())
+    parts = [
+        "\n".join(
+            (
+                f"**{_cell(board.gpu)}**: score = t(cuBLAS SGEMM) / t(kernel); 1.00 is cuBLAS.",
+                "",
+                "| rank | kernel | score | 95 % interval | ms | TFLOP/s | of peak | badges | |",
+                "|---:|---|---:|---|---:|---:|---:|---|---|",
+                *map(line, (*board.rows, *board.regrade)),
+                "",
+                _provenance(board),
+                *_chart(board),
+            )
+        )
+        for board in boards
+    ]
+    return "\n\n".join(parts) or EMPTY
+
+
+def section(readme: str) -> str | None:
+    """What stands between the markers; None where there are none."""
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        return None
+    inside, found, _ = readme.partition(BEGIN)[2].partition(END)
+    return inside.strip("\n") if found else None
+
+
+def write(readme: Path, board: str) -> bool:
+    """Put the board between the README's markers; whether that changed the file."""
+    text = readme.read_text(encoding="utf-8")
+    if section(text) is None:
+        raise StoreError(f"{readme} needs one {BEGIN} and, after it, one {END}.")
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    new = f"{before}{BEGIN}\n{board}\n{END}{after}"
+    if new == text:
+        return False
+    readme.write_text(new, encoding="utf-8")
+    return True
+
+
+def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
+    report = committed.document.report
+    kernel = solutions / f"{committed.path.stem}.cu"
+    if report.submission.name != committed.path.stem:
+        yield f"is the report of {report.submission.name}, not of {committed.path.stem}."
+    elif not kernel.is_file():
+        yield f"there is no {kernel}; remove the report."
+    elif hashlib.sha256(kernel.read_bytes()).hexdigest() != report.submission.sha256:
+        yield f"{kernel} has changed since; grade it again."
+    gpu = report.device.name if report.device else "none"
+    folder = committed.path.parent.name
+    if folder.replace("-", " ").casefold() not in gpu.casefold():
+        yield f"was graded on {gpu}, which is not {folder}."
+    if report.score is None or report.quick:
+        yield "is no complete accepted run on a GPU; grade the kernel again."
+
+
+def _provenance(board: Board) -> str:
+    entries = [row.entry for row in (*board.rows, *board.regrade)]
+
+    def span(values: Iterable[object]) -> str:
+        different = sorted({str(value) for value in values if value is not None})
+        if len(different) < 2:
+            return "".join(different) or "–"
+        return f"{different[0]} to {different[-1]}"
+
+    return (
+        f"SM clock {span(entry.clock_mhz for entry in entries)} MHz (median of the rounds), "
+        f"driver {span(entry.driver for entry in entries)}, "
+        f"CUDA {span(entry.cuda for entry in entries)}, "
+        f"cuBLAS {span(entry.cublas for entry in entries)}, "
+        f"judge {span(entry.judge for entry in entries)}, "
+        f"cases {span(entry.cases for entry in entries)}, "
+        f"graded {span(entry.created[:10] for entry in entries)}."
+    )
+
+
+def _chart(board: Board) -> list[str]:
+    """A Mermaid chart, which code hosts draw and which is readable where they do not."""
+    entries = [row.entry for row in board.rows]
+    if not entries:
+        return []
+    scores = [entry.score or 0.0 for entry in entries]
+    names = ", ".join(f'"{_label(entry.name)}"' for entry in entries)
+    return [
+        "",
+        "```mermaid",
+        "xychart-beta horizontal",
+        '    title "Score; the line at 1 is cuBLAS"',
+        f"    x-axis [{names}]",
+        f'    y-axis "× cuBLAS" 0 --> {max(1.1, 1.05 * max(scores)):.2f}',
+        f"    bar [{', '.join(f'{score:.3f}' for score in scores)}]",
+        f"    line [{', '.join('1' for _ in scores)}]",
+        "```",
+    ]
+
+
+def _cell(text: str) -> str:
+    """Text that is nothing but text in a Markdown table."""
+    return "".join(
+        f"\\{character}" if character in "\\`*[]<>|" else character
+        for character in words.one_line(text)
+    )
+
+
+def _label(text: str) -> str:
+    return words.one_line(text).replace('"', "'")
