@@ -1,0 +1,51 @@
+// solve: tile=128x128
+// A tile of 128x128 a block and of 8x8 a thread: an outer product in registers.
+//
+// Idea: for each k a thread reads 8 floats of A and 8 of B into registers and makes all 64 products
+// of them. The loads from shared memory grow with the edge of the thread's tile, the products with
+// its area: 16 loads for 64 products instead of 17 for 16. At the same time each float fetched from
+// global memory now serves 128 products.
+//
+// Expected gain: 4 times fewer shared loads a product than 07: the first kernel of the ladder that is
+// not bound by shared memory alone. It pays with registers: 64 sums a thread.
+// In the judge: (to be filled from the committed report)
+
+constexpr int BM = 128, BN = 128, BK = 8;
+constexpr int TM = 8, TN = 8;
+
+extern "C" __global__ void __launch_bounds__(256)
+    matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ float tile_a[BM][BK];
+    __shared__ float tile_b[BK][BN];
+
+    int tx = threadIdx.x, ty = threadIdx.y, tid = ty * 16 + tx;
+    int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
+
+    float sum[TM][TN] = {};
+    for (int n = 0; n < N; n += BK) {
+        for (int i = tid; i < BM * BK; i += 256) {
+            int r = i / BK, k = i % BK;
+            tile_a[r][k] = row0 + r < M && n + k < N ? A[(size_t)(row0 + r) * N + n + k] : 0.0f;
+        }
+        for (int i = tid; i < BK * BN; i += 256) {
+            int k = i / BN, c = i % BN;
+            tile_b[k][c] = n + k < N && col0 + c < K ? B[(size_t)(n + k) * K + col0 + c] : 0.0f;
+        }
+        __syncthreads();
+
+        for (int k = 0; k < BK; ++k) {
+            float a[TM], b[TN];
+            for (int i = 0; i < TM; ++i) a[i] = tile_a[ty * TM + i][k];
+            for (int j = 0; j < TN; ++j) b[j] = tile_b[k][tx * TN + j];
+            for (int i = 0; i < TM; ++i)
+                for (int j = 0; j < TN; ++j) sum[i][j] += a[i] * b[j];
+        }
+        __syncthreads();
+    }
+
+    for (int i = 0; i < TM; ++i)
+        for (int j = 0; j < TN; ++j) {
+            int row = row0 + ty * TM + i, col = col0 + tx * TN + j;
+            if (row < M && col < K) C[(size_t)row * K + col] = sum[i][j];
+        }
+}
