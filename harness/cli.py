@@ -165,7 +165,9 @@ def _deliver(report: Report, options: argparse.Namespace, several: bool) -> bool
         if options.json is not None:
             _write_json(report, options.json, several)
         if options.submit:
-            Store(options.store or commands.default_store()).enter(report)
+            with Store(options.store or commands.default_store(), "create") as store:
+                id = store.enter(report)
+            print(f"entered into {store.path} as {id[:8]}", file=sys.stderr)
     except (OSError, StoreError) as error:
         print(f"grade: the report was not kept: {error}", file=sys.stderr)
         return False

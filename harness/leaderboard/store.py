@@ -53,6 +53,14 @@ class Document:
     """Canonical JSON."""
     report: Report
 
+    def __post_init__(self) -> None:
+        name = self.report.submission.name
+        if "/" in name or "\\" in name:
+            raise StoreError(
+                f"{name!r} cannot be the name of a kernel file: it would lead to another folder. "
+                "Rename the file and grade it again."
+            )
+
     @property
     def id(self) -> str:
         return identity(self.text)

@@ -59,7 +59,10 @@ def test_write_100_submissions(benchmark: BenchmarkFixture, tmp_path: Path) -> N
             return sum(1 for _ in site.write_entries(store.document))
 
         fresh = iter(tmp_path / f"site {number}" for number in range(100))
-        setup = lambda: ((next(fresh),), {})  # noqa: E731
+
+        def setup() -> tuple[tuple[Path], dict[str, object]]:
+            return (next(fresh),), {}
+
         written = benchmark.pedantic(write, setup=setup, rounds=3)  # type: ignore[no-untyped-call]
         assert written == 100
 

@@ -24,7 +24,7 @@ NOW = Edition.current()
 BEFORE = Edition("0.0.1", NOW.cases)
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
-    "</script><script>alert(2)</script>",
+    "<script>alert(2)<!--",
     "'; DROP TABLE entries; --",
     "{{ 7919 * 7907 }}",
     '" onmouseover="alert(3)',
@@ -141,11 +141,13 @@ def test_the_ranking_of_every_league_is_in_the_page(write: Write) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_only_ever_text(write: Write, name: str) -> None:
-    site = write(factory.report(name, name, 0.9), factory.rejected(name, name))
+    author = f"</script>{name}</a>"
+    site = write(factory.report(name, author, 0.9), factory.rejected(name, author))
     shown = name.replace("\u202e", "\N{REPLACEMENT CHARACTER}")
     for page in pages(site):
         elements = Elements(page)
         assert shown in elements.text
+        assert f"</script>{shown}</a>" in elements.text
         assert "62615533" not in elements.text
         scripts = [attributes.get("src") for tag, attributes in elements.found if tag == "script"]
         assert all(scripts), "a script without a file"

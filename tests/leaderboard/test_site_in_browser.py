@@ -26,7 +26,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 KERNELS = 500
 LONG = "W" * 60
-MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
+MARKUP = "<img src=x onerror=alert(1)><b>bold<b>"
 EMOJI = "🚀" * 30
 NAMES = [MARKUP, EMOJI, LONG, "'; DROP TABLE entries; --", "{{ 7 * 7 }}"]
 

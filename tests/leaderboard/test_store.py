@@ -19,7 +19,8 @@ from harness.leaderboard.store import Document, Store, StoreError
 from harness.report import Report
 from tests.leaderboard import factory
 
-NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\\"), max_size=60)
 
 
 def test_a_report_comes_back_as_it_was(path: Path) -> None:
@@ -65,7 +66,7 @@ def test_entering_twice_is_entering_once(path: Path) -> None:
         assert len(store.entries()) == 1
 
 
-@given(name=NAMES, author=NAMES, printed=st.text(st.characters(codec="utf-8")))
+@given(name=NAMES, author=TEXTS.filter(bool), printed=TEXTS)
 def test_any_text_survives(
     tmp_path_factory: pytest.TempPathFactory, name: str, author: str, printed: str
 ) -> None:
@@ -134,6 +135,15 @@ def test_a_source_with_a_byte_order_mark_belongs_to_its_report() -> None:
     marked = hashlib.sha256(report.submission.source.encode("utf-8-sig")).hexdigest()
     text = report.model_dump_json().replace(report.submission.sha256, marked)
     assert Document.parse(text, "marked.json").report.submission.sha256 == marked
+
+
+@pytest.mark.parametrize("name", ["../../.profile", "..\\autorun"])
+def test_a_name_that_leads_elsewhere_is_refused(path: Path, name: str) -> None:
+    report = factory.report(name)
+    with pytest.raises(StoreError, match="cannot be the name of a kernel file"):
+        Document.parse(report.model_dump_json(), "report.json")
+    with Store(path, "create") as store, pytest.raises(StoreError, match="Rename the file"):
+        store.enter(report)
 
 
 def test_what_is_no_report_is_refused_with_its_place() -> None:
