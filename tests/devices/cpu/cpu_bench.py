@@ -85,3 +85,7 @@ class Bench:
         answer = self.device.count(Count(shape=shape, max_blocks=blocks, seconds=60))
         assert isinstance(answer, Counters), answer
         return answer
+
+    def count_one_block(self, shape: Shape) -> Counters:
+        """The counters of the first block alone."""
+        return self.count(shape, blocks=1)

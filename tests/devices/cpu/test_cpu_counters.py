@@ -1,0 +1,94 @@
+"""The counters: six published figures, and what can be counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+from cpu_bench import KERNELS, Bench
+
+from problem.cases import Shape
+
+WIDTH32 = Shape(32, 32, 32)
+
+
+def test_naive_gives_the_published_figures(cpu: Bench) -> None:
+    """5120 and 128 (a profiler's table for width 32, one 32x32 block)."""
+    cpu.load_file("reference32_naive", block=(32, 32, 1))
+    counters = cpu.count_one_block(WIDTH32)
+    assert counters.global_load_sectors == 5120
+    assert counters.global_store_sectors == 128
+    assert counters.shared_load_requests == counters.shared_store_requests == 0
+
+
+def test_tile_gives_the_published_figures(cpu: Bench) -> None:
+    """256, 128, 1536 and 64; the 1536 from 1280 instructions, 256 of them 128-bit, as ptxas
+    makes them."""
+    cpu.load_file("reference32_tile", block=(32, 32, 1))
+    counters = cpu.count_one_block(WIDTH32)
+    assert counters.global_load_sectors == 256
+    assert counters.global_store_sectors == 128
+    assert counters.shared_load_wavefronts == 1536
+    assert counters.shared_load_requests == 1280
+    assert counters.shared_store_wavefronts == 64
+    assert counters.bank_conflicts == 0
+    assert counters.divergent_branches == 0
+
+
+def test_lines_add_up(cpu: Bench) -> None:
+    cpu.load_file("tile")
+    counters = cpu.count(Shape(48, 40, 33))
+    lines = counters.lines
+    assert sum(x.global_sectors for x in lines) == (
+        counters.global_load_sectors + counters.global_store_sectors
+    )
+    assert sum(x.shared_wavefronts for x in lines) == (
+        counters.shared_load_wavefronts + counters.shared_store_wavefronts
+    )
+    assert sum(x.instructions for x in lines) <= sum(counters.instructions.values())
+    text = (KERNELS / "tile.cu").read_text().splitlines()
+    costly = max(lines, key=lambda x: x.shared_wavefronts)
+    assert "sum +=" in text[costly.line - 1]
+
+
+def test_instructions_are_counted_by_threads(cpu: Bench) -> None:
+    cpu.load_file("naive")
+    shape = Shape(20, 24, 36)
+    counters = cpu.count(shape)
+    assert counters.instructions["fma.rn.f32"] == shape.M * shape.N * shape.K
+    assert counters.instructions["st.global.f32"] == shape.M * shape.K
+    assert counters.flop == shape.flop
+    assert counters.divergent_branches > 0  # the ragged edge
+
+
+def test_sampled_blocks(cpu: Bench) -> None:
+    cpu.load_file("naive")
+    whole, part = (cpu.count(Shape(64, 32, 64), blocks) for blocks in (16, 4))
+    assert (whole.counted_blocks, part.counted_blocks, part.blocks) == (16, 4, 16)
+    assert whole.global_load_sectors == 4 * part.global_load_sectors
+    assert whole.flop_per_global_byte == pytest.approx(part.flop_per_global_byte)
+
+
+CONFLICTS = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ float s[32 * 33];
+    int id = threadIdx.y * 16 + threadIdx.x;
+    s[id * M % 1056] = A[0];
+    __syncthreads();
+    C[0] = s[id];
+}"""
+
+
+@pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1)])
+def test_bank_conflicts(cpu: Bench, stride: int, ways: int) -> None:
+    """A warp that stores with a stride takes as many wavefronts as lanes meet in one bank."""
+    cpu.load(CONFLICTS.replace("256", "32"), block=(16, 2, 1))
+    counters = cpu.count_one_block(Shape(stride, 1, 1))
+    assert counters.shared_store_requests == 1
+    assert counters.shared_store_wavefronts == ways
+    assert counters.bank_conflicts == ways - 1
+
+
+def test_async_copies_count_at_both_ends(cpu: Bench) -> None:
+    cpu.load_file("cp_async")
+    counters = cpu.count(Shape(32, 32, 32))
+    assert counters.global_load_sectors > 0
+    assert counters.shared_store_wavefronts > 0
