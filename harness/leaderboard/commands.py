@@ -136,7 +136,7 @@ def _write_site(
         1 for _ in track(pages, "Pages", len(site.entries), console=console, transient=True)
     )
     console.print(
-        f"{arguments.site / 'index.html'}: {len(site.entries)} submissions, {written} pages new.",
+        f"{arguments.site / 'index.html'}: submissions: {len(site.entries)}, pages written: {written}.",
         highlight=False,
     )
 

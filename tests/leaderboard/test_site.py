@@ -233,7 +233,7 @@ def test_the_command_writes_it(call: Call, stored: Enter, tmp_path: Path) -> Non
     code, out, err = call("leaderboard", "--site", site, "--json")
     assert code == 0
     assert out.startswith("[")
-    assert f"{len(of_everything())} submissions" in err
+    assert f"submissions: {len(of_everything())}" in err
     assert (site / "index.html").is_file()
 
 
