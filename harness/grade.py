@@ -171,7 +171,8 @@ class _Grading:
 
         with self._stage(Stage.SANITIZE):
             sanitized = sanitize(
-                [device, *self._companions(stack, device, compiled)],
+                device,
+                self._companion(stack, info, compiled),
                 launch,
                 quick=options.quick,
                 failed_at=failure.case.shape if failure else None,
@@ -231,18 +232,17 @@ class _Grading:
             return CompileError(stage=Stage.COMPILE, message=message)
         return JudgeError(stage=Stage.COMPILE, message=answer.message, details=answer.details)
 
-    def _companions(
-        self, stack: ExitStack, device: RemoteDevice, compiled: Compiled
-    ) -> Iterator[RemoteDevice]:
+    def _companion(
+        self, stack: ExitStack, info: DeviceInfo, compiled: Compiled
+    ) -> RemoteDevice | Refusal | Fault | None:
         """The CPU device beside a GPU: it sees what compute-sanitizer does not."""
-        if device.worker.role is Role.CPU:
-            return
+        if info.kind is DeviceKind.CPU:
+            return None
         companion = RemoteDevice(Role.CPU)
         stack.callback(companion.worker.close)
         ready = companion.load(compiled.kernel)
         self.isolation[Role.CPU] = companion.worker.isolation
-        if not isinstance(ready, Refusal | Fault):
-            yield companion
+        return ready if isinstance(ready, Refusal | Fault) else companion
 
     @contextmanager
     def _stage(self, stage: Stage) -> Iterator[None]:

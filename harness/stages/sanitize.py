@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.devices.device import Device, Fault, Sanitize
+from harness.devices import device as messages
+from harness.devices.device import Device, Fault, Refusal, Sanitize
 from harness.report import (
     Counterexample,
     Finding,
@@ -16,11 +17,15 @@ from harness.report import (
     Sanitizing,
     Stage,
     Tool,
+    ToolRun,
 )
 from harness.stages.progress import Progress
 from harness.stages.verify import fault_outcome
 from problem.cases import Shape
 from problem.launcher import LaunchLine
+
+SMALL_FLOP = 1 << 26
+"""A larger case takes an instrumented kernel minutes."""
 
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
@@ -44,7 +49,8 @@ def sanitize_shapes(launch: LaunchLine) -> tuple[Shape, ...]:
 
 
 def sanitize(
-    devices: Sequence[Device],
+    device: Device,
+    companion: Device | Refusal | Fault | None,
     launch: LaunchLine,
     *,
     quick: bool,
@@ -52,25 +58,47 @@ def sanitize(
     seconds: float,
     progress: Progress,
 ) -> Sanitized | Outcome:
-    """Run the tools of every device.
+    """Run the tools of the device, and of the CPU device beside a GPU.
 
-    failed_at: where verification went wrong; it is sanitized first. seconds: limit for one device.
+    companion: the CPU device with the kernel loaded, or why it has none; what it cannot do is no
+    fault of the kernel. failed_at: where verification went wrong; it is sanitized first. seconds:
+    limit for one device.
     """
     tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
     shapes = sanitize_shapes(launch)[: 1 if quick else None]
-    if failed_at is not None and failed_at.flop <= 1 << 26:
+    if failed_at is not None and failed_at.flop <= SMALL_FLOP:
         shapes = (failed_at, *shapes)
-    progress.begin(Stage.SANITIZE, len(devices))
-    programs: list[Sanitizing] = []
-    findings: list[Finding] = []
-    for device in devices:
-        progress.step(", ".join(tools))
-        answer = device.sanitize(Sanitize(shapes=shapes, tools=tools, seconds=seconds))
-        if isinstance(answer, Fault):
-            return fault_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
-        programs.append(Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs))
-        findings += answer.findings
+    request = Sanitize(shapes=shapes, tools=tools, seconds=seconds)
+    progress.begin(Stage.SANITIZE, None)
+    progress.step(", ".join(tools))
+    answer = device.sanitize(request)
+    if isinstance(answer, Fault):
+        return fault_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
+    programs = [Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)]
+    findings = [*answer.findings]
+    if companion is not None:
+        beside: messages.Sanitized | Refusal | Fault
+        if isinstance(companion, Refusal | Fault):
+            beside = companion
+        else:
+            progress.step("the CPU device")
+            beside = companion.sanitize(request)
+        if isinstance(beside, messages.Sanitized):
+            programs.append(Sanitizing(program=beside.program, shapes=shapes, tools=beside.runs))
+            findings += beside.findings
+        else:
+            programs.append(_unavailable(tools, beside.message))
     return Sanitized(tuple(programs), _together(findings))
+
+
+def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
+    return Sanitizing(
+        program="the CPU device",
+        shapes=(),
+        tools=tuple(
+            ToolRun(tool=tool, status="unavailable", seconds=0, message=message) for tool in tools
+        ),
+    )
 
 
 def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:

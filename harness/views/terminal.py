@@ -332,9 +332,9 @@ def _counterexample(found: Counterexample, seed: int) -> Iterable[RenderableType
 
 def summary(reports: Sequence[Report]) -> Table:
     """A table of many gradings, best score first."""
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    table.add_column("submission")
-    table.add_column("verdict")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("submission", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
     for title in ("score", "95 %", "ms", "regs", "shared", "occ."):
         table.add_column(title, justify="right", no_wrap=True)
     for report in sorted(reports, key=_order):

@@ -1,0 +1,82 @@
+"""What the judge's own work costs, and what the solutions cost by the GPU's clock.
+
+Run with `nox -s bench`. The scores come from a grading, not from here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Compiling
+
+from harness.kernel import Compiled
+from problem.cases import CASES, RANKED, Case, Shape
+from problem.launcher import solve
+from problem.reference import compare, reference
+
+SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))
+SHAPE = Shape(1024, 1024, 1024)
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_compilation(benchmark: Any, compiling: Compiling, path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    benchmark.group = "compilation"
+    benchmark.pedantic(compiling, (source,), rounds=3, warmup_rounds=1)
+
+
+def test_float64_product(benchmark: Any) -> None:
+    benchmark.group = "reference, 1024³"
+    benchmark(reference, *Case(SHAPE).draw(0))
+
+
+def test_error_per_block(benchmark: Any) -> None:
+    A, B = Case(SHAPE).draw(0)
+    benchmark.group = "reference, 1024³"
+    benchmark(compare, A, B, A @ B, exact=False)
+
+
+def test_drawing_the_inputs_of_all_cases(benchmark: Any) -> None:
+    benchmark(lambda: [case.draw(0) for case in CASES])
+
+
+def gpu_seconds() -> float:
+    """A clock for pytest-benchmark: seconds by the GPU's own events."""
+    import cupy
+
+    if not hasattr(gpu_seconds, "start"):
+        start = cupy.cuda.Event()
+        start.record()
+        start.synchronize()
+        gpu_seconds.start = start  # type: ignore[attr-defined]
+    now = cupy.cuda.Event()
+    now.record()
+    now.synchronize()
+    elapsed: float = cupy.cuda.get_elapsed_time(gpu_seconds.start, now)  # type: ignore[attr-defined]
+    return elapsed / 1e3
+
+
+@pytest.mark.gpu
+@pytest.mark.benchmark(timer=gpu_seconds, group="ranked size")
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
+    import cupy
+
+    from harness.devices.cuda import helpers, memory
+    from harness.devices.cuda.loading import load_function
+
+    compiled = compiling(path.read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    kernel, shape = compiled.kernel, RANKED.shape
+    function = load_function(kernel)
+    A, B = memory.matrix(shape.M, shape.N), memory.matrix(shape.N, shape.K)
+    C = memory.matrix(shape.M, shape.K)
+    helpers.draw_uniform(A, 1)
+    helpers.draw_uniform(B, 2)
+    sizes = (shape.M, shape.N, shape.K)
+    synchronize = cupy.cuda.runtime.deviceSynchronize
+    benchmark.pedantic(
+        solve, (function, A, B, C, *sizes, kernel.launch, synchronize), rounds=10, warmup_rounds=3
+    )

@@ -1,0 +1,291 @@
+"""The cuda device on a real GPU: faults, guards, sanitizer, checks, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from conftest import Compiling
+
+from harness.devices.device import (
+    Arithmetic,
+    Fault,
+    Finished,
+    Prepare,
+    Ready,
+    RoundTime,
+    Run,
+    RunBaseline,
+    Sanitize,
+    Sanitized,
+    TimeRound,
+)
+from harness.isolation import Role
+from harness.kernel import Compiled
+from harness.remote import RemoteDevice
+from harness.report import Array, DeviceInfo, Hazard, Tool
+from problem.cases import Case, Matrix, Shape
+from problem.reference import MAX_ERROR, compare
+
+pytestmark = pytest.mark.gpu
+
+SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
+INDICES = (
+    "int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;"
+    "int thread = threadIdx.y * 16 + threadIdx.x;"
+)
+RIGHT = (
+    "if (row >= M || column >= K) return; float sum = 0;\n"
+    "for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];\n"
+    "C[row * K + column] = sum;"
+)
+SHAPE = Shape(33, 20, 47)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[RemoteDevice]:
+    device = RemoteDevice(Role.CUDA)
+    yield device
+    device.worker.close()
+
+
+def load(device: RemoteDevice, compiling: Compiling, body: str, before: str = "") -> None:
+    source = f"{before}\n__global__ void matrix_multiplication_kernel{SIGNATURE} {{\n{INDICES}\n"
+    compiled = compiling(source + body + "\n}\n")
+    assert isinstance(compiled, Compiled), compiled
+    ready = device.load(compiled.kernel)
+    assert isinstance(ready, Ready), ready
+
+
+def run(
+    device: RemoteDevice, shape: Shape = SHAPE, seconds: float = 20
+) -> tuple[Finished, Matrix] | Fault:
+    return device.run(Run(shape=shape, seconds=seconds), *Case(shape).draw(1))
+
+
+def test_a_right_kernel_is_right_and_touches_nothing(
+    device: RemoteDevice, compiling: Compiling
+) -> None:
+    load(device, compiling, RIGHT)
+    answer = run(device)
+    assert not isinstance(answer, Fault), answer
+    finished, C = answer
+    assert finished.changed_inputs == () and finished.wrote_outside == ()
+    assert compare(*Case(SHAPE).draw(1), C, exact=False).passed
+
+
+@pytest.mark.parametrize(
+    ("body", "outside", "changed"),
+    [
+        ("if (!row && !column) C[M * K] = 1;", ("behind C",), ()),
+        ("if (!row && !column) C[-1] = 1;", ("before C",), ()),
+        ("if (!row && !column) ((float*)A)[M * N - 1] = 1;", (), ("A",)),
+        ("if (!row && !column) ((float*)B)[N * K] = 1;", ("behind B",), ()),
+        ("if (!row && !column) ((float*)B)[0] = 1;", (), ("B",)),
+    ],
+)
+def test_guards_see_writes_beside_C(
+    device: RemoteDevice,
+    compiling: Compiling,
+    body: str,
+    outside: tuple[str, ...],
+    changed: tuple[str, ...],
+) -> None:
+    load(device, compiling, body)
+    answer = run(device)
+    assert not isinstance(answer, Fault), answer
+    assert answer[0].wrote_outside == outside and answer[0].changed_inputs == changed
+    assert np.isnan(answer[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ("*(float*)8 = 1;", "memory"),
+        ("C[1ll << 40] = 1;", "memory"),
+        ("*(float4*)(C + 1) = make_float4(1, 2, 3, 4);", "memory"),
+        ('asm volatile("trap;");', "trap"),
+        ("assert(M < 0);", "trap"),
+        ("while (*(volatile const float*)A > -9) {}", "time-limit"),
+    ],
+)
+def test_faults_cost_the_worker_and_nothing_else(
+    device: RemoteDevice, compiling: Compiling, body: str, cause: str
+) -> None:
+    load(device, compiling, body)
+    answer = run(device, seconds=3)
+    assert isinstance(answer, Fault) and answer.cause == cause, answer
+    load(device, compiling, RIGHT)
+    assert not isinstance(run(device), Fault)
+
+
+def test_more_device_memory_than_there_is(device: RemoteDevice, compiling: Compiling) -> None:
+    source = (
+        "__device__ float big[1ull << 37];\n"
+        f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ C[0] = big[M]; }}"
+    )
+    compiled = compiling(source)
+    assert isinstance(compiled, Compiled)
+    answer = device.load(compiled.kernel)
+    assert isinstance(answer, Fault) and answer.cause in ("out-of-memory", "launch-refused")
+
+
+def test_what_a_kernel_prints_is_captured_and_bounded(
+    device: RemoteDevice, compiling: Compiling
+) -> None:
+    load(device, compiling, 'printf("accepted 9.99\\n");')
+    answer = run(device)
+    assert not isinstance(answer, Fault), answer
+    assert answer[0].printed.startswith("accepted 9.99\n") and len(answer[0].printed) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("body", "tool", "hazard", "array", "line"),
+    [
+        ("C[0] = A[M * N];", Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS, Array.A, 4),
+        ("C[0] = B[-1];", Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS, Array.B, 4),
+        ("C[M * K] = 0;", Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS, Array.C, 4),
+        (
+            "*(float4*)(C + 1) = make_float4(1, 2, 3, 4);",
+            Tool.MEMCHECK,
+            Hazard.MISALIGNED,
+            Array.C,
+            4,
+        ),
+        (
+            "__shared__ float s[256]; s[thread] = A[0];\nC[0] = s[255 - thread];",
+            Tool.RACECHECK,
+            Hazard.RACE,
+            Array.SHARED,
+            4,
+        ),
+        ("C[0] += 1;", Tool.INITCHECK, Hazard.UNINITIALISED, Array.C, 4),
+        (
+            "if (threadIdx.x < 5)\n__syncthreads();\nC[0] = 1;",
+            Tool.SYNCCHECK,
+            Hazard.DIVERGENT_BARRIER,
+            None,
+            5,
+        ),
+    ],
+)
+def test_compute_sanitizer_names_the_place(
+    device: RemoteDevice,
+    compiling: Compiling,
+    body: str,
+    tool: Tool,
+    hazard: Hazard,
+    array: Array | None,
+    line: int,
+) -> None:
+    load(device, compiling, body)
+    answer = device.sanitize(Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=60))
+    assert isinstance(answer, Sanitized), answer
+    found = [finding for finding in answer.findings if finding.tool is tool]
+    assert found, answer
+    assert found[0].hazard is hazard and found[0].array is array
+    assert found[0].at.line == line
+
+
+def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
+    device: RemoteDevice, compiling: Compiling
+) -> None:
+    load(device, compiling, RIGHT)
+    answer = device.sanitize(
+        Sanitize(shapes=(SHAPE, Shape(64, 64, 64)), tools=tuple(Tool), seconds=60)
+    )
+    assert isinstance(answer, Sanitized), answer
+    assert answer.findings == ()
+    assert [run.status for run in answer.runs] == ["clean"] * 4, answer
+
+
+def test_registers_and_occupancy_agree_with_the_driver(compiling: Compiling) -> None:
+    import cupy
+
+    from harness.devices.cuda.loading import load_function
+
+    for path in ("solutions/01_naive.cu", "solutions/02_shared_tile.cu"):
+        with open(path, encoding="utf-8") as file:
+            compiled = compiling(file.read())
+        assert isinstance(compiled, Compiled)
+        facts, function = compiled.kernel.facts, load_function(compiled.kernel)
+        driver = cupy.cuda.driver
+        registers = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_NUM_REGS, function.ptr)
+        assert registers == facts.resources.registers
+        shared = facts.launch.shared_memory
+        blocks = driver.occupancyMaxActiveBlocksPerMultiprocessor(function.ptr, 256, shared)
+        assert blocks == facts.occupancy.blocks
+
+
+def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
+    import cupy
+
+    from harness.devices.cuda import helpers, memory
+    from harness.devices.cuda.baseline import Sgemm, half_precision
+
+    A, B, C = memory.matrix(2048, 3072), memory.matrix(3072, 1024), memory.matrix(2048, 1024)
+    helpers.draw_uniform(A, 1)
+    helpers.draw_uniform(B, 2)
+    drawn = A.get()
+    assert -1 <= drawn.min() < -0.99 and 0.99 < drawn.max() < 1 and abs(drawn.mean()) < 1e-3
+    Sgemm()(A, B, C)
+    assert helpers.freivalds(A, B, C, 3) < 0.5
+    right = C.get()
+    wrong = right.copy()
+    wrong[777, 333] += 3.0  # a tenth of the standard deviation of an element
+    C.set(wrong)
+    assert helpers.freivalds(A, B, C, 4) > 1
+    C.set(right)
+    half_precision(A, B, C)
+    assert helpers.freivalds(A, B, C, 5) > 3
+    Sgemm(Arithmetic.TF32)(A, B, C)
+    assert helpers.freivalds(A, B, C, 6) > 3
+    C.set(right)
+    helpers.draw_uniform(B, 7)
+    assert helpers.freivalds(A, B, C, 8) > 100
+    helpers.poison(C)
+    assert helpers.freivalds(A, B, C, 9) == np.inf
+    cupy.cuda.runtime.deviceSynchronize()
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "least", "most"),
+    [
+        (Arithmetic.FP32, 0, MAX_ERROR / 4),
+        (Arithmetic.TF32, 10 * MAX_ERROR, 1),
+        (Arithmetic.FP16, 10 * MAX_ERROR, 1),
+    ],
+)
+def test_the_rule_accepts_fp32_and_rejects_the_rest(
+    device: RemoteDevice, arithmetic: Arithmetic, least: float, most: float
+) -> None:
+    A, B = Case(Shape(2048, 6144, 1024)).draw(3)
+    answer = device.run_baseline(RunBaseline(arithmetic=arithmetic), A, B)
+    assert not isinstance(answer, Fault), answer
+    assert least <= compare(A, B, answer[1], exact=False).worst <= most
+
+
+def test_rounds_time_both_on_new_inputs(device: RemoteDevice, compiling: Compiling) -> None:
+    load(device, compiling, RIGHT)
+    shape = Shape(512, 512, 512)
+    prepared = device.prepare(Prepare(shape=shape, seconds=2))
+    assert not isinstance(prepared, Fault), prepared
+    seen = []
+    for kernel_first in (False, True, False):
+        answer = device.time_round(TimeRound(kernel_first=kernel_first))
+        assert isinstance(answer, RoundTime), answer
+        assert answer.kernel_ms > 0 and answer.baseline_ms > 0
+        assert answer.check < 1 and answer.baseline_check < 1
+        if not kernel_first:
+            fetched = device.fetch_round()
+            assert not isinstance(fetched, Fault)
+            assert compare(*fetched, exact=False).passed
+            seen.append(fetched[0])
+    assert not np.array_equal(seen[0], seen[1])
+
+
+def test_the_device_describes_itself(device: RemoteDevice) -> None:
+    info = device.info()
+    assert isinstance(info, DeviceInfo)
+    assert info.cublas and info.driver and info.max_clock_mhz and info.fp32_peak_tflops
