@@ -113,8 +113,9 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
     try:
         for path in writable:
             _allow(libc, ruleset, path, files)
-        # The driver opens its device files for writing; the others need the null device.
-        devices = [Path("/dev"), Path("/proc/self")] if reads_anywhere else [Path("/dev/null")]
+        # The driver opens its device files for writing, and in the process that compute-sanitizer
+        # watches also files of its own in /proc; the others need the null device.
+        devices = [Path("/dev"), Path("/proc")] if reads_anywhere else [Path("/dev/null")]
         for path in devices:
             _allow(libc, ruleset, path, files & (_READ | _WRITE_FILE | _TRUNCATE))
         if not reads_anywhere:
@@ -125,7 +126,9 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
             return []
     finally:
         os.close(ruleset)
-    phrases = ["writes only to a scratch folder"]
+    phrases = [
+        "writes only to a scratch folder" + (", /dev and /proc" if reads_anywhere else "")
+    ]
     if not reads_anywhere:
         phrases.append("reads only programs, libraries and CUDA's headers")
     if network:
