@@ -51,14 +51,18 @@ Computation = Callable[Concatenate["Translator", Form, ...], Value]
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
+    """A row of the table."""
+
+    opcode: str
+    choices: dict[str, Sequence[str]]
     pattern: re.Pattern[str]
     operands: tuple[str, ...]
     required: int
     meaning: Meaning
 
 
-_TABLE: dict[str, list[_Entry]] = {}
+TABLE: dict[str, list[Entry]] = {}
 
 
 def _compile(opcode: str, choices: dict[str, Sequence[str]]) -> tuple[str, re.Pattern[str]]:
@@ -85,7 +89,8 @@ def instruction(form: str, **choices: Sequence[str]) -> Callable[[Meaning], Mean
     plain = tuple(name.rstrip("?") for name in names)
 
     def register(meaning: Meaning) -> Meaning:
-        _TABLE.setdefault(root, []).append(_Entry(pattern, plain, required, meaning))
+        entry = Entry(opcode, choices, pattern, plain, required, meaning)
+        TABLE.setdefault(root, []).append(entry)
         return meaning
 
     return register
@@ -115,7 +120,7 @@ def value(form: str, **choices: Sequence[str]) -> Callable[[Computation], Comput
 def match(item: Instruction, index: int) -> tuple[Form, Meaning]:
     """The form of an instruction. Raises CannotTranslate where there is none."""
     root = re.split(r"[.:]", item.opcode, maxsplit=1)[0]
-    for entry in _TABLE.get(root, ()):
+    for entry in TABLE.get(root, ()):
         found = entry.pattern.fullmatch(item.opcode)
         if found and entry.required <= len(item.operands) <= len(entry.operands):
             modifiers = {name: text for name, text in found.groupdict().items() if text}

@@ -8,8 +8,10 @@ from harness.devices.cpu.instructions.floating import (
     flush,
     narrow,
     narrow_float,
+    relu,
     round_directed,
     saturate,
+    widen_half,
 )
 from harness.devices.cpu.ir import Value, constant
 from harness.devices.cpu.translate import Translator
@@ -46,7 +48,7 @@ def float_to_integer(t: Translator, f: Form) -> None:
     to, from_ = TYPES[f["to"]], TYPES[f["from"]]
     x = flush(t, f, _source(t, f, from_))
     if from_.bits == 16:
-        x = t.convert("fpext", x, "float")
+        x = widen_half(t, x)
     x = t.intrinsic(INTEGRAL[f["how"]], x)
     name = (
         f"llvm.fpto{'s' if to.is_signed else 'u'}i.sat.{to.llvm}.f{32 if x.type == 'float' else 64}"
@@ -88,7 +90,7 @@ def _saturated(t: Translator, f: Form, x: Value) -> Value:
     if not f["sat"]:
         return x
     if x.type in ("half", "bfloat"):
-        return narrow_float(t, saturate(t, t.convert("fpext", x, "float")), x.type)
+        return narrow_float(t, saturate(t, widen_half(t, x)), x.type)
     return saturate(t, x)
 
 
@@ -100,7 +102,7 @@ def float_to_float(t: Translator, f: Form) -> None:
     to, from_ = TYPES[f["to"]], TYPES[f["from"]]
     x = flush(t, f, _source(t, f, from_))
     if from_.bits == 16:
-        x = t.convert("fpext", x, "float")
+        x = widen_half(t, x)
     if f["how"] in INTEGRAL:
         x = t.intrinsic(INTEGRAL[f["how"]], x)
     way = f["how"] if f["how"] in ROUNDING else "rn"
@@ -118,8 +120,7 @@ def float_to_float(t: Translator, f: Form) -> None:
 def pack_halves(t: Translator, f: Form, a: Value, b: Value) -> Value:
     """Two floats as a pair: a in the upper half, b in the lower."""
     if f["relu"]:
-        zero = constant("float", 0.0)
-        a, b = (t.select(t.compare("olt", x, 0.0), zero, x) for x in (a, b))
+        a, b = relu(t, a), relu(t, b)
     half = "half" if f["type"] == "f16x2" else "bfloat"
     pair = Value("poison", f.type.llvm)
     for i, x in enumerate((b, a)):
@@ -141,5 +142,5 @@ def to_tf32(t: Translator, f: Form, a: Value) -> Value:
     finite = t.compare("ne", t.op("and", x, 0x7F800000), 0x7F800000)
     result = t.select(finite, rounded, x)
     if f["relu"]:
-        result = t.select(t.compare("olt", a, 0.0), constant("i32", 0), result)
+        result = t.select(t.compare("ole", a, 0.0), constant("i32", 0), result)
     return result

@@ -14,17 +14,17 @@ from harness.devices.cpu.translate import Translator
 ROUNDING = ("rn", "rz", "rm", "rp")
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 
-_SMALLEST_NORMAL = {"float": 2.0**-126, "double": 2.0**-1022}
+SMALLEST_NORMAL = 2.0**-126  # of f32
 
 
 # ---- modifiers
 
 
 def flush(t: Translator, f: Form, x: Value) -> Value:
-    """`.ftz`: subnormal numbers become zeros of their sign."""
-    if not f["ftz"] or x.type not in _SMALLEST_NORMAL:
+    """`.ftz`: subnormal f32 numbers become zeros of their sign."""
+    if not f["ftz"] or x.type != "float":
         return x
-    small = t.compare("olt", t.intrinsic("fabs", x), _SMALLEST_NORMAL[x.type])
+    small = t.compare("olt", t.intrinsic("fabs", x), SMALLEST_NORMAL)
     return t.select(small, t.intrinsic("copysign", constant(x.type, 0.0), x), x)
 
 
@@ -97,6 +97,13 @@ def narrow_float(t: Translator, x: Value, type_: str) -> Value:
     return t.bitcast(t.resize(chosen, "i16"), "bfloat")
 
 
+def widen_half(t: Translator, x: Value) -> Value:
+    """Half or bfloat as a float. By hand for bfloat: x86's own instructions lose subnormals."""
+    if x.type == "half":
+        return t.convert("fpext", x, "float")
+    return t.bitcast(t.op("shl", t.resize(t.as_integer(x), "i32"), 16), "float")
+
+
 def _add_directed(t: Translator, way: str, a: Value, b: Value) -> Value:
     """The sum of two doubles that hold floats or products of floats."""
     total, lost = two_sum(t, a, b)
@@ -161,17 +168,20 @@ def div(t: Translator, f: Form, a: Value, b: Value) -> Value:
     return _finish(t, f, t.op("fdiv", flush(t, f, a), flush(t, f, b)))
 
 
-@value("rcp.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32", "f64"))
+@value("rcp.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32",))
+@value("rcp.rn.type d, a", type=("f64",))
 def rcp(t: Translator, f: Form, a: Value) -> Value:
     return _finish(t, f, t.op("fdiv", constant(a.type, 1.0), flush(t, f, a)))
 
 
-@value("sqrt.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32", "f64"))
+@value("sqrt.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32",))
+@value("sqrt.rn.type d, a", type=("f64",))
 def sqrt(t: Translator, f: Form, a: Value) -> Value:
     return _finish(t, f, t.intrinsic("sqrt", flush(t, f, a)))
 
 
-@value("rsqrt.approx{.ftz}.type d, a", type=("f32", "f64"))
+@value("rsqrt.approx{.ftz}.type d, a", type=("f32",))
+@value("rsqrt.approx.type d, a", type=("f64",))
 def rsqrt(t: Translator, f: Form, a: Value) -> Value:
     root = t.intrinsic("sqrt", flush(t, f, a))
     return _finish(t, f, t.op("fdiv", constant(a.type, 1.0), root))
@@ -190,23 +200,27 @@ for _name, _intrinsic in _FUNCTIONS.items():
     _register_function(_name, _intrinsic)
 
 
-@value("neg{.ftz}.type d, a", type=("f32", "f64"))
+@value("neg{.ftz}.type d, a", type=("f32",))
+@value("neg.type d, a", type=("f64",))
 def neg(t: Translator, f: Form, a: Value) -> Value:
     return t.negate(flush(t, f, a))
 
 
-@value("abs{.ftz}.type d, a", type=("f32", "f64"))
+@value("abs{.ftz}.type d, a", type=("f32",))
+@value("abs.type d, a", type=("f64",))
 def absolute(t: Translator, f: Form, a: Value) -> Value:
     return t.intrinsic("fabs", flush(t, f, a))
 
 
-@value("min{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32", "f64"), abs=("xorsign.abs",))
+@value("min{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32",), abs=("xorsign.abs",))
+@value("min.type d, a, b", type=("f64",))
 def minimum(t: Translator, f: Form, a: Value, b: Value) -> Value:
     """The smaller number, -0 below +0; a NaN loses, unless `.NaN` asks for it."""
     return _extreme(t, f, a, b, "minimum")
 
 
-@value("max{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32", "f64"), abs=("xorsign.abs",))
+@value("max{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32",), abs=("xorsign.abs",))
+@value("max.type d, a, b", type=("f64",))
 def maximum(t: Translator, f: Form, a: Value, b: Value) -> Value:
     return _extreme(t, f, a, b, "maximum")
 
@@ -264,19 +278,19 @@ def _halves(t: Translator, f: Form, given: list[Value], how: Callable[..., Value
     """One rounded operation on floats."""
 
     def one(*parts: Value) -> Value:
-        result = how(*(t.convert("fpext", x, "float") for x in parts))
+        result = how(*(widen_half(t, x) for x in parts))
         if f["sat"]:
             result = saturate(t, result)
         if f["relu"]:
-            result = _relu(t, result)
+            result = relu(t, result)
         return narrow_float(t, result, parts[0].type)
 
     return _each(t, given, one)
 
 
-def _relu(t: Translator, x: Value) -> Value:
-    """Negative numbers become 0; NaN stays."""
-    return t.select(t.compare("olt", x, 0.0), constant(x.type, 0.0), x)
+def relu(t: Translator, x: Value) -> Value:
+    """Negative numbers become +0, and so does -0; NaN stays."""
+    return t.select(t.compare("ole", x, 0.0), constant(x.type, 0.0), x)
 
 
 @value("add{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
@@ -297,11 +311,11 @@ def mul_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
 @value("fma.rn{.sat}{.relu}.type d, a, b, c", type=HALVES)
 def fma_half(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
     def one(x: Value, y: Value, z: Value) -> Value:
-        p, q, r = (t.convert("fpext", t.convert("fpext", v, "float"), "double") for v in (x, y, z))
+        p, q, r = (t.convert("fpext", widen_half(t, v), "double") for v in (x, y, z))
         total, lost = two_sum(t, t.op("fmul", p, q), r)
-        rounded = t.convert("fpext", narrow(t, total, lost, x.type), "float")
+        rounded = widen_half(t, narrow(t, total, lost, x.type))
         rounded = saturate(t, rounded) if f["sat"] else rounded
-        rounded = _relu(t, rounded) if f["relu"] else rounded
+        rounded = relu(t, rounded) if f["relu"] else rounded
         return narrow_float(t, rounded, x.type)
 
     return _each(t, [a, b, c], one)

@@ -34,35 +34,35 @@ def sub_saturated(t: Translator, f: Form, a: Value, b: Value) -> Value:
 # ---- sums of several words; the carry is a register of its own
 
 
-def _with_carry(t: Translator, f: Form, subtract: bool, use: bool) -> None:
+def _with_carry(t: Translator, f: Form, name: str, carry_in: bool, carry_out: bool) -> None:
     wide = f"i{f.type.bits + 1}"
     a, b = (t.resize(t.read(f.operands[x], f.type), wide) for x in ("a", "b"))
-    total = t.op("sub" if subtract else "add", a, b)
-    if use:
-        total = t.op("sub" if subtract else "add", total, t.resize(t.carry(), wide))
-    if f["cc"]:
+    total = t.op(name, a, b)
+    if carry_in:
+        total = t.op(name, total, t.resize(t.carry(), wide))
+    if carry_out:
         t.set_carry(t.resize(t.op("lshr", total, f.type.bits), "i1"))
     t.write(f.operands["d"], t.resize(total, f.type.llvm))
 
 
 @instruction("add.cc.type d, a, b", type=(*WORDS, "b32", "b64"))
 def add_carry_out(t: Translator, f: Form) -> None:
-    _with_carry(t, f, subtract=False, use=False)
+    _with_carry(t, f, "add", carry_in=False, carry_out=True)
 
 
 @instruction("addc{.cc}.type d, a, b", type=WORDS)
 def add_carry_in(t: Translator, f: Form) -> None:
-    _with_carry(t, f, subtract=False, use=True)
+    _with_carry(t, f, "add", carry_in=True, carry_out=bool(f["cc"]))
 
 
 @instruction("sub.cc.type d, a, b", type=WORDS)
 def sub_borrow_out(t: Translator, f: Form) -> None:
-    _with_carry(t, f, subtract=True, use=False)
+    _with_carry(t, f, "sub", carry_in=False, carry_out=True)
 
 
 @instruction("subc{.cc}.type d, a, b", type=WORDS)
 def sub_borrow_in(t: Translator, f: Form) -> None:
-    _with_carry(t, f, subtract=True, use=True)
+    _with_carry(t, f, "sub", carry_in=True, carry_out=bool(f["cc"]))
 
 
 # ---- products

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.devices.cpu.forms import Form, instruction, value
-from harness.devices.cpu.instructions.floating import flush
+from harness.devices.cpu.instructions.floating import flush, widen_half
 from harness.devices.cpu.ir import Value
 from harness.devices.cpu.translate import PREDICATE, Translator
 from harness.devices.cpu.types import Type
@@ -13,18 +13,27 @@ _FLOAT = {x: "o" + x for x in ("eq", "lt", "le", "gt", "ge")} | {"ne": "one"}
 _FLOAT |= {x + "u": "u" + x for x in ("eq", "ne", "lt", "le", "gt", "ge")}
 _FLOAT |= {"num": "ord", "nan": "uno"}
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_INTEGER = ("eq", "ne", "lt", "le", "gt", "ge", *_UNSIGNED)
+_EQUAL = ("eq", "ne")
+_ORDER = (*_EQUAL, "lt", "le", "gt", "ge")
 
-INTEGER_TYPES = ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64")
-FLOAT_TYPES = ("f16", "bf16", "f32", "f64")
+BITS = ("b16", "b32", "b64")
+SIGNED = ("s16", "s32", "s64")
+UNSIGNED = ("u16", "u32", "u64")
 BOOLEAN = ("and", "or", "xor")
+COMPARISONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("", _EQUAL, BITS),
+    ("", _ORDER, SIGNED),
+    ("", (*_ORDER, *_UNSIGNED), UNSIGNED),
+    ("{.ftz}", tuple(_FLOAT), ("f32",)),
+    ("", tuple(_FLOAT), ("f16", "bf16", "f64")),
+)
 
 
 def _compare(t: Translator, f: Form, type_: Type) -> Value:
     a, b = (t.read(f.operands[x], type_) for x in ("a", "b"))
     if type_.is_float:
         if type_.name in ("f16", "bf16"):
-            a, b = (t.convert("fpext", x, "float") for x in (a, b))
+            a, b = widen_half(t, a), widen_half(t, b)
         return t.compare(_FLOAT[f["cmp"]], flush(t, f, a), flush(t, f, b))
     name = _UNSIGNED.get(f["cmp"], f["cmp"])
     if name not in ("eq", "ne"):
@@ -32,12 +41,6 @@ def _compare(t: Translator, f: Form, type_: Type) -> Value:
     return t.compare(name, a, b)
 
 
-@instruction("setp.cmp.type p, a, b", cmp=_INTEGER, type=INTEGER_TYPES)
-@instruction("setp.cmp.bool.type p, a, b, c", cmp=_INTEGER, bool=BOOLEAN, type=INTEGER_TYPES)
-@instruction("setp.cmp{.ftz}.type p, a, b", cmp=tuple(_FLOAT), type=FLOAT_TYPES)
-@instruction(
-    "setp.cmp.bool{.ftz}.type p, a, b, c", cmp=tuple(_FLOAT), bool=BOOLEAN, type=FLOAT_TYPES
-)
 def setp(t: Translator, f: Form) -> None:
     """p = a cmp b, q = its opposite; both combined with c."""
     found = _compare(t, f, f.type)
@@ -48,18 +51,6 @@ def setp(t: Translator, f: Form) -> None:
     t.write_pair(f.operands["p"], results[0], results[1])
 
 
-@instruction(
-    "set.cmp.result.type d, a, b",
-    cmp=_INTEGER,
-    result=("u32", "s32", "f32"),
-    type=INTEGER_TYPES,
-)
-@instruction(
-    "set.cmp{.ftz}.result.type d, a, b",
-    cmp=tuple(_FLOAT),
-    result=("u32", "s32", "f32"),
-    type=FLOAT_TYPES,
-)
 def set_(t: Translator, f: Form) -> None:
     """All ones or zero; 1.0 or 0.0."""
     found = _compare(t, f, f.type)
@@ -69,7 +60,18 @@ def set_(t: Translator, f: Form) -> None:
         t.write(f.operands["d"], t.resize(found, "i32", signed=True))
 
 
-SELECTED = (*INTEGER_TYPES, "f32", "f64")
+for _ftz, _cmp, _types in COMPARISONS:
+    instruction(f"setp.cmp{_ftz}.type p, a, b", cmp=_cmp, type=_types)(setp)
+    instruction(f"setp.cmp.bool{_ftz}.type p, a, b, c", cmp=_cmp, bool=BOOLEAN, type=_types)(setp)
+    instruction(
+        f"set.cmp{_ftz}.result.type d, a, b",
+        cmp=_cmp,
+        result=("u32", "s32", "f32"),
+        type=_types,
+    )(set_)
+
+
+SELECTED = (*BITS, *SIGNED, *UNSIGNED, "f32", "f64")
 
 
 @value("selp.type d, a, b, c:pred", type=SELECTED)
