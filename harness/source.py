@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-import tree_sitter_cuda
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from harness.report import Diagnostic
+from harness.syntax import descendants, leaves, position, syntax_tree, text_of
 from problem.launcher import BLOCK, LaunchLine
 
 KERNEL_NAME = "matrix_multiplication_kernel"
@@ -22,7 +22,6 @@ SIGNATURE = "const float* A, const float* B, float* C, int M, int N, int K"
 
 _PARAMETER_TYPES = ("float*", "float*", "float*", "int", "int", "int")
 _DEVICE_WORDS = {"__global__", "__device__", "constexpr", "consteval"}
-_LANGUAGE = Language(tree_sitter_cuda.language())
 
 
 class SourceError(Exception):
@@ -60,7 +59,7 @@ class Source:
 def parse(text: str) -> Source:
     """Read CUDA source. Raises SourceError where it cannot be a submission."""
     code = text.encode()
-    root = Parser(_LANGUAGE).parse(code).root_node
+    root = syntax_tree(code)
     functions = list(_functions(root))
     hosts = [function for function in functions if _is_host(function)]
     _check_signature([function for function in functions if not _is_host(function)])
@@ -92,7 +91,7 @@ def _functions(root: Node) -> Iterator[Node]:
 def _is_host(function: Node) -> bool:
     body = function.child_by_field_name("body")
     end = body.start_byte if body else function.end_byte
-    words = {_text(node) for node in _leaves(function) if node.end_byte <= end}
+    words = {text_of(node) for node in leaves(function) if node.end_byte <= end}
     return not words & _DEVICE_WORDS
 
 
@@ -101,7 +100,7 @@ def _check_signature(functions: list[Node]) -> None:
     for function in functions:
         declarator = function.child_by_field_name("declarator")
         name = declarator.child_by_field_name("declarator") if declarator else None
-        if declarator is None or name is None or _text(name) != KERNEL_NAME:
+        if declarator is None or name is None or text_of(name) != KERNEL_NAME:
             continue
         parameters = declarator.child_by_field_name("parameters")
         if parameters is None or parameters.has_error:
@@ -114,7 +113,7 @@ def _check_signature(functions: list[Node]) -> None:
         if any("[" in kind or kind not in _KNOWN_TYPES for kind in types):
             continue  # a typedef or a macro: the compiled kernel's parameters are checked as well
         if types != _PARAMETER_TYPES:
-            line, column = _position(parameters)
+            line, column = position(parameters)
             raise SourceError(
                 f"{KERNEL_NAME} takes ({', '.join(types)}); it must take ({SIGNATURE})",
                 line,
@@ -131,8 +130,8 @@ _KNOWN_TYPES = {
 
 def _parameter_type(parameter: Node) -> str:
     base = parameter.child_by_field_name("type")
-    stars = sum(1 for leaf in _leaves(parameter) if leaf.type in ("*", "["))
-    return (_text(base) if base else "?") + "*" * stars
+    stars = sum(1 for leaf in leaves(parameter) if leaf.type in ("*", "["))
+    return (text_of(base) if base else "?") + "*" * stars
 
 
 def _blank(code: bytes, nodes: list[Node]) -> bytes:
@@ -156,11 +155,7 @@ def _blank(code: bytes, nodes: list[Node]) -> bytes:
 
 
 def _fingerprint(device_code: bytes, launch: LaunchLine) -> str:
-    words = [
-        _text(leaf)
-        for leaf in _leaves(Parser(_LANGUAGE).parse(device_code).root_node)
-        if leaf.type != "comment"
-    ]
+    words = [text_of(leaf) for leaf in leaves(syntax_tree(device_code)) if leaf.type != "comment"]
     return sha256("\n".join([repr(launch), *words]).encode()).hexdigest()
 
 
@@ -169,13 +164,13 @@ def _fingerprint(device_code: bytes, launch: LaunchLine) -> str:
 
 def _launch_line(root: Node) -> LaunchLine:
     found: LaunchLine | None = None
-    for node in _all(root):
-        if node.type != "comment" or not _text(node).startswith("//"):
+    for node in descendants(root):
+        if node.type != "comment" or not text_of(node).startswith("//"):
             continue
-        text = _text(node)[2:]
+        text = text_of(node)[2:]
         if not text.strip().startswith("solve:"):
             continue
-        line, column = _position(node)
+        line, column = position(node)
         if found is not None:
             raise SourceError("a second launch line; a submission has at most one", line, column)
         found = parse_launch_line(text.strip().removeprefix("solve:"), line, column)
@@ -264,9 +259,9 @@ def _includes(code: bytes) -> tuple[Include, ...]:
 def _launch_warnings(root: Node, hosts: list[Node]) -> Iterator[Diagnostic]:
     """Say where the file's own host code would launch something else than the rules do."""
     for host in hosts:
-        for call in (node for node in _all(host) if node.type == "kernel_call_syntax"):
-            line, column = _position(call)
-            kernel = _text(call.parent.children[0]) if call.parent else "?"
+        for call in (node for node in descendants(host) if node.type == "kernel_call_syntax"):
+            line, column = position(call)
+            kernel = text_of(call.parent.children[0]) if call.parent else "?"
             if kernel.partition("<")[0] != KERNEL_NAME:
                 message = f"the file's own host code also launches `{kernel}`; the judge does not"
             else:
@@ -296,10 +291,10 @@ def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
         # `dim3 block(TILE, TILE);` reads like the declaration of a function.
         declared = [
             node
-            for node in _all(host)
+            for node in descendants(host)
             if node.type in ("init_declarator", "function_declarator")
             and node.children
-            and _text(node.children[0]) == _text(block)
+            and text_of(node.children[0]) == text_of(block)
         ]
         if len(declared) != 1:
             return None
@@ -307,11 +302,11 @@ def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
     names = _constants(host)
     lists = [
         node
-        for node in _all(block)
+        for node in descendants(block)
         if node.type in ("argument_list", "initializer_list", "parameter_list")
     ]
     values = lists[0].named_children if lists else [block]
-    sizes = [_number(_text(value), names) for value in values]
+    sizes = [_number(text_of(value), names) for value in values]
     if any(size is None for size in sizes):
         return None
     return tuple(size for size in sizes if size is not None) + (1,) * (2 - len(sizes))
@@ -323,13 +318,13 @@ def _constants(node: Node) -> dict[str, str]:
     while root.parent is not None:
         root = root.parent
     names: dict[str, str] = {}
-    for child in _all(root):
+    for child in descendants(root):
         if child.type == "preproc_def":
             name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
             if name and value:
-                names[_text(name)] = _text(value).strip()
+                names[text_of(name)] = text_of(value).strip()
         elif child.type == "init_declarator" and len(child.named_children) == 2:
-            names[_text(child.named_children[0])] = _text(child.named_children[1])
+            names[text_of(child.named_children[0])] = text_of(child.named_children[1])
     return names
 
 
@@ -340,26 +335,3 @@ def _number(text: str, names: dict[str, str], depth: int = 0) -> int | None:
     if text in names and depth < 4:
         return _number(names[text], names, depth + 1)
     return None
-
-
-# ---------------------------------------------------------------------------------------- nodes
-
-
-def _all(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(current.children))
-
-
-def _leaves(node: Node) -> Iterator[Node]:
-    return (child for child in _all(node) if child.child_count == 0)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode(errors="replace")
-
-
-def _position(node: Node) -> tuple[int, int]:
-    return node.start_point[0] + 1, node.start_point[1] + 1

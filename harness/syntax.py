@@ -1,0 +1,37 @@
+"""CUDA source as a syntax tree: tree-sitter's grammar, and the few ways in which it is walked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser
+
+_LANGUAGE = Language(tree_sitter_cuda.language())
+
+
+def syntax_tree(code: bytes) -> Node:
+    """The root of the tree; what the grammar does not know is an ERROR node in it."""
+    return Parser(_LANGUAGE).parse(code).root_node
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """The node itself and everything below it, in the order of the source."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(current.children))
+
+
+def leaves(node: Node) -> Iterator[Node]:
+    return (child for child in descendants(node) if child.child_count == 0)
+
+
+def text_of(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")
+
+
+def position(node: Node) -> tuple[int, int]:
+    """Line and column, from 1."""
+    return node.start_point[0] + 1, node.start_point[1] + 1
