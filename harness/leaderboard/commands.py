@@ -136,7 +136,8 @@ def _write_site(
         1 for _ in track(pages, "Pages", len(site.entries), console=console, transient=True)
     )
     console.print(
-        f"{arguments.site / 'index.html'}: submissions: {len(site.entries)}, pages written: {written}.",
+        f"{arguments.site / 'index.html'}: "
+        f"submissions: {len(site.entries)}, pages written: {written}.",
         highlight=False,
     )
 
@@ -178,7 +179,10 @@ def _export_reports(arguments: argparse.Namespace) -> int:
                 print(text)
         for name in arguments.entries:
             document = _find(store, name)
-            print(document.report.submission.source if arguments.source else document.text)
+            if arguments.source:
+                sys.stdout.write(document.report.submission.source)
+            else:
+                print(document.text)
     return OK
 
 
@@ -232,8 +236,8 @@ def _regrade(subparsers: Subparsers, grade: regrade.Grader) -> None:
     )
     _filters(parser)
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
-    parser.set_defaults(grade=grade)
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    parser.set_defaults(grade=grade)
 
 
 def _regrade_entries(arguments: argparse.Namespace) -> int:
@@ -307,7 +311,7 @@ def _parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example:\n  python -m harness {example}",
+        epilog=f"example:\n  python3 -m harness {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -322,7 +326,7 @@ def _parser(
 
 
 def _explaining(run: Run) -> Run:
-    """An error becomes its sentence and exit code 2; a closed pipe (`| head`) is no error."""
+    """What cannot be done becomes its sentence and exit code 2."""
 
     def explained(arguments: argparse.Namespace) -> int:
         try:
@@ -331,8 +335,10 @@ def _explaining(run: Run) -> Run:
             print(f"error: {error}", file=sys.stderr)
             return MISUSE
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return OK
+            raise  # who reads our output has seen enough; main knows
+        except OSError as error:
+            print(f"error: {error.filename or 'output'}: {error.strerror}.", file=sys.stderr)
+            return MISUSE
 
     return explained
 

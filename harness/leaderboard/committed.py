@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.files import write_whole
 from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank
@@ -110,7 +111,7 @@ def write(readme: Path, board: str) -> bool:
     new = f"{before}{BEGIN}\n{board}\n{END}{after}"
     if new == text:
         return False
-    readme.write_text(new, encoding="utf-8")
+    write_whole(readme, new)
     return True
 
 

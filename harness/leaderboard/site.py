@@ -18,6 +18,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from harness.files import write_whole
 from harness.leaderboard import listing, words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Filter, Row, rank, standing
@@ -157,7 +158,7 @@ class Site:
     def _write(self, file: str, template: str, **values: object) -> None:
         frame = {"root": "", "here": file, "pages": self.pages, "edition": self.edition}
         html = _templates().get_template(template).render(frame | values)
-        (self.folder / file).write_text(html, encoding="utf-8")
+        write_whole(self.folder / file, html)
 
 
 def _leagues() -> Iterator[frozenset[str]]:

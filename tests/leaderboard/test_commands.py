@@ -50,7 +50,7 @@ def test_every_subcommand_explains_itself_with_an_example(
     with pytest.raises(SystemExit) as exit:
         call(command, "--help")
     assert exit.value.code == 0
-    assert f"example:\n  python -m harness {command} " in capsys.readouterr().out
+    assert f"example:\n  python3 -m harness {command} " in capsys.readouterr().out
 
 
 def test_the_ranking_in_the_terminal(call: Call, stored: Enter) -> None:
@@ -117,6 +117,16 @@ def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     assert err.count("\n") == 1
 
 
+def test_a_folder_that_cannot_be_made_is_one_sentence(
+    call: Call, stored: Enter, tmp_path: Path
+) -> None:
+    stored(factory.report())
+    (tmp_path / "file").write_text("")
+    code, _, err = call("leaderboard", "--site", tmp_path / "file" / "site")
+    assert code == 2
+    assert err == f"error: {tmp_path / 'file' / 'site'}: Not a directory.\n"
+
+
 def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         call("leaderboard", "--since", "yesterday")
@@ -137,7 +147,7 @@ def test_submit_export_import(call: Call, tmp_path: Path, path: Path) -> None:
     other = tmp_path / "other.sqlite"
     assert call("import", exported, "--store", other)[0] == 0
     assert call("export", "--store", other)[1] == lines
-    assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source + "\n"
+    assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
 
 
 def test_import_is_all_or_nothing_and_names_the_line(

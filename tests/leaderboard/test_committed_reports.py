@@ -26,7 +26,7 @@ def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> No
         pytest.skip("no report is committed yet, and the README claims none")
     assert committed.misfits(reports, SOLUTIONS) == []
     assert shown == committed.markdown(reports, SOLUTIONS, README), (
-        "the README is out of step; run: python -m harness leaderboard --reports reports "
+        "the README is out of step; run: python3 -m harness leaderboard --reports reports "
         "--readme README.md"
     )
 
