@@ -172,7 +172,25 @@ _PTXAS = re.compile(r"^ptxas (?:.*?; )?(?P<severity>error|fatal|warning)\s*: (?P
 _PTXAS_LINE = re.compile(r"^ptxas .*?, line \d+; (?P<severity>error|warning)\s*: (?P<message>.*)$")
 
 
+_MOST_DIAGNOSTICS = 50
+_LONGEST_MESSAGE = 500
+"""A source can make the compiler print a megabyte; a report keeps what a person would read."""
+
+
 def _diagnostics(log: str) -> list[Diagnostic]:
+    """Errors first where there are too many, then warnings, each in the log's order."""
+    found = _all_diagnostics(log)
+    if len(found) > _MOST_DIAGNOSTICS:
+        found = sorted(found, key=lambda diagnostic: diagnostic.severity != "error")
+    return [
+        diagnostic
+        if len(diagnostic.message) <= _LONGEST_MESSAGE
+        else diagnostic.model_copy(update={"message": diagnostic.message[:_LONGEST_MESSAGE] + "…"})
+        for diagnostic in found[:_MOST_DIAGNOSTICS]
+    ]
+
+
+def _all_diagnostics(log: str) -> list[Diagnostic]:
     lines = log.splitlines()
     found: list[Diagnostic] = []
     for number, text in enumerate(lines):

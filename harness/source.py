@@ -217,12 +217,18 @@ def _is_number(text: str) -> bool:
 
 # ------------------------------------------------------------------------------------- includes
 
-_GAP = rb"(?:[ \t\v\f]|/\*.*?\*/)*"
+_GAP = rb"(?:[ \t\v\f\r]|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+"""What the preprocessor takes for a space; possessive, so that no file can make it slow."""
+
 _DIRECTIVE = re.compile(
     rb"^" + _GAP + rb"(?:#|%:|\?\?=)" + _GAP + rb"(include_next|include|import|embed)\b" + _GAP,
-    re.MULTILINE | re.DOTALL,
+    re.MULTILINE,
 )
-_QUERY = re.compile(rb"__has_(?:include|include_next|embed)\b" + _GAP + rb"\(?" + _GAP, re.DOTALL)
+_QUERY = re.compile(rb"__has_(?:include|include_next|embed)\b" + _GAP + rb"(\(?)" + _GAP)
+_ASKS_NOTHING = re.compile(
+    rb"(?:\bdefined[ \t]*\(?[ \t]*|^[ \t]*(?:#|%:)[ \t]*ifn?def[ \t]+|^[ \t]*//(?:(?!\*/).)*)\Z"
+)
+"""What may stand before a query without parentheses; elsewhere it would give it another name."""
 _HEADER = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
 
 
@@ -243,8 +249,9 @@ def _includes(code: bytes) -> tuple[Include, ...]:
                 raise SourceError("#embed is not allowed in a submission", line)
             header = _HEADER.match(spliced, match.end())
             if header is None:
-                if match.re is _QUERY and spliced[match.end() :][:1] in (b"\n", b")", b"", b" "):
-                    continue  # `defined(__has_include)` asks for nothing
+                before = spliced[spliced.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+                if match.re is _QUERY and not match[1] and _ASKS_NOTHING.search(before):
+                    continue
                 raise SourceError(
                     "an #include must name its header literally, between < > or quotes", line
                 )
