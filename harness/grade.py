@@ -17,11 +17,10 @@ from harness import __version__
 from harness.devices.available import Choice, open_device
 from harness.devices.device import Fault, Refusal
 from harness.isolation import Role
-from harness.kernel import DEFAULT_ARCH, Compile, Compiled
+from harness.kernel import DEFAULT_ARCH, Compiled
 from harness.remote import RemoteCompiler, RemoteDevice
 from harness.report import (
     Accepted,
-    CompileError,
     DeviceInfo,
     DeviceKind,
     Environment,
@@ -32,19 +31,16 @@ from harness.report import (
     Report,
     Stage,
     StageTime,
-    TimeLimit,
     Unscored,
-    Unsupported,
     WrongAnswer,
 )
+from harness.stages.compile import COMPILE_SECONDS, compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
 from harness.stages.progress import Progress, Silent
 from harness.stages.sanitize import Sanitized, sanitize, unsafe
-from harness.stages.verify import Failure, fault_outcome, verify
+from harness.stages.verify import Failure, verify
 from harness.submission import UsageError, read
-from problem.cases import CASES_VERSION, RANKED
-
-COMPILE_SECONDS = 60.0
+from problem.cases import CASES_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +137,18 @@ class _Grading:
 
         with self._stage(Stage.COMPILE):
             self.progress.begin(Stage.COMPILE, None)
-            compiled = self._compile(compiler, info)
+            source, arch = self.found["submission"].source, info.arch or DEFAULT_ARCH
+            compiled = compile_kernel(compiler, source, arch)
+            self.isolation[Role.COMPILER] = compiler.worker.isolation
             if not isinstance(compiled, Compiled):
                 return compiled
             kernel, launch = compiled.kernel, compiled.kernel.launch
             self.found["kernel"] = kernel.facts
             self.found["diagnostics"] = compiled.warnings
-            ready = device.load(kernel)
-            if isinstance(ready, Refusal):
-                return _unsupported(ready)
-            if isinstance(ready, Fault):
-                return fault_outcome(ready, RANKED.shape, options.seconds)
+            self.nvrtc = compiled.nvrtc
+            refused = load_kernel(device, kernel, options.seconds)
+            if refused is not None:
+                return refused
 
         with self._stage(Stage.VERIFY):
             verification = verify(
@@ -160,6 +157,7 @@ class _Grading:
                 self.seed,
                 quick=options.quick,
                 sampled=info.kind is DeviceKind.CPU,
+                blocks_depend=ready.blocks_depend_on_one_another,
                 seconds=options.seconds,
                 progress=self.progress,
             )
@@ -212,26 +210,6 @@ class _Grading:
             self.found["measurement"] = measured.measurement
             return Accepted(score=measured.score)
 
-    def _compile(self, compiler: RemoteCompiler, info: DeviceInfo) -> Compiled | Outcome:
-        source = self.found["submission"].source
-        request = Compile(source=source, arch=info.arch or DEFAULT_ARCH)
-        answer = compiler.compile(request, COMPILE_SECONDS)
-        self.isolation[Role.COMPILER] = compiler.worker.isolation
-        if not isinstance(answer, Fault):
-            if isinstance(answer, Compiled):
-                self.nvrtc = answer.nvrtc
-            return answer
-        if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
-            return TimeLimit(
-                stage=Stage.COMPILE,
-                message=f"the compiler did not end within {COMPILE_SECONDS:g} s",
-                seconds=COMPILE_SECONDS,
-            )
-        if answer.signal in ("SIGSEGV", "SIGABRT", "SIGBUS") or "MemoryError" in answer.message:
-            message = f"the compiler ran out of memory or crashed on this source ({answer.message})"
-            return CompileError(stage=Stage.COMPILE, message=message)
-        return JudgeError(stage=Stage.COMPILE, message=answer.message, details=answer.details)
-
     def _companion(
         self, stack: ExitStack, info: DeviceInfo, compiled: Compiled
     ) -> RemoteDevice | Refusal | Fault | None:
@@ -261,13 +239,4 @@ def _worth_sanitizing(outcome: Outcome) -> bool:
     return isinstance(outcome, WrongAnswer) or (
         isinstance(outcome, MemoryFault)
         and all(finding.at.line is None for finding in outcome.findings)
-    )
-
-
-def _unsupported(refusal: Refusal) -> Unsupported:
-    return Unsupported(
-        stage=Stage.COMPILE,
-        message=refusal.message,
-        instruction=refusal.instruction,
-        at=refusal.at,
     )

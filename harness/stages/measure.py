@@ -18,6 +18,7 @@ from harness.report import (
     HostMemory,
     HostMemoryKind,
     JudgeError,
+    KernelFacts,
     Measurement,
     Outcome,
     Rule,
@@ -93,17 +94,27 @@ def measure(
         pinning_pays_after=_pinning_pays_after(memories),
     )
     result = score(timed.rounds, info)
-    possible = possible_tflops(info, kernel.facts)
-    if isinstance(result, Score) and result.tflops > possible:
-        return RuleViolation(
-            stage=Stage.MEASURE,
-            rule=Rule.IMPOSSIBLE_SCORE,
-            message=(
-                f"{result.tflops:.1f} TFLOP/s is more than the GPU can do with this kernel's "
-                f"machine code ({possible:.1f}); somebody must look at it"
-            ),
-        )
+    violation = impossible(result, info, kernel.facts)
+    if violation is not None:
+        return violation
     return Measured(result, measurement)
+
+
+def impossible(
+    result: Score | Unscored, info: DeviceInfo, kernel: KernelFacts
+) -> RuleViolation | None:
+    """The verdict for a score beyond what the GPU can do."""
+    possible = possible_tflops(info, kernel)
+    if isinstance(result, Unscored) or result.tflops <= possible:
+        return None
+    return RuleViolation(
+        stage=Stage.MEASURE,
+        rule=Rule.IMPOSSIBLE_SCORE,
+        message=(
+            f"{result.tflops:.1f} TFLOP/s is more than the GPU can do with this kernel's "
+            f"machine code ({possible:.1f}); somebody must look at it"
+        ),
+    )
 
 
 def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:

@@ -1,0 +1,47 @@
+"""Compile: does it compile, and can the device take it?"""
+
+from __future__ import annotations
+
+from harness.devices.device import Device, Fault, Refusal
+from harness.kernel import Compile, Compiled, Kernel
+from harness.remote import RemoteCompiler
+from harness.report import CompileError, JudgeError, Outcome, Stage, TimeLimit, Unsupported
+from harness.stages.verify import fault_outcome
+from problem.cases import RANKED
+
+COMPILE_SECONDS = 60.0
+
+
+def compile_kernel(compiler: RemoteCompiler, source: str, arch: str) -> Compiled | Outcome:
+    """Compile for an architecture such as sm_90a; whatever becomes of it is a verdict."""
+    answer = compiler.compile(Compile(source=source, arch=arch), COMPILE_SECONDS)
+    if not isinstance(answer, Fault):
+        return answer
+    if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
+        return TimeLimit(
+            stage=Stage.COMPILE,
+            message=f"the compiler did not end within {COMPILE_SECONDS:g} s",
+            seconds=COMPILE_SECONDS,
+        )
+    if answer.signal in ("SIGSEGV", "SIGABRT", "SIGBUS") or "MemoryError" in answer.message:
+        message = f"the compiler ran out of memory or crashed on this source ({answer.message})"
+        return CompileError(stage=Stage.COMPILE, message=message)
+    return JudgeError(stage=Stage.COMPILE, message=answer.message, details=answer.details)
+
+
+def load_kernel(device: Device, kernel: Kernel, seconds: float) -> Outcome | None:
+    """Hand the kernel to the device; what keeps it from running there, if anything does.
+
+    seconds: time limit of one launch.
+    """
+    ready = device.load(kernel)
+    if isinstance(ready, Refusal):
+        return Unsupported(
+            stage=Stage.COMPILE,
+            message=ready.message,
+            instruction=ready.instruction,
+            at=ready.at,
+        )
+    if isinstance(ready, Fault):
+        return fault_outcome(ready, RANKED.shape, seconds)
+    return None
