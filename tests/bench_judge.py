@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Compiling
 
 from harness.kernel import Compiled
 from problem.cases import CASES, RANKED, Case, Shape
 from problem.launcher import solve
 from problem.reference import compare, reference
+from tests.compiling import Compiling
 
+ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))
 SHAPE = Shape(1024, 1024, 1024)
 

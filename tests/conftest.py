@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from harness.devices.available import why_no_cuda
 from harness.kernel import Compile, Compiled
 from harness.remote import RemoteCompiler
 from harness.report import CompileError, RuntimeFault
+from tests.compiling import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,9 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(skip)
-
-
-Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]
 
 
 @pytest.fixture(scope="session")

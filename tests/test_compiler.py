@@ -1,10 +1,10 @@
 """Compilation in its worker: what kernel files may use, and what they are told."""
 
 import pytest
-from conftest import Compiling
 
 from harness.kernel import Compiled
 from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+from tests.compiling import Compiling
 
 SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 

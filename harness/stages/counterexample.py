@@ -13,8 +13,8 @@ from problem.cases import Case, Matrix
 from problem.reference import BLOCK_SIZE, MAX_ERROR, Comparison, reference
 
 MOST_ELEMENTS = 5
-WIDEST_MAP = 48
-"""Characters along each side of the map."""
+MAP_ROWS, MAP_COLUMNS = 20, 64
+"""Most characters down and across a map."""
 
 Blocks = NDArray[np.bool_]
 
@@ -56,7 +56,7 @@ def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Ele
 
 def block_map(wrong: Blocks) -> BlockMap:
     """Draw the wrong blocks, several to a character where there are many."""
-    scale = -(-max(wrong.shape) // WIDEST_MAP)
+    scale = max(-(-wrong.shape[0] // MAP_ROWS), -(-wrong.shape[1] // MAP_COLUMNS))
     rows = []
     for top in range(0, wrong.shape[0], scale):
         cells = (

@@ -38,6 +38,10 @@ from problem.reference import Comparison, compare
 SAMPLED_BLOCKS = 24
 """Blocks of the ranked size that a device without a GPU runs, chosen afresh each time."""
 
+MOST_LAUNCH_LIMITS = 10
+"""All launches together may take so many times what one may: a kernel that stays just below the
+limit in each of eighty cases must not cost half an hour."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -54,18 +58,20 @@ def verify(
     *,
     quick: bool,
     sampled: bool,
+    blocks_depend: bool,
     seconds: float,
     progress: Progress,
 ) -> Verification | Failure:
     """Run every case until one goes wrong, the ranked size last.
 
-    sampled: the device is slow: of the ranked size only some blocks are run. seconds: limit of one
-    launch.
+    sampled: the device is slow: of the ranked size only some blocks are run. blocks_depend: they
+    depend on one another, so that a sample of them would not end. seconds: limit of one launch.
     """
     cases = [*(QUICK_CASES if quick else (*CASES, *surprise_cases(seed)))]
-    ranked = [] if quick else [RANKED]
+    left_out = sampled and blocks_depend and not quick
+    ranked = [] if quick or left_out else [RANKED]
     progress.begin(Stage.VERIFY, len(cases) + len(ranked))
-    results = []
+    results: list[CaseResult] = []
     for case in (*cases, *ranked):
         progress.step(str(case))
         blocks = _sample(launch, case.shape) if sampled and case is RANKED else None
@@ -73,9 +79,25 @@ def verify(
         if not isinstance(result, CaseResult):
             return Failure(case, result)
         results.append(result)
+        if sum(result.seconds for result in results) > MOST_LAUNCH_LIMITS * seconds:
+            return Failure(case, _too_slow(MOST_LAUNCH_LIMITS * seconds))
     return Verification(
         cases=tuple(results),
         worst_error=max(result.error for result in results if not result.case.exact),
+        note=(
+            f"{RANKED.shape} was not run: the kernel's blocks depend on one another, so this "
+            "device cannot run a sample of them"
+            if left_out
+            else None
+        ),
+    )
+
+
+def _too_slow(seconds: float) -> TimeLimit:
+    return TimeLimit(
+        stage=Stage.VERIFY,
+        message=f"the launches of verification together took more than {seconds:g} s",
+        seconds=seconds,
     )
 
 

@@ -313,7 +313,7 @@ def _counterexample(found: Counterexample, seed: int) -> Iterable[RenderableType
         )
     picture = Table.grid(padding=(0, 3))
     height = len(found.elements) + 1
-    rows = found.map.rows if len(found.map.rows) <= 24 else found.map.rows[:24]
+    rows = found.map.rows
     drawn = Text("\n".join(rows).replace("#", "█").replace(".", "·"), "red")
     if found.wrong_blocks == found.blocks:
         yield table

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from conftest import Compiling
 
 from harness.devices.device import (
     Arithmetic,
@@ -27,6 +26,7 @@ from harness.remote import RemoteDevice
 from harness.report import Array, DeviceInfo, Hazard, Tool
 from problem.cases import Case, Matrix, Shape
 from problem.reference import MAX_ERROR, compare
+from tests.compiling import Compiling
 
 pytestmark = pytest.mark.gpu
 

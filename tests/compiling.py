@@ -1,0 +1,10 @@
+"""The compile worker as tests use it: source text in, its answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.kernel import Compiled
+from harness.report import CompileError, RuntimeFault
+
+Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]
