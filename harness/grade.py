@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import __version__
 from harness.devices.available import Choice, open_device
-from harness.devices.device import Fault, Refusal
+from harness.devices.device import Fault, Ready, Refusal
 from harness.isolation import Role
 from harness.kernel import DEFAULT_ARCH, Compiled
 from harness.remote import RemoteCompiler, RemoteDevice
@@ -146,9 +146,9 @@ class _Grading:
             self.found["kernel"] = kernel.facts
             self.found["diagnostics"] = compiled.warnings
             self.nvrtc = compiled.nvrtc
-            refused = load_kernel(device, kernel, options.seconds)
-            if refused is not None:
-                return refused
+            ready = load_kernel(device, kernel, options.seconds)
+            if not isinstance(ready, Ready):
+                return ready
 
         with self._stage(Stage.VERIFY):
             verification = verify(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.devices.device import Device, Fault, Refusal
+from harness.devices.device import Device, Fault, Ready, Refusal
 from harness.kernel import Compile, Compiled, Kernel
 from harness.remote import RemoteCompiler
 from harness.report import CompileError, JudgeError, Outcome, Stage, TimeLimit, Unsupported
@@ -29,8 +29,8 @@ def compile_kernel(compiler: RemoteCompiler, source: str, arch: str) -> Compiled
     return JudgeError(stage=Stage.COMPILE, message=answer.message, details=answer.details)
 
 
-def load_kernel(device: Device, kernel: Kernel, seconds: float) -> Outcome | None:
-    """Hand the kernel to the device; what keeps it from running there, if anything does.
+def load_kernel(device: Device, kernel: Kernel, seconds: float) -> Ready | Outcome:
+    """Hand the kernel to the device; what keeps it from running there is a verdict.
 
     seconds: time limit of one launch.
     """
@@ -44,4 +44,4 @@ def load_kernel(device: Device, kernel: Kernel, seconds: float) -> Outcome | Non
         )
     if isinstance(ready, Fault):
         return fault_outcome(ready, RANKED.shape, seconds)
-    return None
+    return ready
