@@ -19,8 +19,8 @@ LARGEST = 256 << 20  # bytes of all entries; the oldest go first
 
 def default_directory() -> Path:
     """The user's cache directory, as the XDG base directory specification has it."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(root) / "matmul-arena"
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "matmul-arena"
 
 
 class Cache:
@@ -46,7 +46,7 @@ class Cache:
             handle, aside = tempfile.mkstemp(dir=path.parent, prefix="new-")
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(content).digest() + content)
-            os.replace(aside, path)
+            Path(aside).replace(path)
             self._forget_oldest()
         except OSError:  # a full or read-only disk: go on without
             return
@@ -58,7 +58,7 @@ class Cache:
         for _, size, path in sorted(found):
             if total <= LARGEST:
                 return
-            os.unlink(path)
+            Path(path).unlink()
             total -= size
 
 

@@ -32,16 +32,17 @@ def instruments(loaded: Loaded) -> Instruments:
     """Empty counters for one launch."""
     kernel = loaded.kernel
     size = len(kernel.body) + 1
-    width = np.full(size, -1, np.int32)
-    for index, width_bytes in fused_loads(kernel).items():
-        width[index] = width_bytes
     memory = {
         "rows": zeros(8 * len(layout.COUNT) * size),
-        "width": width,
+        "width": zeros(4 * size),
         "matrix_rows": zeros(8 * layout.LANES),
     }
+    width = memory["width"].view(np.int32)
+    width[:] = -1
+    for index, width_bytes in fused_loads(kernel).items():
+        width[index] = width_bytes
     counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
-    return Instruments(counts=ctypes.addressof(counts), keep=[counts, memory])
+    return Instruments(counts=ctypes.addressof(counts), keep=[counts], arrays=memory)
 
 
 def fused_loads(kernel: FlatKernel) -> dict[int, int]:
@@ -104,9 +105,7 @@ def read(
     counted: int,
 ) -> Counters:
     """The counters as report values."""
-    _, memory = used.keep
-    assert isinstance(memory, dict)
-    rows = memory["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
+    rows = used.arrays["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
     total: Counter[str] = Counter()
     lines: dict[int, Counter[str]] = defaultdict(Counter)
     for index, values in enumerate(rows):

@@ -41,6 +41,7 @@ from harness.devices.device import (
     Sanitize,
     Sanitized,
 )
+from harness.devices.guards import poisoned
 from harness.kernel import DEFAULT_ARCH, Kernel
 from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun
 from problem.cases import Matrix, Shape
@@ -193,7 +194,7 @@ class CpuDevice:
         refused = _refused(loaded, grid)
         if refused:
             return Fault(cause="launch-refused", message=refused)
-        C = np.full((shape.M, shape.K), np.nan, np.float32)
+        C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
         instruments = self._instruments(mode, loaded, C.nbytes)
         printer = Printer()

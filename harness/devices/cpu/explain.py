@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.devices.cpu.layout import MIDDLE, WINDOW_BITS, WINDOWS, Access, Found, Window
 from harness.devices.cpu.layout import Fault as Cause
@@ -209,7 +210,8 @@ class Explainer:
                 Tool.RACECHECK,
                 Hazard.RACE,
                 f"{_line(at)} ({_thread(at)}) {_verb(n.access)}s what {_line(other)} "
-                f"({_thread(other)}) {_verb(n.other_access)}s, with no barrier between them: {{spot}}",
+                f"({_thread(other)}) {_verb(n.other_access)}s, with no barrier between them: "
+                "{spot}",
             )
         if n.kind is Found.IN_FLIGHT:
             assert other is not None
@@ -285,7 +287,7 @@ def _position(index: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _outside(offset: int, size: int, length: int) -> int | None:
-    if 0 <= offset and offset + size <= length:
+    if offset >= 0 and offset + size <= length:
         return None
     return max(-offset - size, offset - length, 0)
 
@@ -311,11 +313,11 @@ def _thread(at: Place) -> str:
     return f"thread {at.thread}"
 
 
-def _verb(access: int) -> str:
+def _verb(access: int) -> Literal["read", "write"]:
     return "write" if access & Access.WRITE else "read"
 
 
-def _access(access: int) -> str:
+def _access(access: int) -> Literal["read", "write", "atomic"]:
     return "atomic" if access & Access.ATOMIC else _verb(access)
 
 

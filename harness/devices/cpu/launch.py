@@ -80,6 +80,7 @@ class Instruments:
     checks: int = 0
     counts: int = 0
     keep: list[object] = field(default_factory=list)
+    arrays: dict[str, Bytes] = field(default_factory=dict)
 
     @property
     def present(self) -> bool:
@@ -117,9 +118,9 @@ def launch(
     wanted = 1 if instruments.present else (workers or os.cpu_count() or 1)
     next_block = ctypes.c_uint64(0)
     stop = ctypes.c_uint8(0)
-    print_ = (printer or Printer()).callback
+    printer = printer or Printer()
     team = [
-        _Worker(loaded, grid, arguments, instruments, stop, print_)
+        _Worker(loaded, grid, arguments, instruments, stop, printer)
         for _ in range(max(1, min(wanted, len(order))))
     ]
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
@@ -173,7 +174,7 @@ class _Worker:
         arguments: Arguments,
         instruments: Instruments,
         stop: ctypes.c_uint8,
-        print_: Callable[..., None],
+        printer: Printer,
     ) -> None:
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
@@ -197,7 +198,7 @@ class _Worker:
         spans[Window.MODULE] = arguments.module.ctypes.data, kernel.module.size, 1
         spans[Window.SHARED] = shared.ctypes.data, kernel.shared.size, 1
         spans[Window.LOCAL] = memory["local"].ctypes.data, kernel.local.size, 1
-        self._keep = (memory, spans, arguments, instruments, stop, print_)
+        self._keep = (memory, spans, arguments, instruments, stop, printer)
         fields = {name: array.ctypes.data for name, array in memory.items()}
         fields |= dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True))
         fields |= dict(zip(("block_x", "block_y", "block_z"), loaded.block, strict=True))
@@ -209,7 +210,7 @@ class _Worker:
             local_bytes=kernel.local_bytes,
             frame_bytes=loaded.frame_bytes,
             stop=ctypes.addressof(stop),
-            print=ctypes.cast(print_, ctypes.c_void_p).value or 0,
+            print=printer.address,
             checks=instruments.checks,
             counts=instruments.counts,
             **fields,

@@ -169,9 +169,8 @@ CONTEXT = {
 }
 
 # One thing that the checks found; equal ones are counted.
-FINDING = {
-    name: "long long"
-    for name in (
+FINDING = dict.fromkeys(
+    (
         "kind",
         "pc",
         "other_pc",
@@ -183,8 +182,9 @@ FINDING = {
         "access",
         "other_access",
         "count",
-    )
-}
+    ),
+    "long long",
+)
 
 # One access to a grain of shared memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
@@ -283,9 +283,6 @@ class Checks(ctypes.Structure):
 
 class Counts(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in COUNTS]
-
-    def __getattr__(self, name: str) -> Any:  # fields are defined at run time
-        raise AttributeError(name)
 
 
 SPAN_BYTES = 24  # struct Span { char* host; long long bytes; long long writable; }

@@ -27,7 +27,12 @@ class Printer:
         self._kept = bytearray()
         self._lock = threading.Lock()
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
-        self.callback = kind(self._print)
+        self._callback = kind(self._print)
+
+    @property
+    def address(self) -> int:
+        """Of the function that the runtime calls; it lives as long as this object."""
+        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     @property
     def text(self) -> str:

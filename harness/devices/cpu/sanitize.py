@@ -44,7 +44,7 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         grain=grain,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
-    return Instruments(checks=ctypes.addressof(checks), keep=[checks, memory])
+    return Instruments(checks=ctypes.addressof(checks), keep=[checks], arrays=memory)
 
 
 def _flags(memory: Memory, inside: Byte) -> Bytes:
@@ -55,9 +55,8 @@ def _flags(memory: Memory, inside: Byte) -> Bytes:
 
 def noted(used: Instruments) -> list[Noted]:
     """What the checks wrote down, in the order in which it was found."""
-    checks, memory = used.keep
-    assert isinstance(checks, Checks) and isinstance(memory, dict)
-    rows = memory["findings"].view(np.int64).reshape(-1, len(layout.FINDING))
+    checks = Checks.from_address(used.checks)
+    rows = used.arrays["findings"].view(np.int64).reshape(-1, len(layout.FINDING))
     found = []
     for row in rows[: checks.found].tolist():
         values = dict(zip(layout.FINDING, row, strict=True))

@@ -42,7 +42,7 @@ class ThreadTranslator(Translator):
         """The whole IR module."""
         x, y, _ = self.block
         self.declare_registers()
-        for line in f"""%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
+        for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
             %size.exact = call i64 @llvm.coro.size.i64()
             %size.more = add i64 %size.exact, 63
             %size = and i64 %size.more, -64
@@ -216,7 +216,7 @@ class ThreadTranslator(Translator):
         self.jump("exit")
 
     def _touch(self, space: str, where: Value, touch: Touch) -> Value:
-        """Let the runtime check an access; with the checks of SANITIZE it always gives a pointer."""
+        """Let the runtime check an access; under SANITIZE it always gives a pointer."""
         generic = self.op("add", where, self.window_base(space))
         pointer = self.runtime("i64", "rt_touch", touch.index, generic, touch.n, int(touch.access))
         assert pointer is not None

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.devices.cpu import layout
 from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.forms import match
 from harness.devices.cpu.ir import FALSE, Builder, Value, bits, constant
-from harness.devices.cpu.layout import Access, Collective, Fault, State, Window
-from harness.devices.cpu.pointers import pointer_windows
+from harness.devices.cpu.layout import Access, Collective, Fault, State
 from harness.devices.cpu.program import FlatKernel
 from harness.devices.cpu.ptx import (
     Address,

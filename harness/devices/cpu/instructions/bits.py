@@ -89,25 +89,29 @@ def shf(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
     return t.resize(t.op("lshr", both, amount), "i32")
 
 
-# The byte that each result byte selects for the two low bits of c, by mode.
-_PERMUTATIONS = {
-    "f4e": lambda n: [n, n + 1, n + 2, n + 3],
-    "b4e": lambda n: [n, n + 7 & 7, n + 6 & 7, n + 5 & 7],
-    "rc8": lambda n: [n, n, n, n],
-    "ecl": lambda n: [max(i, n) for i in range(4)],
-    "ecr": lambda n: [min(i, n) for i in range(4)],
-    "rc16": lambda n: [0, 1, 0, 1] if n % 2 == 0 else [2, 3, 2, 3],
-}
+_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 
 
-@value("prmt.type{.mode} d, a, b, c", type=("b32",), mode=tuple(_PERMUTATIONS))
+def _permutation(mode: str, n: int) -> list[int]:
+    """The byte that each byte of the result is, for the two low bits of c."""
+    return {
+        "f4e": [n, n + 1, n + 2, n + 3],
+        "b4e": [n, n + 7 & 7, n + 6 & 7, n + 5 & 7],
+        "rc8": [n, n, n, n],
+        "ecl": [max(i, n) for i in range(4)],
+        "ecr": [min(i, n) for i in range(4)],
+        "rc16": [0, 1, 0, 1] if n % 2 == 0 else [2, 3, 2, 3],
+    }[mode]
+
+
+@value("prmt.type{.mode} d, a, b, c", type=("b32",), mode=_MODES)
 def prmt(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
     """Four bytes of b:a, each chosen by four bits of c, or by a fixed pattern."""
     both = t.op("or", t.resize(a, "i64"), t.op("shl", t.resize(b, "i64"), 32))
     if f["mode"]:
         selector = constant("i32", 0)
         for n in range(4):
-            pattern = sum(x << 4 * i for i, x in enumerate(_PERMUTATIONS[f["mode"]](n)))
+            pattern = sum(x << 4 * i for i, x in enumerate(_permutation(f["mode"], n)))
             here = t.compare("eq", t.op("and", c, 3), n)
             selector = t.select(here, constant("i32", pattern), selector)
         c = selector

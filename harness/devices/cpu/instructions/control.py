@@ -72,13 +72,14 @@ def nothing(t: Translator, f: Form) -> None:
 
 # ---- barriers
 
+NO_REDUCTION = -1
 
-def _barrier(t: Translator, f: Form, **cells: Value | int) -> None:
+
+def _barrier(t: Translator, f: Form, reduction: int, predicate: Value | int) -> None:
     """Wait at a barrier for all threads of the block, or for as many as are given."""
     number = t.read(f.operands.get("id", Integer(0)), B32)
     count = t.read(f.operands["count"], B32) if "count" in f.operands else constant("i32", 0)
-    inside = t.compare("ult", number, 16)
-    t.stop_unless(inside, Fault.BAD_OPERAND, f.index)
+    t.stop_unless(t.compare("ult", number, 16), Fault.BAD_OPERAND, f.index)
     aligned = f.instruction.opcode.startswith("bar.") or bool(f["aligned"])
     t.suspend(
         f.index,
@@ -86,14 +87,15 @@ def _barrier(t: Translator, f: Form, **cells: Value | int) -> None:
         barrier=number,
         expected=count,
         aligned=int(aligned),
-        **cells,
+        collective=reduction,
+        parity=predicate,
     )
 
 
 @instruction("bar{.cta}.sync id, count?")
 @instruction("barrier{.cta}.sync{.aligned} id, count?")
 def barrier_sync(t: Translator, f: Form) -> None:
-    _barrier(t, f, collective=-1)
+    _barrier(t, f, NO_REDUCTION, 0)
 
 
 @instruction("bar{.cta}.arrive id, count")
@@ -111,7 +113,7 @@ def _barrier_reduction(t: Translator, f: Form) -> Value:
     """Every thread brings a predicate; all get the number that hold (or whether all, or any do)."""
     p = t.read(f.operands["p"], PREDICATE)
     kind = _REDUCTIONS[f["op"] or "popc"]
-    _barrier(t, f, collective=kind, parity=t.resize(p, "i32"))
+    _barrier(t, f, kind, t.resize(p, "i32"))
     return t.load("i32", t.cell("parity"))
 
 

@@ -130,7 +130,7 @@ def pack_halves(t: Translator, f: Form, a: Value, b: Value) -> Value:
 
 @value("cvt.rnd{.relu}.tf32.type d, a", rnd=("rna", "rn", "rz"), type=("f32",))
 def to_tf32(t: Translator, f: Form, a: Value) -> Value:
-    """A float with 10 bits of mantissa: ties away from zero (rna), to even (rn), or cut off (rz)."""
+    """A float with 10 bits of mantissa: ties away from zero (rna), to even (rn), cut off (rz)."""
     x = t.bitcast(a, "i32")
     if f["rnd"] == "rna":
         more = constant("i32", 0x1000)

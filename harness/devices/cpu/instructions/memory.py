@@ -10,7 +10,7 @@ from harness.devices.cpu.ptx import Operand
 from harness.devices.cpu.translate import Touch, Translator
 from harness.devices.cpu.types import Type
 
-SCALARS = tuple(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)) + ("f32", "f64", "b128")
+SCALARS = (*(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)), "f32", "f64", "b128")
 SPACES = (
     "global",
     "shared",
@@ -78,7 +78,7 @@ def _alignment(f: Form, type_: Type) -> str:
 
 
 @instruction(f"ld{_HINTS} d, a, policy?", **_CHOICES)
-@instruction(f"ldu{{.space}}{{.vec}}.type d, a", space=SPACES, vec=VECTOR, type=SCALARS)
+@instruction("ldu{.space}{.vec}.type d, a", space=SPACES, vec=VECTOR, type=SCALARS)
 def ld(t: Translator, f: Form) -> None:
     items, type_, whole, n = _shape(t, f, f.operands["d"])
     address = t.address(f.operands["a"])

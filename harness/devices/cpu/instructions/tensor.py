@@ -1,4 +1,4 @@
-"""Matrix instructions: ldmatrix, mma.sync, wmma and wgmma. The runtime (tensor.cu) computes them."""
+"""Matrix instructions: ldmatrix, mma.sync, wmma, wgmma. The runtime (tensor.cu) computes them."""
 
 from __future__ import annotations
 
