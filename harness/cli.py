@@ -80,6 +80,9 @@ def _grade_parser(subparsers: commands.Subparsers) -> None:
         metavar="PATH",
         help="write the report as JSON; - for standard output, a directory for one file each",
     )
+    parser.add_argument(
+        "--sizes", action="store_true", help="also score other sizes, from 1024³ to 8192³"
+    )
     parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
     parser.add_argument(
         "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
@@ -124,6 +127,7 @@ def _grade(options: argparse.Namespace) -> int:
     how = Options(
         device=options.device,
         quick=options.quick,
+        sizes=options.sizes,
         seed=options.seed,
         author=options.author,
         host_memory=host_memory,

@@ -40,18 +40,20 @@ from harness.stages.progress import Progress, Silent
 from harness.stages.sanitize import Sanitized, sanitize, unsafe
 from harness.stages.verify import Failure, verify
 from harness.submission import UsageError, read
-from problem.cases import CASES_VERSION
+from problem.cases import CASES_VERSION, OTHER_SIZES
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to grade.
 
+    sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.2 s on a GPU.
     """
 
     device: Choice = "auto"
     quick: bool = False
+    sizes: bool = False
     seed: int | None = None
     author: str | None = None
     host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
@@ -201,6 +203,7 @@ class _Grading:
                 compile_seconds=self._seconds(Stage.COMPILE),
                 host_memory=() if options.quick else options.host_memory,
                 quick=options.quick,
+                sizes=OTHER_SIZES if options.sizes else (),
                 seed=self.seed,
                 seconds=options.seconds,
                 progress=self.progress,

@@ -478,6 +478,13 @@ class Steadiness(StrEnum):
     TIME = "time limit"
 
 
+class SizeScore(Value):
+    """The score at another size; it does not rank."""
+
+    shape: Shape
+    score: Score | Unscored
+
+
 class Measurement(Value):
     rounds: tuple[Round, ...]
     warm_up_launches: NonNegativeInt
@@ -490,6 +497,8 @@ class Measurement(Value):
     pinning_pays_after: NonNegativeFloat | None
     """Round trips of A, B and C after which pinned memory has paid for its allocation;
     None where it never does or only one kind was measured."""
+    sizes: tuple[SizeScore, ...] = ()
+    """Scores at other sizes, where they were asked for."""
 
 
 class LineCounters(Value):

@@ -194,6 +194,15 @@ _DRAW: dict[Inputs, Callable[[Generator, Shape], Pair]] = {
 RANKED = Case(Shape(8192, 6144, 4096))
 """The size that is scored."""
 
+OTHER_SIZES = (
+    Shape(1024, 1024, 1024),
+    Shape(2048, 2048, 2048),
+    Shape(4096, 4096, 4096),
+    Shape(8192, 8192, 8192),
+    Shape(16384, 128, 16384),
+)
+"""Scored for information where that is asked for."""
+
 SIZES = (1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257)
 """One either side of every power of two at which tiles end."""
 
@@ -243,8 +252,8 @@ CASES: tuple[Case, ...] = (
     ),
     *_PRECISION_CASES,
 )
-"""What every grading verifies before the ranked size. One shape comes many times in a row, each time
-with other inputs: a kernel that hands out its last result again is found out."""
+"""What every grading verifies before the ranked size. One shape comes many times in a row, each
+time with other inputs: a kernel that hands out its last result again is found out."""
 
 QUICK_CASES: tuple[Case, ...] = (
     *_SHAPE_CASES,

@@ -24,14 +24,15 @@ from harness.report import (
     Rule,
     RuleViolation,
     Score,
+    SizeScore,
     Stage,
     Unscored,
 )
 from harness.stages.progress import Progress
-from harness.stages.rounds import FULL, QUICK, Timed, timed_rounds
+from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
 from harness.stages.score import possible_tflops, score
 from harness.stages.verify import fault_outcome
-from problem.cases import RANKED
+from problem.cases import RANKED, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,15 @@ def measure(
     compile_seconds: float,
     host_memory: Sequence[HostMemoryKind],
     quick: bool,
+    sizes: Sequence[Shape],
     seed: int,
     seconds: float,
     progress: Progress,
 ) -> Measured | Outcome:
-    """Measure at the ranked size. seconds: time limit of one launch."""
+    """Measure at the ranked size, and for information at other sizes.
+
+    seconds: time limit of one launch.
+    """
     shape = RANKED.shape
     progress.begin(Stage.MEASURE, None)
     progress.step("first launch")
@@ -83,6 +88,23 @@ def measure(
     )
     if not isinstance(timed, Timed):
         return timed
+    assert timed.audit_error is not None
+    others: list[SizeScore] = []
+    for size in sizes:
+        progress.step(f"{size}")
+        other = timed_rounds(
+            device,
+            OTHER_SIZE,
+            baseline=False,
+            seed=seed,
+            seconds=seconds,
+            progress=progress,
+            shape=size,
+            audit=False,
+        )
+        if not isinstance(other, Timed):
+            return other
+        others.append(SizeScore(shape=size, score=score(other.rounds, info, size)))
     measurement = Measurement(
         rounds=timed.rounds,
         warm_up_launches=timed.prepared.launches,
@@ -92,6 +114,7 @@ def measure(
         first_launch=first,
         host_memory=tuple(memories),
         pinning_pays_after=_pinning_pays_after(memories),
+        sizes=tuple(others),
     )
     result = score(timed.rounds, info)
     violation = impossible(result, info, kernel.facts)

@@ -21,7 +21,7 @@ from harness.report import (
 from harness.stages.progress import Progress
 from harness.stages.score import THROTTLES, is_steady, ratios
 from harness.stages.verify import fault_outcome, wrong_answer
-from problem.cases import RANKED
+from problem.cases import RANKED, Shape
 from problem.reference import compare
 
 WARM_UP_SECONDS = 5.0
@@ -45,6 +45,7 @@ class Extent:
 
 FULL = Extent(rounds=30, seconds=25.0)
 QUICK = Extent(rounds=12, seconds=3.0)
+OTHER_SIZE = Extent(rounds=12, seconds=5.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Timed:
     prepared: Prepared
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
-    audit_error: float
+    audit_error: float | None
+    """None where no launch was to be audited."""
 
 
 def timed_rounds(
@@ -65,12 +67,14 @@ def timed_rounds(
     seed: int,
     seconds: float,
     progress: Progress,
+    shape: Shape = RANKED.shape,
+    audit: bool = True,
 ) -> Timed | Outcome:
     """Time the loaded kernel beside the baseline (or the baseline beside itself).
 
-    seconds: time limit of one launch.
+    seconds: time limit of one launch. audit: hold one of the ranked size's launches to the full
+    CPU product, besides Freivalds' check of every one.
     """
-    shape = RANKED.shape
     progress.step("warm-up")
     prepared = device.prepare(Prepare(shape=shape, baseline=baseline, seconds=WARM_UP_SECONDS))
     if isinstance(prepared, Fault):
@@ -90,7 +94,7 @@ def timed_rounds(
         if cheated is not None:
             return cheated
         rounds.append(_round(answer, kernel_first))
-        if audit_error is None:
+        if audit and audit_error is None:
             if len(rounds) >= audit_after and not kernel_first:
                 progress.step("full product of the last round on the CPU")
                 audited = _audit(device, seed, seconds)

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from harness.report import Badge, DeviceInfo, KernelFacts, Round, Score, Unscored
-from problem.cases import RANKED
+from problem.cases import RANKED, Shape
 
 TARGET = 0.0025
 """The score is steady when its 95 % interval reaches no further than ±0.25 % from the median."""
@@ -34,7 +34,9 @@ TENSOR_PEAK_OVER_FP32 = 16.0
 """Dense FP16 tensor cores over FP32 CUDA cores, at most, on any GPU so far."""
 
 
-def score(rounds: Sequence[Round], info: DeviceInfo) -> Score | Unscored:
+def score(
+    rounds: Sequence[Round], info: DeviceInfo, shape: Shape = RANKED.shape
+) -> Score | Unscored:
     kept = [r for r in rounds if not r.dropped]
     dropped = len(rounds) - len(kept)
     if dropped > MOST_DROPPED * len(rounds):
@@ -47,7 +49,7 @@ def score(rounds: Sequence[Round], info: DeviceInfo) -> Score | Unscored:
     values = ratios(rounds)
     low, high = median_interval(values)
     kernel_ms = statistics.median(r.kernel_ms for r in kept)
-    tflops = RANKED.shape.flop / kernel_ms / 1e9
+    tflops = shape.flop / kernel_ms / 1e9
     peak = info.fp32_peak_tflops
     return Score(
         ratio=statistics.median(values),

@@ -217,6 +217,15 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
         f"{min(clocks)} to {max(clocks)} MHz, {max(power):.0f} W; "
         f"full check {measured.audit_error:.2g}",
     )
+    for other in measured.sizes:
+        shown = other.score
+        words = (
+            f"{shown.ratio:.3f} × cuBLAS ({shown.low:.3f} to {shown.high:.3f}), "
+            f"{shown.kernel_ms:.3f} ms, {shown.tflops:.1f} TFLOP/s"
+            if isinstance(shown, Score)
+            else shown.message
+        )
+        yield f"{other.shape}", words
     first = measured.first_launch
     yield (
         "first launch",

@@ -38,6 +38,13 @@ class Clocks:
         """The highest clock of the multiprocessors."""
         return int(pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM))
 
+    @property
+    def memory_gb_per_s(self) -> float:
+        """The bandwidth of the GPU's memory: bus width × highest clock × 2 (double data rate)."""
+        clock_mhz = pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_MEM)
+        bits = pynvml.nvmlDeviceGetMemoryBusWidth(self._handle)
+        return float(clock_mhz * 2 * bits / 8 / 1000)
+
     def read(self) -> Reading:
         reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle)
         return Reading(

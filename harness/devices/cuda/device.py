@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import Any, Literal
 
 import cupy
 import numpy as np
 
 from harness.devices.cuda import baseline, memory, sanitizer
+from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
@@ -53,8 +53,8 @@ class CudaDevice:
         number = f"{properties['major']}{properties['minor']}"
         # Hopper and later have instructions that only the architecture-specific target gives.
         arch = f"sm_{number}a" if int(number) >= 90 else f"sm_{number}"
-        clock_hz = properties["clockRate"] * 1000 if "clockRate" in properties else 0
-        clock_mhz = self._max_clock_mhz or clock_hz // 1_000_000
+        clocks = Clocks()
+        clock_mhz = clocks.max_mhz
         lanes = multiprocessor(arch).fp32_lanes
         count = properties["multiProcessorCount"]
         return DeviceInfo(
@@ -67,6 +67,7 @@ class CudaDevice:
             multiprocessors=count,
             max_clock_mhz=clock_mhz,
             memory_bytes=properties["totalGlobalMem"],
+            memory_gb_per_s=clocks.memory_gb_per_s,
             l2_bytes=properties["l2CacheSize"],
             fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
         )
@@ -177,12 +178,6 @@ class CudaDevice:
         assert self._kernel is not None
         (M, N), K = A.shape, B.shape[1]
         launch(self._function, A, B, C, M, N, K, self._kernel.launch)
-
-    @cached_property
-    def _max_clock_mhz(self) -> int:
-        from harness.devices.cuda.clocks import Clocks
-
-        return Clocks().max_mhz
 
 
 def _same_bits(found: Matrix, expected: Matrix) -> bool:
