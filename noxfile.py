@@ -1,18 +1,23 @@
-"""Sets everything up and runs it: `nox -s grade`, `nox -s tests`, `nox -s lint`, `nox -s bench`."""
+"""Sets everything up and runs it: `nox -s grade`, `nox -s tests`, `nox --list` for the rest.
+
+All sessions share one environment: the libraries are large, and the tests run the judge itself.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from pathlib import Path
 
 import nox
 
-nox.options.default_venv_backend = "venv"
-nox.options.reuse_existing_virtualenvs = True
+nox.options.default_venv_backend = "none"
 nox.options.sessions = ["tests"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
+ENVIRONMENT = Path(".nox", "environment")
+PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
 
 def device_group() -> str:
@@ -31,9 +36,27 @@ def device_group() -> str:
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """Install dependency groups once; a session without a venv uses what is there."""
-    if not isinstance(session.virtualenv, nox.virtualenv.PassthroughEnv):
-        session.install("-q", *nox.project.dependency_groups(PROJECT, *groups))
+    """Install dependency groups into the environment, unless that was done before."""
+    wanted = nox.project.dependency_groups(PROJECT, *groups)
+    stamp = ENVIRONMENT / f"installed-{'-'.join(groups)}.txt"
+    record = "\n".join((sys.version, *wanted))
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == record:
+        return
+    session.run(sys.executable, "-m", "venv", str(ENVIRONMENT), silent=True)
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(session, *pip, *wanted)
+    stamp.write_text(record, encoding="utf-8")
+
+
+def run(session: nox.Session, *arguments: str) -> None:
+    """Run the environment's Python."""
+    session.run(str(PROGRAMS / "python"), *arguments, external=True)
+
+
+def harness(session: nox.Session, command: str) -> None:
+    """Run a command of the judge."""
+    install(session, "judge", device_group())
+    run(session, "-m", "harness", command, *session.posargs)
 
 
 @nox.session
@@ -55,22 +78,28 @@ def regrade(session: nox.Session) -> None:
 
 
 @nox.session
+def compare(session: nox.Session) -> None:
+    """Two submissions side by side: nox -s compare -- A B."""
+    harness(session, "compare")
+
+
+@nox.session
+def tune(session: nox.Session) -> None:
+    """Sweep the parameters of a kernel: nox -s tune -- my_kernel.cu."""
+    harness(session, "tune")
+
+
+@nox.session
 def calibrate(session: nox.Session) -> None:
     """Check the judge itself on this GPU: cuBLAS beside cuBLAS."""
     harness(session, "calibrate")
-
-
-def harness(session: nox.Session, command: str) -> None:
-    """Run a command of the judge; its exit code is nox's."""
-    install(session, "judge", device_group())
-    session.run("python", "-m", "harness", command, *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests; those that need a GPU are skipped where there is none."""
     install(session, "judge", device_group(), "test")
-    session.run("python", "-m", "pytest", *session.posargs)
+    run(session, "-m", "pytest", *session.posargs)
 
 
 @nox.session
@@ -78,13 +107,13 @@ def bench(session: nox.Session) -> None:
     """Run the benchmarks."""
     install(session, "judge", device_group(), "test")
     benchmarks = [str(path) for path in sorted(Path("tests").rglob("bench_*.py"))]
-    session.run("python", "-m", "pytest", "--benchmark-only", *(session.posargs or benchmarks))
+    run(session, "-m", "pytest", "--benchmark-only", *(session.posargs or benchmarks))
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and types."""
-    install(session, "judge", "cpu", "lint")
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
-    session.run("mypy")
+    install(session, "judge", device_group(), "lint")
+    run(session, "-m", "ruff", "check", ".")
+    run(session, "-m", "ruff", "format", "--check", ".")
+    run(session, "-m", "mypy")
