@@ -1,12 +1,12 @@
 """The board of the solutions of a repository, from reports that are committed beside them.
 
-reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu, byte for byte: a changed kernel
-cannot keep an old score. The board stands in the README between two markers.
+reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu, word for word of its code: a
+changed kernel cannot keep an old score, but its first comment may quote it. The board stands in the
+README between two markers.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank
 from harness.leaderboard.store import Document, StoreError
+from harness.source import SourceError, parse
 
 BEGIN, END = "<!-- board -->", "<!-- /board -->"
 EMPTY = "No report is committed yet."
@@ -122,7 +123,7 @@ def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
         yield f"is the report of {report.submission.name}, not of {committed.path.stem}."
     elif not kernel.is_file():
         yield f"there is no {kernel}; remove the report."
-    elif hashlib.sha256(kernel.read_bytes()).hexdigest() != report.submission.sha256:
+    elif report.kernel and _code_sha256(kernel) != report.kernel.code_sha256:
         yield f"{kernel} has changed since; grade it again."
     gpu = report.device.name if report.device else "none"
     folder = committed.path.parent.name
@@ -130,6 +131,14 @@ def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
         yield f"was graded on {gpu}, which is not {folder}."
     if report.score is None or report.quick:
         yield "is no complete accepted run on a GPU; grade the kernel again."
+
+
+def _code_sha256(kernel: Path) -> str | None:
+    """Of the code without its comments; None where it cannot be read as a submission."""
+    try:
+        return parse(kernel.read_text(encoding="utf-8")).code_sha256
+    except SourceError:
+        return None
 
 
 def _provenance(board: Board) -> str:

@@ -49,6 +49,7 @@ from harness.report import (
     Verification,
     WrongAnswer,
 )
+from harness.source import SourceError, parse
 from problem.cases import RANKED, Case, Shape
 from problem.launcher import LaunchLine
 
@@ -111,7 +112,7 @@ def report(
             Diagnostic(severity="warning", message='variable "unused" is not used', line=7),
         ),
         kernel=KernelFacts(
-            code_sha256=hashlib.sha256(_without_comments(source).encode()).hexdigest(),
+            code_sha256=_code_sha256(source),
             arch="sm_90a",
             launch=LaunchLine(),
             resources=Resources(
@@ -145,8 +146,11 @@ def report(
     )
 
 
-def _without_comments(source: str) -> str:
-    return "".join(line.split("//")[0].strip() for line in source.splitlines())
+def _code_sha256(source: str) -> str:
+    try:
+        return parse(source).code_sha256
+    except SourceError:
+        return hashlib.sha256(source.encode()).hexdigest()
 
 
 def rejected(name: str = "broken", author: str = "bob") -> Report:

@@ -62,7 +62,10 @@ def test_what_belongs_together_passes(repository: Path) -> None:
 
 def test_a_changed_kernel_cannot_keep_its_score(repository: Path) -> None:
     kernel = repository / "solutions" / "tile.cu"
-    kernel.write_bytes(kernel.read_bytes() + b"\n")
+    before = kernel.read_bytes()
+    kernel.write_bytes(b"// 0.9 of cuBLAS\n" + before)
+    assert problems(repository) == []
+    kernel.write_bytes(before + b"__device__ int one_more;\n")
     (problem,) = problems(repository)
     assert "tile.cu has changed since; grade it again" in problem
 
