@@ -85,7 +85,7 @@ def compare(session: nox.Session) -> None:
 
 @nox.session
 def tune(session: nox.Session) -> None:
-    """Sweep the parameters of a kernel: nox -s tune -- my_kernel.cu."""
+    """Find the best constants of a kernel file: nox -s tune -- my_kernel.cu --out best.cu."""
     harness(session, "tune")
 
 
