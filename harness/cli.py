@@ -17,6 +17,7 @@ from harness.leaderboard import commands
 from harness.report import HostMemoryKind, Report, Submission, Verdict
 
 ACCEPTED, NOT_ACCEPTED, NO_JUDGEMENT = 0, 1, 2
+INTERRUPTED = 130
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
 
 _GRADE_HELP = """\
@@ -33,6 +34,20 @@ exit codes:
   2  wrong usage, a fault of the judge, or a kernel that this device cannot run
 """
 
+_TUNE_HELP = """\
+A constant varies where a comment behind it says so; the launch line follows in braces:
+  constexpr int BK = 16;  // tune: 8 16 32
+  // tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * BK * (BM + BN)}
+
+examples:
+  python3 -m harness tune --out best.cu my_kernel.cu
+  python3 -m harness tune --limit 20 --seed 1 my_kernel.cu    20 variants, drawn at random
+  python3 -m harness tune --device cpu my_kernel.cu           registers and verdicts, no times
+
+Ctrl-C ends it with the table so far. Exit codes: 0 a variant was accepted, 1 none was,
+2 wrong usage or a fault of the judge, 130 interrupted.
+"""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit code."""
@@ -43,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         return code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the interpreter's last flush
         return NO_JUDGEMENT
@@ -58,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"matmul-arena {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     _grade_parser(subparsers)
+    _tune_parser(subparsers)
     _calibrate_parser(subparsers)
     commands.register(subparsers, _regrade)
     return parser
@@ -189,6 +205,95 @@ def _write_json(report: Report, path: Path, several: bool) -> None:
         path.mkdir(parents=True, exist_ok=True)
         path = path / f"{report.submission.name}.json"
     write_whole(path, text)
+
+
+def _tune_parser(subparsers: commands.Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "tune",
+        help="find the best constants of a kernel file",
+        description="Compile, check and time every variant of a file, as a quick grading does.",
+        epilog=_TUNE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a kernel file that says what varies"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="BEST.cu", help="write the best variant, with its table"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="TABLE.json", help="write the table; - for standard output"
+    )
+    parser.add_argument(
+        "--limit", type=_limit, default=100, metavar="N", help="variants to try at most (100)"
+    )
+    parser.add_argument("--seed", type=_seed, metavar="N", help="draw that sample and those inputs")
+    parser.add_argument(
+        "--device",
+        choices=("cuda", "cpu"),
+        default="cuda",
+        help="cpu: resources and verdicts without a GPU, but no times",
+    )
+    parser.set_defaults(run=_tune)
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 9 and int(text)):
+        raise argparse.ArgumentTypeError(f"a limit is a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from harness.report import Accepted, JudgeError
+    from harness.submission import UsageError
+    from harness.tune import Options, tune
+    from harness.views.tuning import TuningProgress, kept, render
+
+    to_stdout = str(options.json) == "-"
+    console = Console(stderr=to_stdout, highlight=False)
+    how = Options(device=options.device, limit=options.limit, seed=options.seed)
+    try:
+        _check_places(options)
+        with TuningProgress(console, options.file.name) as progress:
+            tuning = tune(options.file, how, progress)
+    except UsageError as error:
+        print(f"tune: {error}", file=sys.stderr)
+        return NO_JUDGEMENT
+    if isinstance(tuning, JudgeError):
+        print(f"tune: {tuning.message}\n{tuning.details}", file=sys.stderr)
+        return NO_JUDGEMENT
+    console.print(render(tuning))
+    try:
+        if to_stdout:
+            print(tuning.model_dump_json(indent=2))
+        elif options.json is not None:
+            write_whole(options.json, tuning.model_dump_json(indent=2) + "\n")
+        best = kept(tuning)
+        if options.out is not None and best is not None:
+            write_whole(options.out, best)
+            console.print(f"written to {options.out}; now grade it")
+    except OSError as error:
+        print(f"tune: the result was not kept: {error}", file=sys.stderr)
+        return NO_JUDGEMENT
+    if len(tuning.variants) < tuning.planned:
+        return INTERRUPTED
+    accepted = any(isinstance(each.outcome, Accepted) for each in tuning.variants)
+    return ACCEPTED if accepted else NOT_ACCEPTED
+
+
+def _check_places(options: argparse.Namespace) -> None:
+    """A tuning takes long; say before it what could not be kept after it. Raises UsageError."""
+    from harness.submission import UsageError
+
+    if options.out is not None and options.device == "cpu":
+        raise UsageError("--out keeps the fastest variant, which only a GPU can tell")
+    for path in (options.out, options.json):
+        if path is None or str(path) == "-":
+            continue
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory; name a file in it")
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no directory {path.parent} to write {path.name} to")
 
 
 def _calibrate_parser(subparsers: commands.Subparsers) -> None:

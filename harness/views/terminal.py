@@ -85,6 +85,10 @@ class TerminalProgress:
             self._done += 1
 
 
+def verdict_style(verdict: Verdict) -> str:
+    return _STYLES.get(verdict, "bold red")
+
+
 def render(report: Report) -> RenderableType:
     """One screen for one report; its last line is the one that matters."""
     return Group(*_parts(report), verdict_line(report))
@@ -94,7 +98,7 @@ def verdict_line(report: Report) -> Text:
     """The one line that matters."""
     verdict = report.verdict
     line = Text.assemble(
-        (report.submission.name, "bold"), "  ", (verdict.value, _STYLES.get(verdict, "bold red"))
+        (report.submission.name, "bold"), "  ", (verdict.value, verdict_style(verdict))
     )
     outcome = report.outcome
     if isinstance(outcome, Accepted):
@@ -350,7 +354,7 @@ def summary(reports: Sequence[Report]) -> Table:
         score, kernel = report.score, report.kernel
         table.add_row(
             report.submission.name,
-            Text(report.verdict.value, _STYLES.get(report.verdict, "bold red")),
+            Text(report.verdict.value, verdict_style(report.verdict)),
             f"{score.ratio:.3f}" if score else "",
             f"{score.low:.3f}–{score.high:.3f}" if score else "",
             f"{score.kernel_ms:.2f}" if score else "",

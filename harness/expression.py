@@ -1,0 +1,71 @@
+"""Whole-number expressions over names: `4 * STAGES * (BM + BN)`. Nothing else can be said in them.
+
+They are read with Python's own parser and walked here; no text of a file is ever executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+MOST_CHARACTERS = 200
+MOST = (1 << 63) - 1
+"""Larger than anything a launch can ask for, and small enough that no product takes long."""
+
+
+def _quotient(a: int, b: int) -> int:
+    """As in C, towards zero."""
+    size = abs(a) // abs(b)
+    return size if (a < 0) == (b < 0) else -size
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _quotient,
+    ast.FloorDiv: _quotient,
+    ast.Mod: lambda a, b: a - b * _quotient(a, b),
+}
+
+
+class ExpressionError(Exception):
+    """The expression has no value; says why."""
+
+
+def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
+    """The value; division is that of C, towards zero. Raises ExpressionError.
+
+    value_of: the value of a name; may raise ExpressionError itself.
+    """
+    shown = expression.strip()
+    if len(shown) > MOST_CHARACTERS:
+        raise ExpressionError(f"`{shown[:20]}...` is longer than {MOST_CHARACTERS} characters")
+    try:
+        body = ast.parse(shown, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ExpressionError(f"`{shown}` is not an expression") from None
+
+    def walk(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(value)) if not isinstance(value, bool):
+                result = value
+            case ast.Name(id=name):
+                result = value_of(name)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                result = -walk(operand)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                a, b = walk(left), walk(right)
+                if b == 0 and isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
+                    raise ExpressionError(f"`{shown}` divides by zero")
+                result = _OPERATORS[type(op)](a, b)
+            case _:
+                raise ExpressionError(
+                    f"`{shown}` has more in it than whole numbers, names, + - * / % and parentheses"
+                )
+        if abs(result) > MOST:
+            raise ExpressionError(f"`{shown}` is too large a number")
+        return result
+
+    return walk(body)
