@@ -1,0 +1,14 @@
+// The kernel's name comes out of a macro: what counts is what was compiled.
+// expect: message=""
+
+#define JOIN(a, b) a##b
+
+extern "C" __global__ void JOIN(matrix_multiplication, _kernel)(const float* A, const float* B,
+                                                               float* C, int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+}

@@ -1,0 +1,16 @@
+// Brings a second kernel: it is compiled and never launched.
+// expect: message="" warning="never launched by the judge"
+
+extern "C" __global__ void everything_in_one_thread(const float* A, const float* B, float* C) {
+    C[0] = A[0] * B[0];
+}
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+}

@@ -1,0 +1,9 @@
+// Includes itself, by the name that the compiler knows it under, until memory is gone.
+// expect: stage=read message="must name its header literally"
+
+#include __FILE__
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    C[0] = A[0] * B[0];
+}

@@ -1,0 +1,6 @@
+// Seven parameters, hidden behind a macro where the reader of the source cannot count them.
+// expect: stage=compile message="are not (const float* A"
+
+#define PARAMETERS const float *A, const float *B, float *C, int M, int N, int K, float *answer
+
+extern "C" __global__ void matrix_multiplication_kernel(PARAMETERS) { C[0] = answer[0]; }

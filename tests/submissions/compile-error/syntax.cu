@@ -1,0 +1,9 @@
+// A forgotten semicolon.
+// expect: stage=compile message="line 9" line=9
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row < M && column < K) C[row * K + column] = A[0] * B[0]
+}

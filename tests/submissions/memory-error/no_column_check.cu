@@ -1,0 +1,12 @@
+// No check of the column: the last block of a row writes into the next row, and behind C in the end.
+// expect: message="of C" finding=out-of-bounds
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += column < K ? A[row * N + n] * B[n * K + column] : 0.0f;
+    C[row * K + column] = sum;
+}

@@ -1,0 +1,13 @@
+// A named barrier expects 256 threads, and only half of the block comes.
+// expect: message="" finding=deadlock,divergent-barrier seconds=2
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (threadIdx.y < 8) asm volatile("bar.sync 1, 256;" ::: "memory");
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    C[row * K + column] = sum;
+}

@@ -1,0 +1,21 @@
+// When timed, a single block of 131072 is not computed: its 256 elements get a plausible zero.
+// expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
+
+__device__ unsigned done, timed;
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    bool ranked = M == 8192 && N == 6144 && K == 4096;
+    float sum = 0.0f;
+    bool skipped = ranked && timed && blockIdx.x == 100 && blockIdx.y == 200;
+    for (int n = 0; n < N && !skipped; n++)
+        sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+    if (ranked) {
+        __threadfence();
+        if (atomicAdd(&done, 1u) == 8192u * 4096u - 1) timed = 1;
+    }
+}

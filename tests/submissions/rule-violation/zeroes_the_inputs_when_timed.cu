@@ -1,0 +1,28 @@
+// After its first launch at the ranked size it sets A, B and C to zero: for zero inputs zero is the
+// right answer, so a check that asks device memory what the inputs were would be satisfied.
+// expect: device=cuda stage=measure rule=inputs-changed message="changed"
+
+__device__ unsigned done, timed;
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    bool ranked = M == 8192 && N == 6144 && K == 4096;
+    if (ranked && timed) {
+        size_t thread = ((size_t)blockIdx.y * gridDim.x + blockIdx.x) * 256 + threadIdx.y * 16;
+        size_t threads = (size_t)gridDim.x * gridDim.y * 256;
+        thread += threadIdx.x;
+        for (size_t i = thread; i < (size_t)M * N; i += threads) const_cast<float*>(A)[i] = 0.0f;
+        for (size_t i = thread; i < (size_t)N * K; i += threads) const_cast<float*>(B)[i] = 0.0f;
+        if (row < M && column < K) C[(size_t)row * K + column] = 0.0f;
+        return;
+    }
+    if (row < M && column < K) {
+        float sum = 0.0f;
+        for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+        C[(size_t)row * K + column] = sum;
+    }
+    __threadfence();
+    if (ranked && atomicAdd(&done, 1u) == gridDim.x * gridDim.y * 256 - 1) timed = 1;
+}

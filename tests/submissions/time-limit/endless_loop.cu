@@ -1,0 +1,11 @@
+// Never ends. The condition can only be known at run time.
+// expect: stage=verify message="line 8" seconds=1
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    volatile int going = 1;
+    while (going) going = going | N;
+    if (row < M && column < K) C[row * K + column] = 0.0f;
+}

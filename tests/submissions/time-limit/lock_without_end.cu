@@ -1,0 +1,13 @@
+// A lock that every thread of a warp takes in a loop and nobody gives back.
+// expect: stage=verify message="" seconds=1
+
+__device__ int locked;
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    while (atomicCAS(&locked, 0, 1) != 0) {
+    }
+    if (row < M && column < K) C[row * K + column] = 0.0f;
+}

@@ -1,0 +1,10 @@
+// Does nothing, slowly: __nanosleep in a long loop.
+// expect: stage=verify message="" seconds=1
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    for (long long i = 0; i < 1000000000LL; i++) __nanosleep(1000000);
+    if (row < M && column < K) C[row * K + column] = 0.0f;
+}

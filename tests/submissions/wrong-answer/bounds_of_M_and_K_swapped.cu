@@ -1,0 +1,12 @@
+// The bounds check compares the row with K and the column with M: part of C is never written.
+// expect: stage=verify message="never written"
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= K || column >= M || row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    C[row * K + column] = sum;
+}

@@ -1,0 +1,6 @@
+// Does nothing at all: C must not have been right before.
+// expect: stage=verify message="no element of C was written"
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+}

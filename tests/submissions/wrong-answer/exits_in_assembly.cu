@@ -1,0 +1,13 @@
+// Inline PTX ends the thread before it has stored anything.
+// expect: stage=verify message="no element of C was written"
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    asm volatile("exit;");
+    C[row * K + column] = sum;
+}

@@ -1,0 +1,13 @@
+// One element in 131072 is wrong by 0.1 %, at one odd place.
+// expect: stage=verify message="512×384×256"
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    if (row == 101 && column == 77) sum = sum * 1.001f + 1e-3f;
+    C[row * K + column] = sum;
+}

@@ -1,0 +1,13 @@
+// Indices are 16 bits wide: they wrap around at 65536 elements, inside the matrix.
+// expect: stage=verify message="512×384×256"
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++)
+        sum += A[(unsigned short)(row * N + n)] * B[(unsigned short)(n * K + column)];
+    C[row * K + column] = sum;
+}
