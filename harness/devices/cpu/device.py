@@ -21,6 +21,7 @@ from harness.devices.cpu.launch import (
     Instruments,
     Loaded,
     Outcome,
+    available_cores,
     launch,
     load,
     zeros,
@@ -93,7 +94,7 @@ class CpuDevice:
     def info(self) -> DeviceInfo:
         return DeviceInfo(
             kind=DeviceKind.CPU,
-            name=f"{_processor()}, {os.cpu_count()} cores",
+            name=f"{_processor()}, {available_cores()} cores",
             arch=DEFAULT_ARCH,
         )
 
@@ -186,14 +187,14 @@ class CpuDevice:
         blocks: tuple[int, ...] | None = None,
     ) -> _Launch | Fault:
         module = self._loaded_module()
+        grid = module.line.grid(shape.M, shape.K)
+        refused = _refused(module.loaded[Mode.RUN], grid)
+        if refused:
+            return Fault(cause="launch-refused", message=refused)
         try:
             loaded = self._load(module, mode)
         except CannotTranslate as refusal:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
-        grid = module.line.grid(shape.M, shape.K)
-        refused = _refused(loaded, grid)
-        if refused:
-            return Fault(cause="launch-refused", message=refused)
         C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
         instruments = self._instruments(mode, loaded, C.nbytes)

@@ -87,6 +87,13 @@ class Instruments:
         return bool(self.checks or self.counts)
 
 
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def load(
     cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
 ) -> Loaded:
@@ -113,15 +120,15 @@ def launch(
     """
     instruments = instruments or Instruments()
     total = grid[0] * grid[1] * grid[2]
-    order = np.arange(total) if blocks is None else np.unique(np.asarray(blocks))
-    order = order.astype(np.int64)
-    wanted = 1 if instruments.present else (workers or os.cpu_count() or 1)
+    chosen = None if blocks is None else np.unique(np.asarray(blocks, np.int64))
+    count = total if chosen is None else len(chosen)
+    wanted = 1 if instruments.present else (workers or available_cores())
     next_block = ctypes.c_uint64(0)
     stop = ctypes.c_uint8(0)
     printer = printer or Printer()
     team = [
         _Worker(loaded, grid, arguments, instruments, stop, printer)
-        for _ in range(max(1, min(wanted, len(order))))
+        for _ in range(max(1, min(wanted, count)))
     ]
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
 
@@ -129,8 +136,8 @@ def launch(
         run(
             ctypes.addressof(worker.context),
             ctypes.addressof(next_block),
-            order.ctypes.data,
-            len(order),
+            None if chosen is None else chosen.ctypes.data,
+            count,
         )
 
     timer = threading.Timer(seconds, lambda: setattr(stop, "value", 1))

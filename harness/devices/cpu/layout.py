@@ -216,16 +216,13 @@ CHECKS = {
 
 # What one instruction cost.
 COUNT = {
-    name: "long long"
-    for name in (
-        "global_requests",
-        "sectors",
-        "shared_requests",
-        "wavefronts",
-        "fewest",  # wavefronts that the same requests could take at best
-        "threads",  # that began the basic block here
-        "divergent",  # times that the lanes of a warp parted here
-    )
+    "global_requests": "long long",
+    "sectors": "long long",
+    "shared_requests": "long long",
+    "wavefronts": "long long",
+    "fewest": "long long",  # wavefronts that the same requests could take at best
+    "threads": "long long",  # that began the basic block here
+    "divergent": "long long",  # times that the lanes of a warp parted here
 }
 
 COUNTS = {

@@ -11,6 +11,8 @@ from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.types import TYPES, Type
 
 LARGEST_TEXT = 16 << 20  # bytes of PTX; NVRTC gives 3 KB for a tile kernel
+MOST_REGISTERS = 200_000  # of one function
+DEEPEST_SCOPE = 64
 
 
 # ---- what a program consists of
@@ -153,7 +155,10 @@ def parse(text: str) -> Program:
     """
     if len(text) > LARGEST_TEXT:
         raise CannotTranslate(f"the PTX has {len(text)} bytes; this device reads {LARGEST_TEXT}")
-    return _Parser(text).program()
+    try:
+        return _Parser(text).program()
+    except RecursionError:
+        raise CannotTranslate("the PTX nests too deep") from None
 
 
 # ---- tokens
@@ -383,9 +388,10 @@ class _Parser:
 
     def open_scope(self) -> None:
         """Labels may be used before they stand, so they are declared on entry."""
-        names: dict[str, str] = {}
-        self.scopes.append(names)
+        self.scopes.append({})
         self.serial += 1
+        if len(self.scopes) > DEEPEST_SCOPE:
+            self.fail("the PTX nests too deep")
         if len(self.scopes) == 1:
             return
         depth, at = 1, self.at
@@ -466,8 +472,8 @@ class _Parser:
             name = self.take()
             if self.accept("<"):
                 count = self.integer()
-                if count > 1 << 20:
-                    self.fail(f"{count} registers")
+                if count + len(function.registers) > MOST_REGISTERS:
+                    self.fail(f"a function with more than {MOST_REGISTERS} registers")
                 for i in range(count):
                     function.registers[self.declare(f"{name}{i}")] = kind
                 self.expect(">")

@@ -30,6 +30,9 @@ from harness.devices.cpu.ptx import (
 )
 from harness.devices.cpu.types import TYPES, Type
 
+# What a form that nobody thought of may end in: a refusal, never a traceback.
+_UNFORESEEN = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
 PREDICATE, B32, B64 = TYPES["pred"], TYPES["b32"], TYPES["b64"]
 
 
@@ -135,8 +138,8 @@ class Translator(Builder):
         if isinstance(operand, Register):
             held = self.kernel.registers[operand.name]
             loaded = self.load(held.llvm, Value(self._registers[operand.name], "ptr"))
-            if type_ is PREDICATE and held is not PREDICATE:
-                raise CannotTranslate(f"{operand.name} is not a predicate")
+            if (type_ is PREDICATE) != (held is PREDICATE):
+                raise CannotTranslate("a predicate and a number are mixed")
             return self.reinterpret(loaded, type_.llvm, type_.is_signed)
         if isinstance(operand, Not):
             return self.invert(self.read(operand.register, PREDICATE))
@@ -148,8 +151,6 @@ class Translator(Builder):
             return self._float(operand, type_)
         if isinstance(operand, Symbol):
             return self.reinterpret(self.symbol(operand), type_.llvm)
-        if isinstance(operand, Vector):
-            return self.pack(operand, type_)
         raise CannotTranslate("an operand of another kind is needed")
 
     def _integer(self, operand: Integer, type_: Type) -> Value:
@@ -193,9 +194,6 @@ class Translator(Builder):
     def write(self, operand: Operand, value: Value, signed: bool = False) -> None:
         """Store a result; a wider register is filled by the sign or with zeros."""
         if isinstance(operand, Sink):
-            return
-        if isinstance(operand, Vector):
-            self.unpack(operand, value)
             return
         if not isinstance(operand, Register):
             raise CannotTranslate("a result that is not a register")
@@ -288,6 +286,9 @@ class Translator(Builder):
                 self.statement(index, item)
             except CannotTranslate as refusal:
                 raise refusal.at(item.text, item.line) from None
+            except _UNFORESEEN as error:
+                reason = "this form of the instruction"
+                raise CannotTranslate(reason, item.text, item.line) from error
 
     def label(self, index: int, item: Label) -> None:
         self.jump(self._labels[item.name])

@@ -11,14 +11,12 @@ from hypothesis import HealthCheck, settings
 
 from harness.devices.cpu.device import CpuDevice
 
+# The fixture is a device: loading another kernel replaces the last one.
+CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 settings.register_profile(
-    "small",
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    "small", max_examples=25, deadline=None, derandomize=True, suppress_health_check=CHECKS
 )
-settings.register_profile("nightly", max_examples=2000, deadline=None)
+settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=CHECKS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "small"))
 
 

@@ -134,9 +134,12 @@ MOVED = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", 
 def mov(t: Translator, f: Form) -> None:
     """A register, constant, address or special register; or a vector packed or unpacked."""
     d, a = f.operands["d"], f.operands["a"]
-    if isinstance(d, Vector) and isinstance(a, Vector):
-        raise CannotTranslate("a move from vector to vector")
-    t.write(d, t.read(a, f.type))
+    if isinstance(d, Vector):
+        t.unpack(d, t.read(a, f.type))
+    elif isinstance(a, Vector):
+        t.write(d, t.pack(a, f.type))
+    else:
+        t.write(d, t.read(a, f.type))
 
 
 @instruction("cvta.space.type d, a", space=("global", "shared", "local", "const"), type=("u64",))

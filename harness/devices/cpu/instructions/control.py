@@ -149,7 +149,9 @@ def warp_sync(t: Translator, f: Form) -> None:
 def call_host(t: Translator, index: int, item: Instruction) -> None:
     name, results, arguments = call_parts(item)
     if name == "vprintf":
-        words = [t.load("i64", t.parameter(_argument(x), 8)) for x in arguments[:2]]
+        if len(arguments) != 2:
+            raise CannotTranslate("printf needs a format and its arguments")
+        words = [t.load("i64", t.parameter(_argument(x), 8)) for x in arguments]
         t.runtime("void", "rt_print", index, *words)
         if results:
             t.store(constant("i32", 0), t.parameter(_argument(results[0]), 4))

@@ -129,13 +129,13 @@ __device__ void run_block(Context* c) {
     settle_input(c);
 }
 
-// Takes blocks from the list until it is empty or one has a fault.
+// Takes blocks from the list (or all, where there is none) until one has a fault.
 extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const long long* blocks,
                                   long long count) {
     for (;;) {
         unsigned long long i = atomicAdd(next, 1ull);
         if (i >= count) return;
-        c->block = blocks[i];
+        c->block = blocks ? blocks[i] : i;
         c->x = c->block % c->grid_x;
         c->y = c->block / c->grid_x % c->grid_y;
         c->z = c->block / c->grid_x / c->grid_y;

@@ -1,0 +1,108 @@
+"""The cache of machine code: by content, safe with several processes, never trusted blindly."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cpu_bench import KERNELS, Bench, compiled
+
+from harness.devices.cpu import native
+from harness.devices.cpu.cache import Cache, default_directory
+from harness.devices.cpu.device import CpuDevice
+from harness.devices.device import Ready
+from problem.cases import Shape
+
+
+def test_made_once_for_each_key(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"code"
+
+    assert [Cache(tmp_path).get(("a", "b"), make) for _ in range(3)] == [b"code"] * 3
+    assert len(made) == 1
+    Cache(tmp_path).get(("ab", ""), make)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40, None])
+def test_damaged_entries_are_made_anew(tmp_path: Path, damage: bytes | None) -> None:
+    cache = Cache(tmp_path)
+    cache.get(("key",), lambda: b"first")
+    (path,) = (tmp_path / "cpu").iterdir()
+    kept = path.read_bytes()
+    path.write_bytes(damage if damage is not None else kept[:-1] + b"!")
+    assert cache.get(("key",), lambda: b"second") == b"second"
+    assert cache.get(("key",), lambda: b"third") == b"second"
+
+
+def test_the_directory_is_ours_alone(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir(mode=0o777)
+    (tmp_path / "cpu").chmod(0o777)
+    Cache(tmp_path)
+    assert stat.S_IMODE((tmp_path / "cpu").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs another user's folder")
+def test_another_users_directory_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    os.chown(tmp_path / "cpu", 12345, 12345)
+    assert Cache(tmp_path).get(("key",), lambda: b"made") == b"made"
+    assert list((tmp_path / "cpu").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_no_loss(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert Cache(tmp_path / "file").get(("key",), lambda: b"made") == b"made"
+
+
+def test_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_directory() == tmp_path / "matmul-arena"
+
+
+def test_kernels_are_taken_from_it(
+    cpu: Bench, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu.load_file("tile")
+    first = cpu.error(Shape(20, 20, 20))
+
+    def never(text: str) -> bytes:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(native, "compile_ir", never)
+    again = Bench(CpuDevice(cache_directory))
+    again.load_file("tile")
+    assert again.error(Shape(20, 20, 20)) == first
+
+
+def test_damage_in_the_folder_costs_nothing_but_time(tmp_path: Path) -> None:
+    kernel = compiled((KERNELS / "naive.cu").read_text())
+    CpuDevice(tmp_path).load(kernel)
+    for path in (tmp_path / "cpu").iterdir():
+        path.write_bytes(b"garbage")
+    bench = Bench(CpuDevice(tmp_path))
+    assert isinstance(bench.device.load(kernel), Ready)
+    assert bench.error(Shape(9, 9, 9)) < 1e-5
+
+
+def test_several_processes_at_once(tmp_path: Path) -> None:
+    script = """
+import sys
+from pathlib import Path
+from harness.devices.cpu.cache import Cache
+cache = Cache(Path(sys.argv[1]))
+for i in range(200):
+    key = str(i % 7)
+    assert cache.get((key,), lambda: key.encode() * 5000) == key.encode() * 5000
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    running = [subprocess.Popen(command, env=environment) for _ in range(4)]
+    assert [process.wait(60) for process in running] == [0] * 4
