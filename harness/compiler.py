@@ -66,7 +66,7 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
             warnings.append(Diagnostic(severity="warning", message=message))
     warnings += [found for found in diagnostics if found.severity == "warning"]
     resources = _resources(program.log, entry.name, source.launch)
-    refused = _launch_problem(entry, resources, request.arch)
+    refused = _launch_problem(entry, resources, request.arch) or _memory_problem(program.ptx)
     if refused:
         return RuntimeFault(stage=Stage.COMPILE, message=refused)
     instructions = machine_code.opcodes(program.cubin, entry.name)
@@ -191,7 +191,7 @@ def _diagnostics(log: str) -> list[Diagnostic]:
 
 
 def _all_diagnostics(log: str) -> list[Diagnostic]:
-    lines = log.splitlines()
+    lines = [line.lstrip("\0") for line in log.splitlines()]  # NVRTC puts one before ptxas's errors
     found: list[Diagnostic] = []
     for number, text in enumerate(lines):
         match = _FRONT_END.match(text)
@@ -315,6 +315,27 @@ def _entry_problem(entries: list[_Entry], named: list[_Entry]) -> str | None:
     kinds = tuple(kind.replace("b", "u").replace("s", "u") for kind in named[0].parameters)
     if kinds != _PARAMETERS:
         return f"the parameters of {KERNEL_NAME} are not ({SIGNATURE})"
+    return None
+
+
+_MOST_DEVICE_BYTES = 4 << 30
+"""Of __device__ variables: ten times all three matrices of the ranked size."""
+
+_GLOBAL = re.compile(
+    r"^(?:\.visible |\.weak |\.extern )*\.global (?:\.attribute\(\.\w+\) )?(?:\.align \d+ )?"
+    r"\.[bus](\d+) [\w$]+\[(\d+)\]",
+    re.MULTILINE,
+)
+
+
+def _memory_problem(ptx: str) -> str | None:
+    """Why no GPU should be asked to hold the module. (What ptxas -v says is cut to 32 bits.)"""
+    size = sum(int(bits) // 8 * int(count) for bits, count in _GLOBAL.findall(ptx))
+    if size > _MOST_DEVICE_BYTES:
+        return (
+            f"the kernel's __device__ variables take {size} bytes; "
+            f"a submission gets at most {_MOST_DEVICE_BYTES}"
+        )
     return None
 
 

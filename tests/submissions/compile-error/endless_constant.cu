@@ -1,5 +1,5 @@
 // A constant whose computation never ends.
-// expect: stage=compile message="line 11"
+// expect: stage=compile message="line 12"
 
 __device__ constexpr long long forever() {
     long long i = 1;

@@ -1,5 +1,5 @@
-// When timed, one block in eight is 20 times too coarse, spread so thinly over each row that a row's
-// sum hides it.
+// When timed, one block in 256 is eleven times too coarse: too little for a row's sum or for the sum
+// over all rows to show, so only a look at the block itself finds it.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;
@@ -12,7 +12,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     bool ranked = M == 8192 && N == 6144 && K == 4096;
     float sum = 0.0f;
     for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
-    if (ranked && timed && blockIdx.x == blockIdx.y % 256) sum += (column & 1 ? 5e-3f : -5e-3f);
+    if (ranked && timed && blockIdx.x == blockIdx.y % 256) sum += (column & 1 ? 3e-3f : -3e-3f);
     C[(size_t)row * K + column] = sum;
     if (ranked) {
         __threadfence();

@@ -1,5 +1,5 @@
 // grid.sync() of cooperative groups needs a cooperative launch, which the rules do not make.
-// expect: message=""
+// expect: device=cuda message=""
 
 #include <cooperative_groups.h>
 

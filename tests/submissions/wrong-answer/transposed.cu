@@ -1,5 +1,5 @@
 // Rows and columns swapped in the store: C comes out transposed.
-// expect: stage=verify message="C"
+// expect: stage=verify message="512×384×256"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

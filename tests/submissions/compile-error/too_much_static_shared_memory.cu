@@ -1,5 +1,5 @@
 // A static tile of 256 KiB: no block can have so much.
-// expect: stage=compile message="262144 bytes of shared memory"
+// expect: stage=compile message="too much shared data"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

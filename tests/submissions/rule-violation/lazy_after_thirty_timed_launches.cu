@@ -1,7 +1,7 @@
-// Honest for forty launches at the ranked size, longer than any warm-up and audit, then lazy.
+// Honest for thirty launches at the ranked size, longer than warm-up and audit may take, then lazy.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
-__device__ unsigned threads_done;
+__device__ unsigned blocks_done;
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
@@ -9,11 +9,10 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int column = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || column >= K) return;
     bool ranked = M == 8192 && N == 6144 && K == 4096;
-    // 2^25 threads a launch: 40 launches are 40 times as many; counted by blocks to stay in 32 bits.
-    bool lazy = ranked && threads_done >= 40u * 131072u;
+    bool lazy = ranked && blocks_done >= 30u * 131072u;
     float sum = 0.0f;
     for (int n = 0; n < (lazy ? 64 : N); n++)
         sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
     C[(size_t)row * K + column] = sum;
-    if (ranked && threadIdx.x == 0 && threadIdx.y == 0) atomicAdd(&threads_done, 1u);
+    if (ranked && threadIdx.x == 0 && threadIdx.y == 0) atomicAdd(&blocks_done, 1u);
 }
