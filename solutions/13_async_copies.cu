@@ -11,7 +11,10 @@
 // instructions a thread and stage where 12 needed 2 loads and 8 stores, so not much more speed.
 // In the judge: (to be filled from the committed report)
 
-constexpr int BM = 128, BN = 128, BK = 16, STAGES = 3;
+constexpr int BM = 128, BN = 128,
+              BK = 16,     // tune: 8 16 32
+              STAGES = 3;  // tune: 2 3 4
+// tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * STAGE}
 constexpr int WM = 32, WN = 64;
 constexpr int TM = 8, TN = 8;
 constexpr int PITCH = BM + 4;
