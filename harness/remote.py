@@ -334,7 +334,7 @@ class RemoteDevice:
         return self._with_kernel(request, _PREPARED, seconds=seconds)[0]
 
     def time_round(self, request: TimeRound) -> RoundTime | Fault:
-        return self.worker.ask(request, _ROUND)[0]
+        return self.worker.ask(request, _ROUND, seconds=request.seconds + GRACE_SECONDS)[0]
 
     def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
         answer, (A, B, C) = self.worker.ask(FetchRound(), _FETCHED)

@@ -74,8 +74,8 @@ def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
     function = load_function(kernel)
     A, B = memory.matrix(shape.M, shape.N), memory.matrix(shape.N, shape.K)
     C = memory.matrix(shape.M, shape.K)
-    helpers.draw_uniform(A, 1)
-    helpers.draw_uniform(B, 2)
+    helpers.draw(A, helpers.Draw(1))
+    helpers.draw(B, helpers.Draw(2))
     sizes = (shape.M, shape.N, shape.K)
     synchronize = cupy.cuda.runtime.deviceSynchronize
     benchmark.pedantic(

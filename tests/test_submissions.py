@@ -66,9 +66,7 @@ def workers() -> Iterator[None]:
 def graded(path: Path, device: Choice, monkeypatch: pytest.MonkeyPatch) -> Report:
     expected = expectations(path)
     if "compile_seconds" in expected:
-        monkeypatch.setattr(
-            compile_stage, "COMPILE_SECONDS", float(expected["compile_seconds"])
-        )
+        monkeypatch.setattr(compile_stage, "COMPILE_SECONDS", float(expected["compile_seconds"]))
     options = Options(device=device, host_memory=(HostMemoryKind.PAGEABLE,))
     if "seconds" in expected:
         options = replace(options, seconds=float(expected["seconds"]))

@@ -209,6 +209,11 @@ class TimeRound(Value):
 
     call: Literal["time-round"] = "time-round"
     kernel_first: bool
+    surprise: bool = False
+    """The kernel's inputs are of other magnitudes than usual, and its launch is also timed by the
+    host's clock: not for the score."""
+    seconds: PositiveFloat = 60.0
+    """Time limit of the round."""
 
 
 class RoundTime(Value):
@@ -219,8 +224,11 @@ class RoundTime(Value):
     power_w: NonNegativeFloat
     throttled: tuple[str, ...]
     check: NonNegativeFloat
-    """Freivalds' residual of the kernel's C over its limit."""
+    """The error of the kernel's C over what is allowed."""
     baseline_check: NonNegativeFloat
+    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    kernel_host_ms: NonNegativeFloat = 0.0
+    """The kernel's launch by the host's clock; zero unless it was a surprise."""
 
 
 class ScoringDevice(Device, Protocol):

@@ -17,6 +17,7 @@ from harness.report import (
     RuleViolation,
     Stage,
     Steadiness,
+    TimeLimit,
 )
 from harness.stages.progress import Progress
 from harness.stages.score import THROTTLES, is_steady, ratios
@@ -28,7 +29,20 @@ WARM_UP_SECONDS = 5.0
 """The clock of a GPU that is not steady by then will not become so."""
 
 CHECK_LIMIT = 1.0
-"""Freivalds' residual of a timed launch, over what is allowed."""
+"""The error of a timed launch, over what is allowed."""
+
+SURPRISES = 4
+"""Before every fourth round, at random, the kernel runs on inputs of other magnitudes, unscored: no
+kernel may take for granted at the ranked size what timed inputs are like."""
+
+FEWEST_CLOCK_READINGS = 3
+MOST_CLOCK_DIFFERENCE_MS = 0.5
+MOST_CLOCK_DIFFERENCE = 0.05
+"""The GPU's events must agree with the host's clock in at least one surprise of three or more: they
+lie in the GPU's memory, where a kernel that knew the place could write."""
+
+MOST_SECONDS = 300.0
+"""The fewest rounds must be over by then, however slow the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +94,24 @@ def timed_rounds(
     if isinstance(prepared, Fault):
         return fault_outcome(prepared, shape, seconds, Stage.MEASURE)
     rounds: list[Round] = []
+    surprises: list[RoundTime] = []
     audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
     audit_error: float | None = None
     started = time.monotonic()
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
+        if time.monotonic() - started > MOST_SECONDS:
+            return _too_slow(len(rounds))
+        if secrets.randbelow(SURPRISES) == 0:
+            surprise = _round_time(device, shape, len(rounds), seconds, surprise=True)
+            if not isinstance(surprise, RoundTime):
+                return surprise
+            surprises.append(surprise)
         # ABBA: a drift of the clock falls on both alike.
         kernel_first = len(rounds) % 4 in (1, 2)
-        answer = device.time_round(TimeRound(kernel_first=kernel_first))
-        if isinstance(answer, Fault):
-            return fault_outcome(answer, shape, seconds, Stage.MEASURE)
-        cheated = _checked(answer, len(rounds))
-        if cheated is not None:
-            return cheated
+        answer = _round_time(device, shape, len(rounds), seconds, kernel_first=kernel_first)
+        if not isinstance(answer, RoundTime):
+            return answer
         rounds.append(_round(answer, kernel_first))
         if audit and audit_error is None:
             if len(rounds) >= audit_after and not kernel_first:
@@ -107,7 +126,52 @@ def timed_rounds(
         steady = is_steady(rounds)
         if steady or time.monotonic() - started > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
+            false_clock = _clocks_agree(surprises)
+            if false_clock is not None:
+                return false_clock
             return Timed(prepared, tuple(rounds), stopped, audit_error)
+
+
+def _round_time(
+    device: ScoringDevice,
+    shape: Shape,
+    number: int,
+    seconds: float,
+    *,
+    kernel_first: bool = False,
+    surprise: bool = False,
+) -> RoundTime | Outcome:
+    """One round, checked."""
+    request = TimeRound(kernel_first=kernel_first, surprise=surprise, seconds=seconds)
+    answer = device.time_round(request)
+    if isinstance(answer, Fault):
+        return fault_outcome(answer, shape, seconds, Stage.MEASURE)
+    return _checked(answer, number, surprise) or answer
+
+
+def _too_slow(rounds: int) -> TimeLimit:
+    return TimeLimit(
+        stage=Stage.MEASURE,
+        message=f"only {rounds} rounds did end within {MOST_SECONDS:g} s",
+        seconds=MOST_SECONDS,
+    )
+
+
+def _clocks_agree(surprises: Sequence[RoundTime]) -> Outcome | None:
+    if len(surprises) < FEWEST_CLOCK_READINGS:
+        return None
+    closest = min(surprises, key=lambda timed: timed.kernel_host_ms - timed.kernel_ms)
+    allowed = MOST_CLOCK_DIFFERENCE_MS + MOST_CLOCK_DIFFERENCE * closest.kernel_ms
+    if closest.kernel_host_ms - closest.kernel_ms <= allowed:
+        return None
+    return RuleViolation(
+        stage=Stage.MEASURE,
+        rule=Rule.IMPOSSIBLE_SCORE,
+        message=(
+            f"the GPU's events say {closest.kernel_ms:.3g} ms and the host's clock "
+            f"{closest.kernel_host_ms:.3g} ms for the same launch; somebody must look at it"
+        ),
+    )
 
 
 def _so_far(rounds: Sequence[Round]) -> str:
@@ -128,21 +192,32 @@ def _round(timed: RoundTime, kernel_first: bool) -> Round:
     )
 
 
-def _checked(timed: RoundTime, number: int) -> Outcome | None:
+def _checked(timed: RoundTime, number: int, surprise: bool = False) -> Outcome | None:
+    if timed.changed_inputs:
+        names = " and ".join(timed.changed_inputs)
+        return RuleViolation(
+            stage=Stage.MEASURE,
+            rule=Rule.INPUTS_CHANGED,
+            message=f"the kernel changed {names} in round {number + 1}; "
+            "inputs are not to be written to",
+        )
     if timed.baseline_check > CHECK_LIMIT:
         return JudgeError(
             stage=Stage.MEASURE,
             message=f"cuBLAS itself was wrong in round {number + 1}: "
-            f"Freivalds' residual is {timed.baseline_check:.3g} times the limit",
+            f"its error is {timed.baseline_check:.3g} times the limit",
         )
     if timed.check > CHECK_LIMIT:
+        when = (
+            f"before round {number + 1}, on inputs whose groups are scaled by 2^±10"
+            if surprise
+            else f"in round {number + 1}, on inputs drawn for it alone"
+        )
         return RuleViolation(
             stage=Stage.MEASURE,
             rule=Rule.STALE_RESULT,
-            message=(
-                f"right when verified, wrong when timed: in round {number + 1}, on inputs drawn "
-                f"for it alone, Freivalds' residual is {timed.check:.3g} times the limit"
-            ),
+            message=f"right when verified, wrong when timed: {when}, "
+            f"the error is {timed.check:.3g} times the limit",
         )
     return None
 

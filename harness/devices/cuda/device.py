@@ -147,7 +147,7 @@ class CudaDevice:
     def time_round(self, request: TimeRound) -> RoundTime | Fault:
         assert self._rounds is not None
         try:
-            return self._rounds.time(request.kernel_first)
+            return self._rounds.time(request.kernel_first, request.surprise)
         except CudaError as error:
             return fault(error)
 

@@ -10,13 +10,31 @@ __device__ uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-// U(-1, 1) in steps of 2^-23.
-extern "C" __global__ void draw_uniform(float* x, uint64_t count, uint64_t seed) {
+// What inputs are drawn from: U(-1, 1) in steps of 2^-23, or that with a power of two from 2^-10 to
+// 2^10 for every 8 rows or every 8 columns.
+enum Scaling { PLAIN, ROW_GROUPS, COLUMN_GROUPS };
+
+__device__ float drawn(uint64_t i, uint64_t seed, int columns, int scaling) {
+    uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ULL);
+    float x = (float)(int)(bits >> 40) * 0x1p-23f - 1.0f;
+    if (scaling == PLAIN) return x;
+    uint64_t group = (scaling == ROW_GROUPS ? i / columns : i % columns) / 8;
+    return ldexpf(x, (int)(mix(~seed + group * 0x9e3779b97f4a7c15ULL) % 21) - 10);
+}
+
+extern "C" __global__ void draw(float* x, uint64_t count, uint64_t seed, int columns, int scaling) {
     uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride) {
-        uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ULL);
-        x[i] = (float)(int)(bits >> 40) * 0x1p-23f - 1.0f;
-    }
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride)
+        x[i] = drawn(i, seed, columns, scaling);
+}
+
+// How many elements are no longer what was drawn.
+extern "C" __global__ void count_changed(const float* x, uint64_t count, uint64_t seed, int columns,
+                                         int scaling, uint64_t* changed) {
+    uint64_t stride = (uint64_t)gridDim.x * blockDim.x, found = 0;
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride)
+        found += __float_as_uint(x[i]) != __float_as_uint(drawn(i, seed, columns, scaling));
+    if (found) atomicAdd(changed, found);
 }
 
 extern "C" __global__ void fill(uint32_t* x, uint64_t count, uint32_t bits) {
@@ -58,4 +76,31 @@ extern "C" __global__ void square_norms(const float* matrix, double* y, int colu
     for (int i = threadIdx.x; i < columns; i += blockDim.x) sum += (double)row[i] * row[i];
     sum = sum_of_block(sum);
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
+}
+
+// The error of one 16×16 block of C a thread block, as problem/reference.py defines it, in float64.
+// Which block is drawn from the seed; edge blocks are smaller.
+extern "C" __global__ void block_errors(const float* A, const float* B, const float* C, int M, int N,
+                                        int K, uint64_t seed, double* errors) {
+    uint64_t row_blocks = (M + 15) / 16, column_blocks = (K + 15) / 16;
+    uint64_t chosen = mix(seed + blockIdx.x * 0x9e3779b97f4a7c15ULL) % (row_blocks * column_blocks);
+    uint64_t row = chosen / column_blocks * 16 + threadIdx.x / 16;
+    uint64_t column = chosen % column_blocks * 16 + threadIdx.x % 16;
+    double R = 0.0, squares_a = 0.0, squares_b = 0.0, difference = 0.0;
+    if (row < M && column < K) {
+        for (int n = 0; n < N; n++) {
+            double a = A[row * N + n], b = B[(uint64_t)n * K + column];
+            R += a * b;
+            squares_a += a * a;
+            squares_b += b * b;
+        }
+        difference = C[row * K + column] - R;
+    }
+    double error = sum_of_block(difference * difference);
+    __syncthreads();
+    double size_R = sum_of_block(R * R);
+    __syncthreads();
+    double size_S = sum_of_block(squares_a * squares_b / N);
+    if (threadIdx.x == 0)
+        errors[blockIdx.x] = error == 0.0 ? 0.0 : sqrt(error / fmax(size_R, size_S));
 }

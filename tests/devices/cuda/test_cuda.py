@@ -225,8 +225,8 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     from harness.devices.cuda.baseline import Sgemm, half_precision
 
     A, B, C = memory.matrix(2048, 3072), memory.matrix(3072, 1024), memory.matrix(2048, 1024)
-    helpers.draw_uniform(A, 1)
-    helpers.draw_uniform(B, 2)
+    helpers.draw(A, helpers.Draw(1))
+    helpers.draw(B, helpers.Draw(2))
     drawn = A.get()
     assert -1 <= drawn.min() < -0.99 and 0.99 < drawn.max() < 1 and abs(drawn.mean()) < 1e-3
     Sgemm()(A, B, C)
@@ -242,7 +242,7 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     Sgemm(Arithmetic.TF32)(A, B, C)
     assert helpers.freivalds(A, B, C, 6) > 3
     C.set(right)
-    helpers.draw_uniform(B, 7)
+    helpers.draw(B, helpers.Draw(7))
     assert helpers.freivalds(A, B, C, 8) > 100
     helpers.poison(C)
     assert helpers.freivalds(A, B, C, 9) == np.inf
