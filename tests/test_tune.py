@@ -6,17 +6,38 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from harness import tune as tuner
 from harness.cli import main
-from harness.devices.device import Fault
-from harness.kernel import Compile, Compiled
-from harness.remote import RemoteCompiler
-from harness.report import Accepted, CompileError, RuntimeFault, Stage, Verdict, WrongAnswer
+from harness.devices.device import (
+    Fault,
+    Prepare,
+    Prepared,
+    Ready,
+    Refusal,
+    RoundTime,
+    TimeRound,
+)
+from harness.isolation import Role
+from harness.kernel import Compile, Compiled, Kernel
+from harness.remote import RemoteCompiler, RemoteDevice
+from harness.report import (
+    Accepted,
+    CompileError,
+    DeviceInfo,
+    DeviceKind,
+    RuntimeFault,
+    Stage,
+    Verdict,
+    WrongAnswer,
+)
 from harness.stages.progress import Silent
+from harness.stages.rounds import timed_rounds
 from harness.tunable import Setting, find_tunables
 from harness.tune import Options, Tuning, Variant, tune
 
@@ -223,6 +244,70 @@ def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path
     assert "interrupted after" in shown and "verdict" in shown
     found = Tuning.model_validate_json(table.read_text())
     assert 1 <= len(found.variants) < found.planned == 6
+
+
+class StandIn(RemoteDevice):
+    """The CPU device with the clock of a GPU: a kernel takes as long as its tile says."""
+
+    MS: ClassVar = {16: 10.0, 32: 6.4}
+
+    def __init__(self) -> None:
+        super().__init__(Role.CPU)
+
+    def info(self) -> DeviceInfo | Fault:
+        return DeviceInfo(
+            kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0
+        )
+
+    def load(self, kernel: Kernel) -> Ready | Refusal | Fault:
+        self.ms = self.MS[kernel.launch.tile_rows]
+        return super().load(kernel)
+
+    def prepare(self, request: Prepare) -> Prepared | Fault:
+        return Prepared(launches=2, seconds=0.1, clock_mhz=1980)
+
+    def time_round(self, request: TimeRound) -> RoundTime | Fault:
+        return RoundTime(
+            kernel_ms=self.ms,
+            baseline_ms=8.0,
+            clock_mhz=1980,
+            power_w=500,
+            throttled=(),
+            check=0.1,
+            baseline_check=0.1,
+        )
+
+
+def tune_on_stand_in(kernel: Path, best: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    # The full product at the ranked size takes the CPU minutes; rounds.py has its own tests.
+    monkeypatch.setattr(tuner, "timed_rounds", partial(timed_rounds, audit=False))
+    monkeypatch.setattr(tuner, "open_device", lambda choice: StandIn())
+    return main(["tune", "--out", str(best), str(kernel)])
+
+
+def test_the_fastest_right_variant_is_kept(
+    kernel: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    best = tmp_path / "best.cu"
+    assert tune_on_stand_in(kernel, best, monkeypatch) == 0
+    kept = find_tunables(best.read_text())
+    assert kept.written == {"ROWS": 2, "AHEAD": 0}
+    assert "// solve: tile=32x16\n" in best.read_text()
+    shown = capsys.readouterr().out
+    assert "ROWS=2 AHEAD=0  accepted  1.250 × cuBLAS" in shown
+    assert "1.562 × the file as it stands" in shown.replace("\n", " ")
+
+
+def test_a_variant_faster_than_the_gpu_can_be_is_not_kept(
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = tmp_path / "best.cu"
+    monkeypatch.setattr(StandIn, "MS", {16: 10.0, 32: 1.0})
+    assert tune_on_stand_in(kernel, best, monkeypatch) == 0
+    assert find_tunables(best.read_text()).written == {"ROWS": 1, "AHEAD": 0}
 
 
 @pytest.mark.gpu

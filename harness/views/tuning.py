@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.report import Accepted, DeviceKind, Score
+from harness.report import Accepted, DeviceKind, Score, Stage, Unscored
 from harness.tunable import Setting, as_written
 from harness.tune import Tuning, Variant
 from harness.views.terminal import TerminalProgress, verdict_style
@@ -25,6 +25,7 @@ class TuningProgress(TerminalProgress):
         super().__init__(console, name)
         self._console = console
         self._number = self._planned = 0
+        self._setting = ""
 
     def plan(self, planned: int, possible: int, seed: int) -> None:
         self._planned = planned
@@ -32,15 +33,23 @@ class TuningProgress(TerminalProgress):
         self._console.print(_extent(planned, possible) + more)
 
     def trying(self, number: int, setting: Setting) -> None:
-        self._number = number
+        self._number, self._setting = number, describe(setting)
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        super().begin(stage, total)
+        if self._planned and total is None:
+            self.step(self._setting)
 
     def step(self, text: str) -> None:
         super().step(f"{self._number}/{self._planned} {text}")
 
     def tried(self, number: int, variant: Variant) -> None:
-        line = Text(f"{number:{len(str(self._planned))}}/{self._planned}  ", "dim")
-        line.append_text(Text(describe(variant.setting) + "  ", "default"))
-        line.append_text(_verdict(variant))
+        line = Text.assemble(
+            (f"{number:{len(str(self._planned))}}/{self._planned}  ", "dim"),
+            describe(variant.setting),
+            "  ",
+            _verdict(variant),
+        )
         if variant.score:
             line.append(f"  {_score(variant.score)}", "bold")
         self._console.print(line, no_wrap=True, overflow="ellipsis")
@@ -120,12 +129,11 @@ def _cells(tuning: Tuning, variant: Variant) -> list[str]:
 
 def _verdict(variant: Variant) -> Text:
     outcome = variant.outcome
-    shown = Text(outcome.verdict.value, verdict_style(outcome.verdict))
-    if isinstance(outcome, Accepted):
-        if not isinstance(outcome.score, Score) and outcome.score.reason != "device":
-            shown.append(f"  no score: {outcome.score.message}", "default")
-    else:
-        shown.append("  " + outcome.message.partition("\n")[0], "default")
+    shown = Text.assemble((outcome.verdict.value, verdict_style(outcome.verdict)))
+    if not isinstance(outcome, Accepted):
+        shown.append("  " + outcome.message.partition("\n")[0])
+    elif isinstance(outcome.score, Unscored) and outcome.score.reason != "device":
+        shown.append(f"  no score: {outcome.score.message}")
     shown.no_wrap, shown.overflow = True, "ellipsis"
     return shown
 
