@@ -77,4 +77,4 @@ def calibrate(seed: int | None, progress: Progress) -> Calibration | JudgeError:
             precision=tuple(precision),
         )
     finally:
-        device.worker.close()
+        device.close()

@@ -123,7 +123,7 @@ class _Grading:
         options = self.options
         compiler, device = RemoteCompiler(), open_device(options.device)
         stack.callback(compiler.worker.close)
-        stack.callback(device.worker.close)
+        stack.callback(device.close)
 
         with self._stage(Stage.READ):
             self.found["submission"], unreadable = read(self.path, options.author)
@@ -136,6 +136,12 @@ class _Grading:
             if isinstance(info, Fault):
                 return JudgeError(stage=Stage.READ, message=info.message, details=info.details)
             self.found["device"] = info
+            companion = None
+            if info.kind is DeviceKind.CUDA:
+                device.expect_first_launch()
+                companion = RemoteDevice(Role.CPU)
+                stack.callback(companion.close)
+                companion.worker.start()
 
         with self._stage(Stage.COMPILE):
             self.progress.begin(Stage.COMPILE, None)
@@ -172,7 +178,7 @@ class _Grading:
         with self._stage(Stage.SANITIZE):
             sanitized = sanitize(
                 device,
-                self._companion(stack, info, compiled),
+                self._loaded(companion, compiled),
                 launch,
                 quick=options.quick,
                 failed_at=failure.case.shape if failure else None,
@@ -213,14 +219,12 @@ class _Grading:
             self.found["measurement"] = measured.measurement
             return Accepted(score=measured.score)
 
-    def _companion(
-        self, stack: ExitStack, info: DeviceInfo, compiled: Compiled
+    def _loaded(
+        self, companion: RemoteDevice | None, compiled: Compiled
     ) -> RemoteDevice | Refusal | Fault | None:
-        """The CPU device beside a GPU: it sees what compute-sanitizer does not."""
-        if info.kind is DeviceKind.CPU:
+        """The CPU device beside a GPU, with the kernel: it sees what compute-sanitizer does not."""
+        if companion is None:
             return None
-        companion = RemoteDevice(Role.CPU)
-        stack.callback(companion.worker.close)
         ready = companion.load(compiled.kernel)
         self.isolation[Role.CPU] = companion.worker.isolation
         return ready if isinstance(ready, Refusal | Fault) else companion

@@ -52,6 +52,10 @@ def include_directories() -> tuple[Path, ...]:
         directory = pathfinder.find_nvidia_header_directory(library)
         if directory:
             found.append(Path(directory))
+    if not any((directory / "crt" / "mma.h").is_file() for directory in found):
+        # In CUDA 12's packages the headers behind mma.h come with the offline compiler.
+        offline = pathfinder.find_nvidia_header_directory("nvcc")
+        found += [Path(offline)] if offline else []
     return tuple(found)
 
 

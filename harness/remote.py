@@ -288,8 +288,18 @@ class RemoteDevice:
 
     def __init__(self, role: Role) -> None:
         self.worker = Worker(role)
+        self._fresh = Worker(role)
         self._kernel: Kernel | None = None
         self._loaded_in: int | None = None
+
+    def expect_first_launch(self) -> None:
+        """Start the child that `first_launch` will need, while others work."""
+        self._fresh.start()
+
+    def close(self) -> None:
+        """End all children."""
+        self.worker.close()
+        self._fresh.close()
 
     def info(self) -> DeviceInfo | Fault:
         return self.worker.ask(Describe(), _INFO)[0]
@@ -313,9 +323,8 @@ class RemoteDevice:
 
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch | Fault:
         """Measured in a child of its own, which has touched nothing before."""
-        self.worker.close()
-        first = self.worker.ask(request, _FIRST)[0]
-        self.worker.close()
+        first = self._fresh.ask(request, _FIRST)[0]
+        self._fresh.close()
         return first
 
     def host_memory(self, request: MeasureHostMemory) -> HostMemory | Fault:

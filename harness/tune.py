@@ -135,7 +135,7 @@ def tune(path: Path, options: Options, watcher: Watcher) -> Tuning | JudgeError:
     with ExitStack() as stack:
         compiler, device = RemoteCompiler(), open_device(options.device)
         stack.callback(compiler.worker.close)
-        stack.callback(device.worker.close)
+        stack.callback(device.close)
         compiler.worker.start()
         info = device.info()
         if isinstance(info, Fault):
@@ -184,7 +184,7 @@ class _Trial:
         if not self.workers_are_fresh and _may_be_the_workers(variant.outcome):
             # A worker's limits of CPU time and memory hold for its whole life.
             self.compiler.worker.close()
-            self.device.worker.close()
+            self.device.close()
             variant = self._judge(setting)
         self.workers_are_fresh = False
         return variant

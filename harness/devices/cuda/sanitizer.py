@@ -31,9 +31,7 @@ def program() -> str | None:
     if found:
         return found
     for directory in sys.path:
-        for candidate in Path(directory).glob("nvidia/cu*/bin/compute-sanitizer"):
-            return str(candidate)
-        for candidate in Path(directory).glob("nvidia/*/compute-sanitizer/compute-sanitizer"):
+        for candidate in Path(directory).glob("nvidia/*/bin/compute-sanitizer"):
             return str(candidate)
     return None
 

@@ -47,7 +47,7 @@ SHAPE = Shape(33, 20, 47)
 def device() -> Iterator[RemoteDevice]:
     device = RemoteDevice(Role.CUDA)
     yield device
-    device.worker.close()
+    device.close()
 
 
 def load(device: RemoteDevice, compiling: Compiling, body: str, before: str = "") -> None:
