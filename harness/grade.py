@@ -6,19 +6,19 @@ import platform
 import secrets
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from harness import __version__
 from harness.devices.available import Choice, open_device
 from harness.devices.device import Fault, Ready, Refusal
 from harness.isolation import Role
-from harness.kernel import DEFAULT_ARCH, Compiled
-from harness.remote import RemoteCompiler, RemoteDevice
+from harness.kernel import Compiled, Kernel
+from harness.remote import RemoteCompiler, RemoteDevice, Worker
 from harness.report import (
     Accepted,
     DeviceInfo,
@@ -26,21 +26,33 @@ from harness.report import (
     Environment,
     HostMemoryKind,
     JudgeError,
+    Measurement,
     MemoryFault,
     Outcome,
     Report,
+    Sanitizing,
     Stage,
     StageTime,
+    Submission,
     Unscored,
+    Verification,
     WrongAnswer,
 )
-from harness.stages.compile import COMPILE_SECONDS, compile_kernel, load_kernel
+from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
 from harness.stages.progress import Progress, Silent
 from harness.stages.sanitize import Sanitized, sanitize, unsafe
 from harness.stages.verify import Failure, verify
-from harness.submission import UsageError, read
+from harness.submission import read
 from problem.cases import CASES_VERSION, OTHER_SIZES
+
+T = TypeVar("T")
+
+MOST_PRINTED = 4096
+"""Characters of a kernel's own words that a report keeps."""
+
+SANITIZE_SECONDS = 120.0
+"""Limit of one device's sanitizing: all tools, all shapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,182 +75,197 @@ class Options:
 def grade(path: Path, options: Options = Options(), progress: Progress | None = None) -> Report:
     """Grade one kernel file. Raises UsageError when there is nothing to grade or no such device;
     whatever else goes wrong is a verdict in the report."""
-    grading = _Grading(path, options, progress or Silent())
-    with ExitStack() as stack:
-        outcome = grading.run(stack)
-        return grading.report(outcome)
+    with ExitStack() as workers:
+        return _Grading(options, progress or Silent(), workers).run(path)
 
 
-@dataclass
 class _Grading:
-    """One grading on its way: what is known so far."""
+    """One grading: its stages in order, and what they have found so far."""
 
-    path: Path
-    options: Options
-    progress: Progress
-    found: dict[str, Any] = field(default_factory=dict)
-    """Fields of the report, each set once by the stage that found it."""
-    times: list[StageTime] = field(default_factory=list)
+    submission: Submission
+    device: RemoteDevice
+    info: DeviceInfo
+    kernel: Kernel
 
-    def __post_init__(self) -> None:
-        given = self.options.seed
-        self.seed = secrets.randbits(48) if given is None else given
-        self.created = datetime.now(UTC).replace(microsecond=0)
+    def __init__(self, options: Options, progress: Progress, workers: ExitStack) -> None:
+        self.options = options
+        self.progress = progress
+        self.workers = workers
+        self.seed = secrets.randbits(48) if options.seed is None else options.seed
+        self.companion: RemoteDevice | None = None
+        self.blocks_depend = False
+        self.compiled: Compiled | None = None
+        self.failure: Failure | None = None
+        self.verification: Verification | None = None
+        self.printed: list[str] = []
+        self.sanitizing: tuple[Sanitizing, ...] = ()
+        self.measurement: Measurement | None = None
         self.isolation: dict[Role, tuple[str, ...]] = {}
-        self.nvrtc: str | None = None
+        self.times: list[StageTime] = []
 
-    def report(self, outcome: Outcome) -> Report:
+    def run(self, path: Path) -> Report:
+        """All stages, until one has the last word."""
+        created = datetime.now(UTC).replace(microsecond=0)
+        self.device = open_device(self.options.device)
+        self.workers.callback(self.device.close)
+        self.submission, unreadable = read(path, self.options.author)
+        outcome = unreadable or self._stages()
+        compiled = self.compiled
         return Report(
             environment=Environment(
                 judge=__version__,
                 cases=CASES_VERSION,
                 python=platform.python_version(),
                 system=f"{platform.system()} {platform.release()} {platform.machine()}",
-                nvrtc=self.nvrtc,
+                nvrtc=compiled.nvrtc if compiled else None,
                 isolation=tuple(
                     f"{role}: {rule}" for role, rules in self.isolation.items() for rule in rules
                 ),
             ),
-            created=self.created,
+            created=created,
             seed=self.seed,
             quick=self.options.quick,
+            submission=self.submission,
+            device=getattr(self, "info", None),
             outcome=outcome,
+            diagnostics=compiled.warnings if compiled else (),
+            kernel=compiled.kernel.facts if compiled else None,
+            verification=self.verification,
+            sanitizing=self.sanitizing,
+            measurement=self.measurement,
+            printed="".join(self.printed)[:MOST_PRINTED],
             stages=tuple(self.times),
-            **{"device": None, **self.found},
         )
 
-    def run(self, stack: ExitStack) -> Outcome:
+    def _stages(self) -> Outcome:
+        stages = {
+            Stage.READ: self._open,
+            Stage.COMPILE: self._compile,
+            Stage.VERIFY: self._verify,
+            Stage.SANITIZE: self._sanitize,
+        }
         try:
-            return self._run(stack)
-        except UsageError:
-            raise
+            for stage, work in stages.items():
+                outcome = self._timed(stage, work)
+                if outcome is not None:
+                    return outcome
+            if self.info.kind is DeviceKind.CPU:
+                message = "scores come from a GPU; this device gives every verdict but no score"
+                return Accepted(score=Unscored(reason="device", message=message))
+            return self._timed(Stage.MEASURE, self._measure)
         except Exception as error:
             return JudgeError(
-                stage=self.times[-1].stage if self.times else Stage.READ,
+                stage=self.times[-1].stage,
                 message=f"the judge failed: {type(error).__name__}: {error}",
                 details=traceback.format_exc(),
             )
 
-    def _run(self, stack: ExitStack) -> Outcome:
-        options = self.options
-        compiler, device = RemoteCompiler(), open_device(options.device)
-        stack.callback(compiler.worker.close)
-        stack.callback(device.close)
-
-        with self._stage(Stage.READ):
-            self.found["submission"], unreadable = read(self.path, options.author)
-            if unreadable is not None:
-                return unreadable
-            compiler.worker.start()
-            device.worker.start()
-            info = device.info()
-            self.isolation[device.worker.role] = device.worker.isolation
-            if isinstance(info, Fault):
-                return JudgeError(stage=Stage.READ, message=info.message, details=info.details)
-            self.found["device"] = info
-            companion = None
-            if info.kind is DeviceKind.CUDA:
-                device.expect_first_launch()
-                companion = RemoteDevice(Role.CPU)
-                stack.callback(companion.close)
-                companion.worker.start()
-
-        with self._stage(Stage.COMPILE):
-            self.progress.begin(Stage.COMPILE, None)
-            source, arch = self.found["submission"].source, info.arch or DEFAULT_ARCH
-            compiled = compile_kernel(compiler, source, arch)
-            self.isolation[Role.COMPILER] = compiler.worker.isolation
-            if not isinstance(compiled, Compiled):
-                return compiled
-            kernel, launch = compiled.kernel, compiled.kernel.launch
-            self.found["kernel"] = kernel.facts
-            self.found["diagnostics"] = compiled.warnings
-            self.nvrtc = compiled.nvrtc
-            ready = load_kernel(device, kernel, options.seconds)
-            if not isinstance(ready, Ready):
-                return ready
-
-        with self._stage(Stage.VERIFY):
-            verification = verify(
-                device,
-                launch,
-                self.seed,
-                quick=options.quick,
-                sampled=info.kind is DeviceKind.CPU,
-                blocks_depend=ready.blocks_depend_on_one_another,
-                seconds=options.seconds,
-                progress=self.progress,
-            )
-            failure = verification if isinstance(verification, Failure) else None
-            if failure is None:
-                self.found["verification"] = verification
-            elif not _worth_sanitizing(failure.outcome):
-                return failure.outcome
-
-        with self._stage(Stage.SANITIZE):
-            sanitized = sanitize(
-                device,
-                self._loaded(companion, compiled),
-                launch,
-                quick=options.quick,
-                failed_at=failure.case.shape if failure else None,
-                seconds=COMPILE_SECONDS,
-                progress=self.progress,
-            )
-            if isinstance(sanitized, Sanitized):
-                self.found["sanitizing"] = sanitized.programs
-                wrong = failure.outcome if failure else None
-                seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
-                danger = unsafe(sanitized.findings, seen)
-                if danger is not None:
-                    return danger
-            if failure is not None:
-                return failure.outcome
-            if not isinstance(sanitized, Sanitized):
-                return sanitized
-
-        if info.kind is DeviceKind.CPU:
-            message = "scores come from a GPU; this device gives every verdict but no score"
-            return Accepted(score=Unscored(reason="device", message=message))
-
-        with self._stage(Stage.MEASURE):
-            measured = measure(
-                device,
-                info,
-                kernel,
-                compile_seconds=self._seconds(Stage.COMPILE),
-                host_memory=() if options.quick else options.host_memory,
-                quick=options.quick,
-                sizes=OTHER_SIZES if options.sizes else (),
-                seed=self.seed,
-                seconds=options.seconds,
-                progress=self.progress,
-            )
-            if not isinstance(measured, Measured):
-                return measured
-            self.found["measurement"] = measured.measurement
-            return Accepted(score=measured.score)
-
-    def _loaded(
-        self, companion: RemoteDevice | None, compiled: Compiled
-    ) -> RemoteDevice | Refusal | Fault | None:
-        """The CPU device beside a GPU, with the kernel: it sees what compute-sanitizer does not."""
-        if companion is None:
-            return None
-        ready = companion.load(compiled.kernel)
-        self.isolation[Role.CPU] = companion.worker.isolation
-        return ready if isinstance(ready, Refusal | Fault) else companion
-
-    @contextmanager
-    def _stage(self, stage: Stage) -> Iterator[None]:
+    def _timed(self, stage: Stage, work: Callable[[], T]) -> T:
         started = time.monotonic()
         try:
-            yield
+            return work()
         finally:
             self.times.append(StageTime(stage=stage, seconds=time.monotonic() - started))
 
-    def _seconds(self, stage: Stage) -> float:
-        return sum(time.seconds for time in self.times if time.stage is stage)
+    def _open(self) -> Outcome | None:
+        """Start the workers and ask what the device is."""
+        self.compiler = RemoteCompiler()
+        self.workers.callback(self.compiler.worker.close)
+        self.compiler.worker.start()
+        info = self.device.info()
+        self._note_isolation(self.device.worker)
+        if isinstance(info, Fault):
+            return JudgeError(stage=Stage.READ, message=info.message, details=info.details)
+        self.info = info
+        if info.kind is DeviceKind.CUDA:
+            self.device.expect_first_launch()
+            self.companion = RemoteDevice(Role.CPU)
+            self.workers.callback(self.companion.close)
+            self.companion.worker.start()
+        return None
+
+    def _compile(self) -> Outcome | None:
+        self.progress.begin(Stage.COMPILE, None)
+        compiled = compile_kernel(self.compiler, self.submission.source, self.info.arch)
+        self._note_isolation(self.compiler.worker)
+        if not isinstance(compiled, Compiled):
+            return compiled
+        self.compiled, self.kernel = compiled, compiled.kernel
+        ready = load_kernel(self.device, self.kernel, self.options.seconds)
+        if not isinstance(ready, Ready):
+            return ready
+        self.blocks_depend = ready.blocks_depend_on_one_another
+        return None
+
+    def _verify(self) -> Outcome | None:
+        verified = verify(
+            self.device,
+            self.kernel.launch,
+            self.seed,
+            quick=self.options.quick,
+            sampled=self.info.kind is DeviceKind.CPU,
+            blocks_depend=self.blocks_depend,
+            seconds=self.options.seconds,
+            printed=self.printed,
+            progress=self.progress,
+        )
+        if isinstance(verified, Verification):
+            self.verification = verified
+            return None
+        self.failure = verified
+        return None if _worth_sanitizing(verified.outcome) else verified.outcome
+
+    def _sanitize(self) -> Outcome | None:
+        """Unsafe beats wrong: it is usually why a kernel is wrong."""
+        failure = self.failure
+        sanitized = sanitize(
+            self.device,
+            self._companion_with_kernel(),
+            self.kernel.launch,
+            quick=self.options.quick,
+            failed_at=failure.case.shape if failure else None,
+            seconds=SANITIZE_SECONDS,
+            progress=self.progress,
+        )
+        if isinstance(sanitized, Sanitized):
+            self.sanitizing = sanitized.programs
+            wrong = failure.outcome if failure else None
+            seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
+            danger = unsafe(sanitized.findings, seen)
+            if danger is not None:
+                return danger
+        if failure is not None:
+            return failure.outcome
+        return None if isinstance(sanitized, Sanitized) else sanitized
+
+    def _companion_with_kernel(self) -> RemoteDevice | Refusal | Fault | None:
+        """The CPU device beside a GPU: it sees what compute-sanitizer does not."""
+        if self.companion is None:
+            return None
+        ready = self.companion.load(self.kernel)
+        self._note_isolation(self.companion.worker)
+        return ready if isinstance(ready, Refusal | Fault) else self.companion
+
+    def _measure(self) -> Outcome:
+        measured = measure(
+            self.device,
+            self.info,
+            self.kernel,
+            compile_seconds=sum(t.seconds for t in self.times if t.stage is Stage.COMPILE),
+            host_memory=() if self.options.quick else self.options.host_memory,
+            quick=self.options.quick,
+            sizes=OTHER_SIZES if self.options.sizes else (),
+            seed=self.seed,
+            seconds=self.options.seconds,
+            progress=self.progress,
+        )
+        if not isinstance(measured, Measured):
+            return measured
+        self.measurement = measured.measurement
+        return Accepted(score=measured.score)
+
+    def _note_isolation(self, worker: Worker) -> None:
+        self.isolation[worker.role] = worker.isolation
 
 
 def _worth_sanitizing(outcome: Outcome) -> bool:

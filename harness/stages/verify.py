@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,22 +61,27 @@ def verify(
     sampled: bool,
     blocks_depend: bool,
     seconds: float,
+    printed: list[str],
     progress: Progress,
 ) -> Verification | Failure:
     """Run every case until one goes wrong, the ranked size last.
 
     sampled: the device is slow: of the ranked size only some blocks are run. blocks_depend: they
-    depend on one another, so that a sample of them would not end. seconds: limit of one launch.
+    depend on one another, so that a sample of them would not end: a smaller size is run whole
+    instead. seconds: limit of one launch. printed: gets what the launches print.
     """
     cases = [*(QUICK_CASES if quick else (*CASES, *surprise_cases(seed)))]
-    left_out = sampled and blocks_depend and not quick
-    ranked = [] if quick or left_out else [RANKED]
-    progress.begin(Stage.VERIFY, len(cases) + len(ranked))
+    whole = sampled and blocks_depend and not quick
+    progress.begin(Stage.VERIFY, len(cases) + (not quick))
     results: list[CaseResult] = []
-    for case in (*cases, *ranked):
+    for number in range(len(cases) + (not quick)):
+        if number < len(cases):
+            case = cases[number]
+        else:
+            case = Case(_largest(results, seconds)) if whole else RANKED
         progress.step(str(case))
         blocks = _sample(launch, case.shape) if sampled and case is RANKED else None
-        result = _verify_case(device, launch, case, seed, blocks, seconds)
+        result = _verify_case(device, launch, case, seed, blocks, seconds, printed)
         if not isinstance(result, CaseResult):
             return Failure(case, result)
         results.append(result)
@@ -85,12 +91,22 @@ def verify(
         cases=tuple(results),
         worst_error=max(result.error for result in results if not result.case.exact),
         note=(
-            f"{RANKED.shape} was not run: the kernel's blocks depend on one another, so this "
-            "device cannot run a sample of them"
-            if left_out
+            f"the kernel's blocks depend on one another, so no sample of {RANKED.shape} can be "
+            f"run here; {results[-1].case.shape} was run whole"
+            if whole
             else None
         ),
     )
+
+
+def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:
+    """The ranked shape made smaller until it should take a quarter of the limit, at the speed of
+    the case that took longest."""
+    slowest = max(results, key=lambda result: result.seconds)
+    flop = slowest.case.shape.flop / slowest.seconds * seconds / 4
+    scale = min(1.0, (flop / RANKED.shape.flop) ** (1 / 3))
+    sizes = (RANKED.shape.M, RANKED.shape.N, RANKED.shape.K)
+    return Shape(*(max(1, int(size * scale)) for size in sizes))
 
 
 def _too_slow(seconds: float) -> TimeLimit:
@@ -119,11 +135,13 @@ def _verify_case(
     seed: int,
     blocks: tuple[int, ...] | None,
     seconds: float,
+    printed: list[str],
 ) -> CaseResult | Outcome:
     A, B = case.draw(seed)
     started = time.perf_counter()
     answer = device.run(Run(shape=case.shape, blocks=blocks, seconds=seconds), A, B)
     elapsed = time.perf_counter() - started
+    printed.append((answer if isinstance(answer, Fault) else answer[0]).printed)
     if isinstance(answer, Fault):
         return fault_outcome(answer, case.shape, seconds)
     finished, C = answer
