@@ -217,6 +217,7 @@ class _Trial:
             sampled=self.info.kind is DeviceKind.CPU,
             blocks_depend=ready.blocks_depend_on_one_another,
             seconds=self.seconds,
+            printed=[],
             progress=self.watcher,
         )
         if isinstance(verification, Failure):
