@@ -265,7 +265,7 @@ __device__ __forceinline__ void split_units(const float* A, const float* B, cons
     }
 }
 
-// Wait until `count` units are done; all are held by running warpgroups, which wait for nobody.
+// Wait until units_done is `count`; the units are held by running blocks, which wait for nobody.
 __device__ __forceinline__ void wait_for_units(unsigned long long count, int thread) {
     if (thread == 0)
         while (load_acquire(&units_done) < count) {}

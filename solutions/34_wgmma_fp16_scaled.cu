@@ -13,7 +13,7 @@
 //
 // Phase one: blocks draw units by ticket, hold them in registers, take the largest magnitude, split
 // them into shared memory in the layout of wgmma, and send that to the pool by bulk copies; the loads
-// of the next unit run during the conversion of this one. Phase two is that of 33.
+// of the next unit run during the conversion of this one. Phase two and the launch line are those of 33.
 //
 // A block waits only for units with lower tickets than its own, all of them in the hands of running
 // blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the launch,
@@ -438,7 +438,7 @@ __device__ __forceinline__ void split_units(const float* A, const float* B, cons
     }
 }
 
-// Wait until `count` units are done; all are held by running warpgroups, which wait for nobody.
+// Wait until units_done is `count`; the units are held by running blocks, which wait for nobody.
 __device__ __forceinline__ void wait_for_units(unsigned long long count, int thread) {
     if (thread == 0)
         while (load_acquire(&units_done) < count) {}
