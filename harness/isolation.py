@@ -1,7 +1,8 @@
 """What the operating system holds a worker to: limits, no network, no files but its own.
 
 Each rule is applied where the system has it; `confine` returns what was in fact enforced, so that
-the report can say so plainly.
+the report can say so plainly. Imports nothing that starts a thread: a rule holds the thread that
+asks for it and those that come after.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
+
+SCRATCH_VARIABLE = "MATMUL_ARENA_SCRATCH"
+CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
+"""Environment variables that name the folders in which a worker may write."""
 
 _GIB = 1 << 30
 
@@ -32,6 +37,8 @@ _ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
 """The CUDA driver reserves far more address space than it uses, so its worker has no such limit."""
 _FILE_SIZE = 1 * _GIB
 _OPEN_FILES = 1024
+_MORE_TASKS = {Role.COMPILER: 256, Role.CUDA: 1024, Role.CPU: 256}
+"""Processes and threads beyond those that the user has already: the system counts them all."""
 
 
 def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[str, ...]:
@@ -41,6 +48,8 @@ def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[s
     """
     enforced = [*_limits(role)]
     if sys.platform == "linux":
+        if role is not Role.CUDA:
+            enforced += _leave_network()
         _die_with_parent()
         enforced += _landlock(role, [scratch, *writable])
     return tuple(enforced)
@@ -56,13 +65,28 @@ def _limits(role: Role) -> Iterable[str]:
     if role in _ADDRESS_SPACE:
         size = _ADDRESS_SPACE[role]
         limits.append((resource.RLIMIT_AS, size, f"memory {size // _GIB} GiB"))
-    for which, value, phrase in limits:
+    if sys.platform == "linux" and os.geteuid() != 0:  # the system does not count root's
+        more = _MORE_TASKS[role]
+        limits.append((resource.RLIMIT_NPROC, _tasks() + more, f"{more} processes and threads"))
+    for which, wanted, phrase in limits:
         _, hard = resource.getrlimit(which)
-        if hard != resource.RLIM_INFINITY:
-            value = min(value, hard)
+        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(which, (value, value))
         if phrase:
             yield phrase
+
+
+def _tasks() -> int:
+    """Processes and threads of this user."""
+    count, user = 0, os.geteuid()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if entry.stat().st_uid == user:
+                    count += sum(1 for _ in (entry / "task").iterdir())
+            except OSError:
+                continue  # it has ended meanwhile
+    return count
 
 
 _PR_SET_PDEATHSIG = 1
@@ -72,6 +96,18 @@ _SIGKILL = 9
 
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNET = 0x40000000
+
+
+def _leave_network() -> Iterable[str]:
+    """A network namespace with nothing in it. One's own user namespace is what allows that to an
+    ordinary user, and takes root's powers over files from root."""
+    libc = _libc()
+    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) == 0 or libc.unshare(_CLONE_NEWNET) == 0:
+        yield "no network"
 
 
 def _die_with_parent() -> None:
@@ -126,9 +162,7 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
             return []
     finally:
         os.close(ruleset)
-    phrases = [
-        "writes only to a scratch folder" + (", /dev and /proc" if reads_anywhere else "")
-    ]
+    phrases = ["writes only to a scratch folder" + (", /dev and /proc" if reads_anywhere else "")]
     if not reads_anywhere:
         phrases.append("reads only programs, libraries and CUDA's headers")
     if network:
@@ -167,5 +201,11 @@ def _program_files() -> set[Path]:
         here.parent / "problem",
         *(Path(entry) for entry in ("/usr/lib", "/usr/lib64", "/lib", "/lib64")),
         *(Path(entry) for entry in ("/usr/local/lib", "/usr/local/cuda", "/etc/ld.so.cache")),
+        *(
+            Path(entry)
+            for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
+            for entry in os.environ.get(name, "").split(os.pathsep)
+            if entry
+        ),
         *(Path(entry) for entry in ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")),
     }

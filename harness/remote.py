@@ -41,7 +41,7 @@ from harness.devices.device import (
     TimeRound,
     Uncounted,
 )
-from harness.isolation import Role
+from harness.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
 from harness.kernel import Compile, Compiled, Kernel
 from harness.report import (
     CompileError,
@@ -52,7 +52,7 @@ from harness.report import (
     RuntimeFault,
     Value,
 )
-from harness.worker import CACHE_VARIABLE, SCRATCH_VARIABLE, Hello
+from harness.worker import Hello
 from problem.cases import Matrix
 
 T = TypeVar("T", bound=Value)
@@ -223,7 +223,7 @@ def _start(role: Role) -> _Child:
     try:
         with open(Path(scratch.name, _LOG), "wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "harness.worker", role, str(theirs.fileno())],
+                [sys.executable, "-m", "harness.confined", role, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

@@ -1,17 +1,14 @@
 """The child process in which every kernel is compiled and runs. Nothing else touches a GPU.
 
-`python -m harness.worker ROLE HANDLE` answers requests on the connection HANDLE until the other
-side is gone. Standard output belongs to the kernel.
+Started by harness/confined.py, it answers requests until the other side is gone. Standard output
+belongs to the kernel.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -19,13 +16,10 @@ from pydantic import Field, TypeAdapter
 from harness import channel
 from harness.devices import device as messages
 from harness.devices.device import Device, Fault, Finished, ScoringDevice
-from harness.isolation import Role, confine
+from harness.isolation import Role
 from harness.printed import Capture
 from harness.report import Value
 from problem.cases import Matrix
-
-SCRATCH_VARIABLE = "MATMUL_ARENA_SCRATCH"
-CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
 
 Answer = tuple[Value, Sequence[Matrix]]
 
@@ -37,14 +31,11 @@ class Hello(Value):
     isolation: tuple[str, ...]
 
 
-def main(role: Role, connection: Connection) -> None:
-    """Serve one role until the judge hangs up."""
+def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
+    """Serve one role until the judge hangs up. enforced: what this process is held to."""
     capture = Capture()
-    scratch = Path(os.environ[SCRATCH_VARIABLE])
-    cache = [Path(os.environ[CACHE_VARIABLE])] if CACHE_VARIABLE in os.environ else []
     serve = _compiler if role is Role.COMPILER else _device
     answer, requests = serve(role)
-    enforced = confine(role, scratch, cache)
     channel.send(connection, Hello(isolation=enforced))
     while True:
         try:
@@ -136,7 +127,3 @@ def _ask(device: Device | ScoringDevice, request: Value, matrices: list[Matrix])
             fetched = scoring.fetch_round()
             return (fetched, ()) if isinstance(fetched, Fault) else (messages.Fetched(), fetched)
     raise TypeError(f"no such request: {request!r}")
-
-
-if __name__ == "__main__":
-    main(Role(sys.argv[1]), Connection(int(sys.argv[2])))
