@@ -24,7 +24,7 @@ from harness.devices.cpu.types import Type
 
 MOST_INSTRUCTIONS = 60_000  # after inlining; LLVM needs about 0.3 ms for each
 DEEPEST_CALL = 32
-LARGEST_MODULE = 512 << 20  # bytes of __device__ and __constant__ variables
+LARGEST_MODULE = 2 << 30  # bytes of __device__ and __constant__ variables
 LARGEST_LOCAL = 64 << 10  # bytes of local arrays per thread
 GAP = 128  # bytes between variables, so that running over one's end is seen
 

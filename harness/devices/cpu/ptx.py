@@ -166,6 +166,7 @@ def parse(text: str) -> Program:
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
       | (?P<line>\.(?:version|target|address_size|file|loc)\b[^\n]*)
+      | (?P<declaration>\.(?:reg|local|shared|param|global|const)(?=\.))
       | (?P<string>"[^"\n]*")
       | (?P<word>(?:[\w$%.]|::)+)
       | (?P<mark>[{}()\[\],;:|!@+\-<>=])""",

@@ -1,23 +1,13 @@
-"""One CPU device for all tests of this folder, and how many examples hypothesis tries."""
+"""One CPU device for all tests of this folder."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from cpu_bench import Bench
-from hypothesis import HealthCheck, settings
 
 from harness.devices.cpu.device import CpuDevice
-
-# The fixture is a device: loading another kernel replaces the last one.
-CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
-settings.register_profile(
-    "small", max_examples=25, deadline=None, derandomize=True, suppress_health_check=CHECKS
-)
-settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=CHECKS)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "small"))
+from tests.devices.cpu.cpu_bench import Bench
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +20,7 @@ def cpu_device(cache_directory: Path) -> CpuDevice:
     return CpuDevice(cache_directory)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cpu(cpu_device: CpuDevice) -> Bench:
+    """The device, which holds the kernel that was loaded last."""
     return Bench(cpu_device)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import oracle
 
 from harness.devices.cpu.ptx import (
     Address,
@@ -22,6 +21,7 @@ from harness.devices.cpu.ptx import (
     Symbol,
     parse,
 )
+from tests.devices.cpu import oracle
 
 
 @dataclass

@@ -222,6 +222,8 @@ def evaluate(opcode: str, a: Sequence[int]) -> Result:
     type_ = types[-1] if types else "b32"
     if root in ("cvt",):
         return convert(mods, types, a)
+    if root == "set" and mods[-1] in ("f16", "bf16", "f16x2", "bf16x2") and mods[-1] == mods[-2]:
+        return set_halves(mods, a)
     if root in ("setp", "set"):
         return compare(root, mods, types, a)
     if root == "selp":
@@ -234,6 +236,9 @@ def evaluate(opcode: str, a: Sequence[int]) -> Result:
                 c = flush(c, FORMATS["f32"])
             return Result(a[0] if not c.is_nan and c.real >= 0 else a[1])
         return Result(a[0] if signed(a[2], 32) >= 0 else a[1])
+    if mods[-1] in ("u16x2", "s16x2"):
+        parts = [evaluate(opcode[:-2], [x >> i & 0xFFFF for x in a]).bits for i in (0, 16)]
+        return Result(parts[0] | parts[1] << 16)
     if type_.endswith("x2"):
         return pairs(opcode.replace("x2", ""), a)
     if type_ in FORMATS:
@@ -439,6 +444,8 @@ def floating(root: str, mods: list[str], type_: str, a: Sequence[int]) -> Result
             return done(add(multiply(x[0], x[1]), x[2], mode))
         case "div":
             return done(divide(x[0], x[1]))
+        case "rcp" | "rsqrt" if "ftz" in mods and type_ == "f64":
+            return coarse(root, a[0])
         case "rcp":
             return done(divide(ONE, x[0]))
         case "sqrt":
@@ -465,6 +472,19 @@ def floating(root: str, mods: list[str], type_: str, a: Sequence[int]) -> Result
         case "sin" | "cos" | "lg2" | "ex2" | "tanh":
             return Result(encode(function(root, x[0]), f), f, loose=True)
     raise NotImplementedError(root)
+
+
+def coarse(root: str, bits: int) -> Result:
+    """The upper half of an f64, which the GPU's library refines; ours is as good as it can be."""
+    f = FORMATS["f64"]
+
+    def upper_half(x: Number) -> Number:
+        x = flush(x, f)
+        return x if x.is_nan else decode(encode(x, f) & 0xFFFFFFFF_00000000, f)
+
+    x = upper_half(decode(bits, f))
+    y = decode(encode(square_root(x, f), f), f) if root == "rsqrt" else x
+    return Result(encode(upper_half(decode(encode(divide(ONE, y), f), f)), f), f)
 
 
 def classify(x: Number, f: Format, mods: Sequence[str]) -> bool:
@@ -532,6 +552,15 @@ def compare(root: str, mods: list[str], types: list[str], a: Sequence[int]) -> R
         if boolean in mods:
             results = [apply(r, bool(a[2])) for r in results]
     return Result(int(results[0]), second=int(results[1]))
+
+
+def set_halves(mods: list[str], a: Sequence[int]) -> Result:
+    f = FORMATS[mods[-1].removesuffix("x2")]
+    found, lanes = 0, 2 if mods[-1].endswith("x2") else 1
+    for i in range(lanes):
+        x, y = (decode(v >> 16 * i & 0xFFFF, f) for v in a)
+        found |= (encode(ONE, f) if compare_numbers(mods[0], x, y) else 0) << 16 * i
+    return Result(found)
 
 
 def compare_numbers(cmp: str, x: Number, y: Number) -> bool:

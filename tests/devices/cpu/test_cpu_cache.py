@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from cpu_bench import KERNELS, Bench, compiled
 
 from harness.devices.cpu import native
 from harness.devices.cpu.cache import Cache, default_directory
 from harness.devices.cpu.device import CpuDevice
 from harness.devices.device import Ready
 from problem.cases import Shape
+from tests.devices.cpu.cpu_bench import KERNELS, Bench, compiled
 
 
 def test_made_once_for_each_key(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cpu_bench import KERNELS, Bench
 
 from problem.cases import Shape
+from tests.devices.cpu.cpu_bench import KERNELS, Bench
 
 WIDTH32 = Shape(32, 32, 32)
 

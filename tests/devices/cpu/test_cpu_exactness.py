@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import re
 from collections.abc import Iterator
 
 import numpy as np
-import oracle
 import pytest
-from cpu_bench import Bench
+from hypothesis import settings
 
 from harness.devices.cpu import instructions
 from harness.devices.cpu.errors import CannotTranslate
@@ -23,6 +21,8 @@ from harness.devices.cpu.types import TYPES
 from harness.devices.device import Fault, Ready, Run
 from problem.cases import Shape
 from problem.launcher import LaunchLine
+from tests.devices.cpu import oracle
+from tests.devices.cpu.cpu_bench import Bench
 
 FAMILIES = (
     instructions.integer,
@@ -34,7 +34,7 @@ FAMILIES = (
 # Not functions of their operands alone, or tested by name below.
 ELSEWHERE = {"cvta", "isspacep", "mov"}
 
-THREADS = 512 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 64
+THREADS = 512 if settings().max_examples > 1000 else 64  # the nightly profile tries more
 CLASSES = ("b16", "b32", "b64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "pred")
 
 HEAD = """.version 8.0
@@ -95,7 +95,7 @@ def cases(family: object) -> list[tuple[str, list[str]]]:
             ):
                 continue
             for opcode, choice in expansions(entry):
-                if not re.match(r"(add|sub)c?\.cc|addc|subc", opcode):
+                if not re.match(r"(add|sub)c?\.cc|addc|subc|mad\.(lo|hi)\.cc|madc", opcode):
                     found[opcode] = operand_types(entry, opcode, choice)
     return list(found.items())
 
@@ -242,6 +242,27 @@ def mistakes(
             shown = ", ".join(hex(x) for x in given)
             return [f"{opcode} {shown}: {first:#x}, expected {expected.bits:#x}"]
     return []
+
+
+def test_products_of_several_words(cpu: Bench) -> None:
+    """A 64-bit product from 32-bit words, as the math library computes it."""
+    text = kernel([("mov.b64", ["b64"])]).replace(
+        "mov.u64 %d, 0; mov.b64 %d, %b64_0;",
+        """.reg .b32 %a<2>, %b<2>, %z<4>;
+        mov.b64 {%a0, %a1}, %b64_0; mov.b64 {%b0, %b1}, %b64_1; mov.u32 %z0, 0;
+        mul.lo.u32 %z1, %a0, %b0; mul.hi.u32 %z2, %a0, %b0;
+        mad.lo.cc.u32 %z2, %a1, %b0, %z2; madc.hi.u32 %z3, %a1, %b0, 0;
+        mad.lo.cc.u32 %z2, %a0, %b1, %z2; madc.hi.cc.u32 %z3, %a0, %b1, %z3; addc.u32 %z0, 0, 0;
+        mad.lo.cc.u32 %z3, %a1, %b1, %z3; madc.hi.u32 %z0, %a1, %b1, %z0; mov.b64 %d, {%z1, %z2};""",
+    )
+    text = text.replace(
+        "mov.u64 %d, 0; st.global.u64 [%out+8]", "mov.b64 %d, {%z3, %z0}; st.global.u64 [%out+8]"
+    )
+    operands = table(1)
+    found = results(cpu, text, operands, 1)[:, 0]
+    for thread in range(THREADS):
+        a, b = (operands["b64"][j][thread] for j in (0, 1))
+        assert int(found[thread, 0]) | int(found[thread, 1]) << 64 == a * b
 
 
 def test_packing_and_carries(cpu: Bench) -> None:

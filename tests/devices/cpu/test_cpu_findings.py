@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from cpu_bench import KERNELS, Bench
 
 from harness.devices.device import Fault, Refusal
 from harness.report import Array, Finding, Hazard, Tool
 from problem.cases import Shape
+from tests.devices.cpu.cpu_bench import KERNELS, Bench
 
 SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)

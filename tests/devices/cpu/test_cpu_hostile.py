@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpu_bench import KERNELS, Bench, inputs
 
 from harness.devices.device import Fault, Ready, Refusal, Run, Sanitize, Sanitized
 from harness.report import Tool
 from problem.cases import Shape
 from problem.launcher import LaunchLine
+from tests.devices.cpu.cpu_bench import KERNELS, Bench, inputs
 
 ENTRY = (
     ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "

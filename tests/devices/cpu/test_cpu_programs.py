@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from cpu_bench import KERNELS, Bench, compiled, inputs
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from interpreter import Launch, interpret
 
 from harness.devices.device import Fault, Ready, Run
 from problem.cases import Shape
 from problem.launcher import LaunchLine
+from tests.devices.cpu.cpu_bench import KERNELS, Bench, compiled, inputs
+from tests.devices.cpu.interpreter import Launch, interpret
 
 HEAD = """.version 8.0
 .target sm_90
@@ -142,6 +142,7 @@ def same(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool((equal | (both & floats)).all())
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block=blocks, seed=st.integers(0, 2**32 - 1))
 def test_random_programs(cpu: Bench, block: Block, seed: int) -> None:
     threads = 8

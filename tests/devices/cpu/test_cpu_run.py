@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpu_bench import Bench, inputs, product
 
 from harness.devices.device import Fault
 from problem.cases import Shape
+from tests.devices.cpu.cpu_bench import Bench, inputs, product
 
 SHAPES = [Shape(1, 1, 1), Shape(17, 33, 18), Shape(64, 48, 80), Shape(100, 70, 50)]
 

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from cpu_bench import KERNELS, Bench, inputs, product
 
 from harness.devices.device import Fault, Ready, Run
 from problem.cases import Matrix, Shape
+from tests.devices.cpu.cpu_bench import KERNELS, Bench, inputs, product
 
 ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
 

@@ -11,7 +11,8 @@ from harness.devices.cpu.forms import Form, value
 from harness.devices.cpu.ir import ELEMENT, Value, constant
 from harness.devices.cpu.translate import Translator
 
-ROUNDING = ("rn", "rz", "rm", "rp")
+DIRECTED = ("rz", "rm", "rp")
+ROUNDING = ("rn", *DIRECTED)
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 
 SMALLEST_NORMAL = 2.0**-126  # of f32
@@ -162,22 +163,54 @@ def fma(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
     return _finish(t, f, _add_directed(t, f["rnd"], product, *_widen(t, c)))
 
 
-@value("div.how{.ftz}.type d, a, b", how=("rn", "full", "approx"), type=("f32",))
+@value("div.rnd{.ftz}.type d, a, b", rnd=(*ROUNDING, "full", "approx"), type=("f32",))
 @value("div.rn.type d, a, b", type=("f64",))
 def div(t: Translator, f: Form, a: Value, b: Value) -> Value:
-    return _finish(t, f, t.op("fdiv", flush(t, f, a), flush(t, f, b)))
+    a, b = flush(t, f, a), flush(t, f, b)
+    if f["rnd"] not in DIRECTED:
+        return _finish(t, f, t.op("fdiv", a, b))
+    p, q = _widen(t, a, b)
+    quotient = t.op("fdiv", p, q)
+    rest = t.intrinsic("fma", t.negate(quotient), q, p)  # exact; a / b = quotient + rest / b
+    return _finish(t, f, round_directed(t, f["rnd"], quotient, t.op("fdiv", rest, q))[0])
 
 
-@value("rcp.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32",))
+@value("rcp.rnd{.ftz}.type d, a", rnd=(*ROUNDING, "approx"), type=("f32",))
 @value("rcp.rn.type d, a", type=("f64",))
 def rcp(t: Translator, f: Form, a: Value) -> Value:
-    return _finish(t, f, t.op("fdiv", constant(a.type, 1.0), flush(t, f, a)))
+    return div(t, f, constant(a.type, 1.0), a)
 
 
-@value("sqrt.how{.ftz}.type d, a", how=("rn", "approx"), type=("f32",))
+@value("sqrt.rnd{.ftz}.type d, a", rnd=(*ROUNDING, "approx"), type=("f32",))
 @value("sqrt.rn.type d, a", type=("f64",))
 def sqrt(t: Translator, f: Form, a: Value) -> Value:
-    return _finish(t, f, t.intrinsic("sqrt", flush(t, f, a)))
+    a = flush(t, f, a)
+    if f["rnd"] not in DIRECTED:
+        return _finish(t, f, t.intrinsic("sqrt", a))
+    (p,) = _widen(t, a)
+    root = t.intrinsic("sqrt", p)
+    rest = t.intrinsic("fma", t.negate(root), root, p)  # of the sign of what the root lacks
+    return _finish(t, f, round_directed(t, f["rnd"], root, rest)[0])
+
+
+def _upper_half(t: Translator, x: Value) -> Value:
+    """What the GPU's coarse f64 functions keep: 20 bits of mantissa, no subnormal numbers."""
+    small = t.compare("olt", t.intrinsic("fabs", x), 2.0**-1022)
+    cut = t.bitcast(t.op("and", t.bitcast(x, "i64"), 0xFFFFFFFF_00000000), "double")
+    cut = t.select(t.compare("uno", x, x), x, cut)
+    return t.select(small, t.intrinsic("copysign", constant("double", 0.0), x), cut)
+
+
+@value("rcp.approx.ftz.type d, a", type=("f64",))
+def rcp_coarse(t: Translator, f: Form, a: Value) -> Value:
+    """Where division in f64 starts from."""
+    return _upper_half(t, t.op("fdiv", constant("double", 1.0), _upper_half(t, a)))
+
+
+@value("rsqrt.approx.ftz.type d, a", type=("f64",))
+def rsqrt_coarse(t: Translator, f: Form, a: Value) -> Value:
+    root = t.intrinsic("sqrt", _upper_half(t, a))
+    return _upper_half(t, t.op("fdiv", constant("double", 1.0), root))
 
 
 @value("rsqrt.approx{.ftz}.type d, a", type=("f32",))
@@ -262,7 +295,7 @@ def testp(t: Translator, f: Form, a: Value) -> Value:
 # for one operation to round as if computed exactly; a fused one needs doubles.
 
 
-def _each(t: Translator, given: list[Value], how: Callable[..., Value]) -> Value:
+def each(t: Translator, given: list[Value], how: Callable[..., Value]) -> Value:
     """Apply `how` to each element of packed pairs, or to scalars."""
     type_ = given[0].type
     if type_ not in ELEMENT:
@@ -285,7 +318,7 @@ def _halves(t: Translator, f: Form, given: list[Value], how: Callable[..., Value
             result = relu(t, result)
         return narrow_float(t, result, parts[0].type)
 
-    return _each(t, given, one)
+    return each(t, given, one)
 
 
 def relu(t: Translator, x: Value) -> Value:
@@ -318,7 +351,7 @@ def fma_half(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
         rounded = relu(t, rounded) if f["relu"] else rounded
         return narrow_float(t, rounded, x.type)
 
-    return _each(t, [a, b, c], one)
+    return each(t, [a, b, c], one)
 
 
 @value("neg.type d, a", type=HALVES)

@@ -31,40 +31,6 @@ def sub_saturated(t: Translator, f: Form, a: Value, b: Value) -> Value:
     return t.intrinsic("ssub.sat", a, b)
 
 
-# ---- sums of several words; the carry is a register of its own
-
-
-def _with_carry(t: Translator, f: Form, name: str, carry_in: bool, carry_out: bool) -> None:
-    wide = f"i{f.type.bits + 1}"
-    a, b = (t.resize(t.read(f.operands[x], f.type), wide) for x in ("a", "b"))
-    total = t.op(name, a, b)
-    if carry_in:
-        total = t.op(name, total, t.resize(t.carry(), wide))
-    if carry_out:
-        t.set_carry(t.resize(t.op("lshr", total, f.type.bits), "i1"))
-    t.write(f.operands["d"], t.resize(total, f.type.llvm))
-
-
-@instruction("add.cc.type d, a, b", type=(*WORDS, "b32", "b64"))
-def add_carry_out(t: Translator, f: Form) -> None:
-    _with_carry(t, f, "add", carry_in=False, carry_out=True)
-
-
-@instruction("addc{.cc}.type d, a, b", type=WORDS)
-def add_carry_in(t: Translator, f: Form) -> None:
-    _with_carry(t, f, "add", carry_in=True, carry_out=bool(f["cc"]))
-
-
-@instruction("sub.cc.type d, a, b", type=WORDS)
-def sub_borrow_out(t: Translator, f: Form) -> None:
-    _with_carry(t, f, "sub", carry_in=False, carry_out=True)
-
-
-@instruction("subc{.cc}.type d, a, b", type=WORDS)
-def sub_borrow_in(t: Translator, f: Form) -> None:
-    _with_carry(t, f, "sub", carry_in=True, carry_out=bool(f["cc"]))
-
-
 # ---- products
 
 
@@ -103,6 +69,57 @@ def mad_wide(t: Translator, f: Form) -> None:
     product = _wide_product(t, f, *(t.read(f.operands[x], f.type) for x in ("a", "b")))
     c = t.read(f.operands["c"], TYPES[f"{f.type.name[0]}{2 * f.type.bits}"])
     t.write(f.operands["d"], t.op("add", product, c))
+
+
+# ---- sums of several words; the carry is a register of its own
+
+
+def _with_carry(t: Translator, f: Form, name: str, carry_in: bool, carry_out: bool) -> None:
+    """a ± b, or the product of a and b + c, as one word of a longer number."""
+    wide = f"i{f.type.bits + 1}"
+    a, b = (t.read(f.operands[x], f.type) for x in ("a", "b"))
+    if f["half"]:
+        product = mul_hi(t, f, a, b) if f["half"] == "hi" else t.op("mul", a, b)
+        a, b = product, t.read(f.operands["c"], f.type)
+    total = t.op(name, t.resize(a, wide), t.resize(b, wide))
+    if carry_in:
+        total = t.op(name, total, t.resize(t.carry(), wide))
+    if carry_out:
+        t.set_carry(t.resize(t.op("lshr", total, f.type.bits), "i1"))
+    t.write(f.operands["d"], t.resize(total, f.type.llvm))
+
+
+@instruction("add.cc.type d, a, b", type=(*WORDS, "b32", "b64"))
+def add_carry_out(t: Translator, f: Form) -> None:
+    _with_carry(t, f, "add", carry_in=False, carry_out=True)
+
+
+@instruction("addc{.cc}.type d, a, b", type=WORDS)
+def add_carry_in(t: Translator, f: Form) -> None:
+    _with_carry(t, f, "add", carry_in=True, carry_out=bool(f["cc"]))
+
+
+@instruction("sub.cc.type d, a, b", type=WORDS)
+def sub_borrow_out(t: Translator, f: Form) -> None:
+    _with_carry(t, f, "sub", carry_in=False, carry_out=True)
+
+
+@instruction("subc{.cc}.type d, a, b", type=WORDS)
+def sub_borrow_in(t: Translator, f: Form) -> None:
+    _with_carry(t, f, "sub", carry_in=True, carry_out=bool(f["cc"]))
+
+
+@instruction("mad.half.cc.type d, a, b, c", half=("lo", "hi"), type=WORDS)
+def mad_carry_out(t: Translator, f: Form) -> None:
+    _with_carry(t, f, "add", carry_in=False, carry_out=True)
+
+
+@instruction("madc.half{.cc}.type d, a, b, c", half=("lo", "hi"), type=WORDS)
+def mad_carry_in(t: Translator, f: Form) -> None:
+    _with_carry(t, f, "add", carry_in=True, carry_out=bool(f["cc"]))
+
+
+# ---- products of parts
 
 
 def _24_bits(t: Translator, f: Form, x: Value) -> Value:
@@ -189,6 +206,36 @@ def sad(t: Translator, f: Form, a: Value, b: Value, c: Value) -> Value:
     less = t.compare(_sign(f) + "lt", a, b)
     distance = t.select(less, t.op("sub", b, a), t.op("sub", a, b))
     return t.op("add", c, distance)
+
+
+# ---- two 16-bit integers in one register
+
+
+def _in_pairs(t: Translator, name: str, a: Value, b: Value) -> Value:
+    result = constant("i32", 0)
+    for shift in (0, 16):
+        x, y = (t.resize(t.op("lshr", v, shift), "i16") for v in (a, b))
+        part = t.op(name, x, y) if name == "add" else t.intrinsic(name, x, y)
+        result = t.op("or", result, t.op("shl", t.resize(part, "i32"), shift))
+    return result
+
+
+@value("add.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
+def add_pairs(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _in_pairs(t, "add", a, b)
+
+
+@value("min.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
+def min_pairs(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _in_pairs(t, f["kind"][0] + "min", a, b)
+
+
+@value("max.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
+def max_pairs(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    return _in_pairs(t, f["kind"][0] + "max", a, b)
+
+
+# ---- counting and moving bits
 
 
 @value("popc.type d, a", type=("b32", "b64"))

@@ -126,15 +126,16 @@ _ATOMIC = {
     "inc": "uinc_wrap",
     "dec": "udec_wrap",
 }
-ATOMIC_TYPES = ("b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
-_ATOMIC_HINTS = {
+_ATOMIC_CHOICES = {
     "order": ORDER[2:],
     "scope": SCOPE,
     "space": ("global", "shared", "shared::cta"),
     "op": tuple(_ATOMIC),
     "l2": ("L2::cache_hint",),
-    "type": ATOMIC_TYPES,
+    "type": ("b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),
 }
+_HALVES = _ATOMIC_CHOICES | {"op": ("add",), "type": ("f16", "f16x2")}
+_SWAPS = _ATOMIC_CHOICES | {"type": ("b16", "b32", "u32", "s32", "b64", "u64", "s64")}
 
 
 def _operation(f: Form) -> str:
@@ -148,36 +149,33 @@ def _operation(f: Form) -> str:
 
 def _atomic_pointer(t: Translator, f: Form) -> Value:
     address = t.address(f.operands["a"])
-    access = Access.WRITE | Access.ATOMIC
-    return t.pointer(space(f), address, Touch(f.index, f.type.bytes, access))
+    return t.pointer(space(f), address, Touch(f.index, f.type.bytes, Access.WRITE | Access.ATOMIC))
 
 
-def _modify(t: Translator, f: Form, operand: Operand) -> Value:
-    b = t.read(operand, f.type)
+def _modify(t: Translator, f: Form) -> Value:
+    b = t.read(f.operands["b"], f.type)
     pointer = _atomic_pointer(t, f)
     return t.value(b.type, f"atomicrmw {_operation(f)} {pointer}, {b} seq_cst")
 
 
-@instruction("atom{.order}{.scope}{.space}.op{.l2}.type d, a, b, policy?", **_ATOMIC_HINTS)
+# The manual's order of modifiers, and the one that NVIDIA's C++ library writes.
+@instruction("atom{.order}{.scope}{.space}.op{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
+@instruction("atom{.space}.op.order{.scope}{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
+@instruction("atom{.order}{.scope}{.space}.op.noftz{.l2}.type d, a, b, policy?", **_HALVES)
 def atom(t: Translator, f: Form) -> None:
     _give_way(t, f)
-    t.write(f.operands["d"], _modify(t, f, f.operands["b"]))
+    t.write(f.operands["d"], _modify(t, f))
 
 
-@instruction("red{.async}{.order}{.scope}{.space}.op{.l2}.type a, b, policy?", **_ATOMIC_HINTS)
+@instruction("red{.order}{.scope}{.space}.op{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
+@instruction("red{.space}.op.order{.scope}{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
+@instruction("red{.order}{.scope}{.space}.op.noftz{.l2}.type a, b, policy?", **_HALVES)
 def red(t: Translator, f: Form) -> None:
-    if f["async"]:
-        raise CannotTranslate("asynchronous reductions")
-    _modify(t, f, f.operands["b"])
+    _modify(t, f)
 
 
-@instruction(
-    "atom{.order}{.scope}{.space}.cas.type d, a, b, c",
-    order=ORDER[2:],
-    scope=SCOPE,
-    space=_ATOMIC_HINTS["space"],
-    type=("b16", "b32", "u32", "s32", "b64", "u64", "s64"),
-)
+@instruction("atom{.order}{.scope}{.space}.cas.type d, a, b, c", **_SWAPS)
+@instruction("atom{.space}.cas.order{.scope}.type d, a, b, c", **_SWAPS)
 def compare_and_swap(t: Translator, f: Form) -> None:
     _give_way(t, f)
     b, c = t.read(f.operands["b"], f.type), t.read(f.operands["c"], f.type)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.forms import Form, instruction, value
-from harness.devices.cpu.instructions.floating import flush, widen_half
-from harness.devices.cpu.ir import Value
+from harness.devices.cpu.instructions.floating import HALVES, each, flush, widen_half
+from harness.devices.cpu.ir import Value, constant
 from harness.devices.cpu.translate import PREDICATE, Translator
 from harness.devices.cpu.types import Type
 
@@ -58,6 +59,19 @@ def set_(t: Translator, f: Form) -> None:
         t.write(f.operands["d"], t.convert("uitofp", found, "float"))
     else:
         t.write(f.operands["d"], t.resize(found, "i32", signed=True))
+
+
+@value("set.cmp.type.type2 d, a, b", cmp=tuple(_FLOAT), type=HALVES, type2=HALVES)
+def set_half(t: Translator, f: Form, a: Value, b: Value) -> Value:
+    """1.0 or 0.0 for each element."""
+    if f["type"] != f["type2"]:
+        raise CannotTranslate("a comparison of another type than its result")
+
+    def one(x: Value, y: Value) -> Value:
+        found = t.compare(_FLOAT[f["cmp"]], widen_half(t, x), widen_half(t, y))
+        return t.select(found, constant(x.type, 1.0), 0.0)
+
+    return each(t, [a, b], one)
 
 
 for _ftz, _cmp, _types in COMPARISONS:
