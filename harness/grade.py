@@ -16,6 +16,7 @@ from typing import TypeVar
 from harness import __version__
 from harness.devices.available import Choice, open_device
 from harness.devices.device import Fault, Ready, Refusal
+from harness.gpu_lock import GpuBusy, alone_on
 from harness.isolation import Role
 from harness.kernel import Compiled, Kernel
 from harness.remote import RemoteCompiler, RemoteDevice, Worker
@@ -75,8 +76,8 @@ class Options:
 def grade(path: Path, options: Options = Options(), progress: Progress | None = None) -> Report:
     """Grade one kernel file. Raises UsageError when there is nothing to grade or no such device;
     whatever else goes wrong is a verdict in the report."""
-    with ExitStack() as workers:
-        return _Grading(options, progress or Silent(), workers).run(path)
+    with ExitStack() as gpu, ExitStack() as workers:
+        return _Grading(options, progress or Silent(), workers, gpu).run(path)
 
 
 class _Grading:
@@ -87,10 +88,14 @@ class _Grading:
     info: DeviceInfo
     kernel: Kernel
 
-    def __init__(self, options: Options, progress: Progress, workers: ExitStack) -> None:
+    def __init__(
+        self, options: Options, progress: Progress, workers: ExitStack, gpu: ExitStack
+    ) -> None:
+        """workers: ended when the grading is. gpu: given back after that."""
         self.options = options
         self.progress = progress
         self.workers = workers
+        self.gpu = gpu
         self.seed = secrets.randbits(48) if options.seed is None else options.seed
         self.companion: RemoteDevice | None = None
         self.blocks_depend = False
@@ -153,6 +158,8 @@ class _Grading:
                 message = "scores come from a GPU; this device gives every verdict but no score"
                 return Accepted(score=Unscored(reason="device", message=message))
             return self._timed(Stage.MEASURE, self._measure)
+        except GpuBusy as error:
+            return JudgeError(stage=Stage.READ, message=str(error))
         except Exception as error:
             return JudgeError(
                 stage=self.times[-1].stage,
@@ -178,6 +185,7 @@ class _Grading:
             return JudgeError(stage=Stage.READ, message=info.message, details=info.details)
         self.info = info
         if info.kind is DeviceKind.CUDA:
+            self.gpu.enter_context(alone_on(info.uuid or info.name, self.progress))
             self.device.expect_first_launch()
             self.companion = RemoteDevice(Role.CPU)
             self.workers.callback(self.companion.close)

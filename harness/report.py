@@ -156,6 +156,8 @@ class DeviceInfo(Value):
     name: str
     arch: str
     """What to compile for: sm_90a."""
+    uuid: str | None = None
+    """Which GPU of the machine, as NVIDIA's tools name it."""
     driver: str | None = None
     cuda_runtime: str | None = None
     cublas: str | None = None

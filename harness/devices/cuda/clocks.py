@@ -34,6 +34,12 @@ class Clocks:
         self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(bus)
 
     @property
+    def uuid(self) -> str:
+        """The GPU's name for life, such as GPU-1f3c…"""
+        found = pynvml.nvmlDeviceGetUUID(self._handle)
+        return found if isinstance(found, str) else found.decode()
+
+    @property
     def max_mhz(self) -> int:
         """The highest clock of the multiprocessors."""
         return int(pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM))

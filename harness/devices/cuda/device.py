@@ -61,6 +61,7 @@ class CudaDevice:
             kind=DeviceKind.CUDA,
             name=properties["name"].decode(),
             arch=arch,
+            uuid=clocks.uuid,
             driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
             cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
             cublas=baseline.version(),
