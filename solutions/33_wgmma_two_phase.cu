@@ -508,7 +508,7 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
 #pragma unroll
                 for (int i = 0; i < TM; ++i) {
                     if (i >= passes) break;
-                    const float4 a = *reinterpret_cast<const float4*>(&As[row + 32 * i][k]);
+                    const float4 a = *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
                     const float a_k[4] = {a.x, a.y, a.z, a.w};
 #pragma unroll
                     for (int j = 0; j < 4; ++j) {
