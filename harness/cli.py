@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         code: int = options.run(options)
         return code
@@ -62,6 +64,11 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the interpreter's last flush
         return NO_JUDGEMENT
+
+
+def _terminated(*_: object) -> None:
+    """Ends like Ctrl-C does: workers and their folders go first."""
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _parser() -> argparse.ArgumentParser:

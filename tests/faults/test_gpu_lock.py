@@ -51,9 +51,9 @@ def held_elsewhere(gpu: str) -> tuple[multiprocessing.Process, Event]:
 def test_who_comes_second_waits_and_says_so() -> None:
     process, give_back = held_elsewhere("GPU-1")
     told = Told()
-    with pytest.raises(GpuBusy, match="another grading has held this GPU"):
-        with alone_on("GPU-1", told, seconds=0.3):
-            pass
+    busy = pytest.raises(GpuBusy, match="another grading has held this GPU")
+    with busy, alone_on("GPU-1", told, seconds=0.3):
+        pass
     assert told.steps == ["waiting: another grading is on this GPU"]
     give_back.set()
     with alone_on("GPU-1", Silent(), seconds=30):
