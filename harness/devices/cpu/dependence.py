@@ -34,9 +34,11 @@ def blocks_depend_on_one_another(kernel: FlatKernel) -> bool:
         root, *modifiers = item.opcode.split(".")
         if set(modifiers) & _ELSEWHERE or root not in ("ld", "st", "atom", "red"):
             continue
+        where = window(item)
+        if where is Window.SHARED:
+            continue
         if root in ("atom", "red") or set(modifiers) & _ORDERED:
             return True
-        where = window(item)
         if root == "ld" and where is Window.C:
             return True
         if root == "st" and has_buffers and where in (None, Window.MODULE):

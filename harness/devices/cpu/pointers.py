@@ -66,6 +66,8 @@ def _result(
     sources = [_held(kernel, held, x) for x in item.operands[1:]]
     if None in sources:
         return None
+    if item.opcode == "cvta.shared.u64":
+        return Window.SHARED if sources == [NUMBER] else OTHER
     if all(x == NUMBER for x in sources):
         return NUMBER
     pointers = {x for x in sources if x != NUMBER}

@@ -255,7 +255,7 @@ def pairs(opcode: str, a: Sequence[int]) -> Result:
 # ---- integers
 
 
-def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:
+def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:  # noqa: PLR0915
     if type_ == "pred":
         table: dict[str, Callable[[], int]] = {
             "and": lambda: a[0] & a[1],
@@ -639,10 +639,8 @@ def to_integer(x: Number, to: str, from_: str, how: str) -> int:
 
 def to_tf32(bits: int, mode: str, mods: Sequence[str]) -> Result:
     x = decode(bits, FORMATS["f32"])
-    if x.is_nan or x.is_infinite:
-        found = bits
-    else:
-        found = encode(x, Format(8, 10), mode) << 13
+    special = x.is_nan or x.is_infinite
+    found = bits if special else encode(x, Format(8, 10), mode) << 13
     if "relu" in mods and not x.is_nan and x.real <= 0:
         found = 0
     return Result(found, FORMATS["f32"])

@@ -40,7 +40,8 @@ CLASSES = ("b16", "b32", "b64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", 
 HEAD = """.version 8.0
 .target sm_90
 .address_size 64
-.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, .param .u32 M, .param .u32 N, .param .u32 K)
+.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C,
+                  .param .u32 M, .param .u32 N, .param .u32 K)
 {
 .reg .b64 %in, %out, %row, %size, %d; .reg .b32 %t; .reg .pred %p, %q;
 """
@@ -253,7 +254,8 @@ def test_products_of_several_words(cpu: Bench) -> None:
         mul.lo.u32 %z1, %a0, %b0; mul.hi.u32 %z2, %a0, %b0;
         mad.lo.cc.u32 %z2, %a1, %b0, %z2; madc.hi.u32 %z3, %a1, %b0, 0;
         mad.lo.cc.u32 %z2, %a0, %b1, %z2; madc.hi.cc.u32 %z3, %a0, %b1, %z3; addc.u32 %z0, 0, 0;
-        mad.lo.cc.u32 %z3, %a1, %b1, %z3; madc.hi.u32 %z0, %a1, %b1, %z0; mov.b64 %d, {%z1, %z2};""",
+        mad.lo.cc.u32 %z3, %a1, %b1, %z3; madc.hi.u32 %z0, %a1, %b1, %z0;
+        mov.b64 %d, {%z1, %z2};""",
     )
     text = text.replace(
         "mov.u64 %d, 0; st.global.u64 [%out+8]", "mov.b64 %d, {%z3, %z0}; st.global.u64 [%out+8]"

@@ -56,7 +56,8 @@ REFUSED = {
     " [%r1], [%rd1, {%r2, %r3}], [%r4];",
     "texture": "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}];",
     "tcgen05": "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;",
-    "wgmma of no shape": "wgmma.mma_async.sync.aligned.m64n9k16.f32.f16.f16 {%f1}, %rd1, %rd1, 1, 1, 1, 0, 0;",
+    "wgmma of no shape": "wgmma.mma_async.sync.aligned.m64n9k16.f32.f16.f16"
+    " {%f1}, %rd1, %rd1, 1, 1, 1, 0, 0;",
     "mma with a short vector": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
     " {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r1,%r2}, {%f1,%f2};",
     "copy of three bytes": "cp.async.ca.shared.global [%r1], [%rd1], 3;",

@@ -15,7 +15,8 @@ from tests.devices.cpu.interpreter import Launch, interpret
 HEAD = """.version 8.0
 .target sm_90
 .address_size 64
-.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, .param .u32 M, .param .u32 N, .param .u32 K)
+.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C,
+                  .param .u32 M, .param .u32 N, .param .u32 K)
 {
 .reg .b64 %in, %out, %at, %d<4>; .reg .b32 %r<6>, %i<8>; .reg .f32 %f<6>; .reg .pred %p<4>;
 ld.param.u64 %in, [A]; ld.param.u64 %out, [C];
@@ -88,7 +89,7 @@ def nested(inner: st.SearchStrategy[Block]) -> st.SearchStrategy[Block]:
     branch = st.tuples(predicate, inner, inner).map(lambda x: [("if", *x)])
     loop = st.tuples(st.integers(1, 5), inner).map(lambda x: [("for", *x)])
     return st.lists(st.one_of(branch, loop, inner), min_size=1, max_size=3).map(
-        lambda x: sum(x, [])
+        lambda x: [item for part in x for item in part]
     )
 
 

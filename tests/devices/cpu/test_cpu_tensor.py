@@ -48,7 +48,8 @@ MMA = """extern "C" __global__ void matrix_multiplication_kernel(
         PACK
         return w;
     };
-    for (int w = 0; w < AW; ++w) a[w] = word(A, (g + 8 * (w & 1)) * N + EACH * (4 * (w >> 1) + q), EACH - 1);
+    for (int w = 0; w < AW; ++w)
+        a[w] = word(A, (g + 8 * (w & 1)) * N + EACH * (4 * (w >> 1) + q), EACH - 1);
     for (int w = 0; w < AW / 2; ++w) b[w] = word(B, EACH * (4 * w + q) * K + g, (EACH - 1) * K);
     float d[4] = {};
     asm volatile("MMA {%0,%1,%2,%3}, {A_REGS}, {B_REGS}, {%0,%1,%2,%3};"
@@ -128,7 +129,8 @@ __device__ unsigned long long descriptor(unsigned address, unsigned leading, uns
 __device__ unsigned place(int outer, int k, bool transposed, int extent) {
     int side = transposed ? outer : k, down = transposed ? k : outer, bytes = side * sizeof(T);
     int atom = SWIZZLE ? SWIZZLE : 16, downs = transposed ? DEPTH / 8 : extent / 8;
-    unsigned at = bytes / atom * (8 * atom * downs) + down / 8 * (8 * atom) + down % 8 * atom + bytes % atom;
+    unsigned at = bytes / atom * (8 * atom * downs) + down / 8 * (8 * atom) + down % 8 * atom;
+    at += bytes % atom;
     return at ^ ((at >> 7 & (SWIZZLE == 128 ? 7 : SWIZZLE == 64 ? 3 : SWIZZLE == 32 ? 1 : 0)) << 4);
 }
 extern "C" __global__ void matrix_multiplication_kernel(
@@ -136,7 +138,8 @@ extern "C" __global__ void matrix_multiplication_kernel(
     extern __shared__ __align__(1024) char memory[];
     char* a_at = memory;
     char* b_at = memory + A_BYTES;
-    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32, g = lane / 4, q = lane % 4;
+    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
+    int g = lane / 4, q = lane % 4;
     for (int i = id; i < 64 * DEPTH; i += 256)
         *(T*)(a_at + place(i / DEPTH, i % DEPTH, TRANS_A, 64)) = (T)A[i];
     for (int i = id; i < DEPTH * WIDTH; i += 256)
@@ -154,7 +157,8 @@ extern "C" __global__ void matrix_multiplication_kernel(
         unsigned long long b = descriptor(b0 + place(0, k, TRANS_B, WIDTH), B_LEADING, B_STRIDE);
         A_OPERANDS
         asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
-            "wgmma.mma_async.sync.aligned.m64nWIDTHkSTEP.f32.KIND.KIND {D_REGS}, A_REGS, %B_REG, p, 1, 1FLAGS; }"
+            "wgmma.mma_async.sync.aligned.m64nWIDTHkSTEP.f32.KIND.KIND "
+            "{D_REGS}, A_REGS, %B_REG, p, 1, 1FLAGS; }"
             : D_LIST : A_LIST, "l"(b), "r"(scale));
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
