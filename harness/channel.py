@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from multiprocessing.context import BufferTooShort
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from harness.report import Value
 from problem.cases import Matrix
@@ -18,11 +19,17 @@ from problem.cases import Matrix
 T = TypeVar("T")
 
 
+_MOST_BYTES = 512 << 20
+"""Of a value as JSON."""
+
+_Size = Annotated[int, Field(ge=1, le=65_536)]
+
+
 class _Header(Value):
     """The first part of a message; its matrices follow, in this order."""
 
     body: str
-    shapes: tuple[tuple[int, int], ...]
+    shapes: Annotated[tuple[tuple[_Size, _Size], ...], Field(max_length=3)]
 
 
 def send(connection: Connection, body: Value, matrices: Sequence[Matrix] = ()) -> None:
@@ -38,12 +45,17 @@ def send(connection: Connection, body: Value, matrices: Sequence[Matrix] = ()) -
 
 def receive(connection: Connection, kind: TypeAdapter[T]) -> tuple[T, list[Matrix]]:
     """Receive a value of this kind and its matrices. Raises EOFError or OSError when the other
-    side is gone, pydantic.ValidationError for what is no such message."""
-    header = _Header.model_validate_json(connection.recv_bytes())
+    side is gone, ValueError (pydantic's ValidationError is one) for what is no such message."""
+    header = _Header.model_validate_json(connection.recv_bytes(_MOST_BYTES))
     matrices: list[Matrix] = []
     for rows, columns in header.shapes:
         matrix: Matrix = np.empty((rows, columns), np.float32)
-        connection.recv_bytes_into(_bytes(matrix))
+        try:
+            received = connection.recv_bytes_into(_bytes(matrix))
+        except BufferTooShort:
+            received = -1
+        if received != matrix.nbytes:
+            raise ValueError(f"{rows}×{columns} elements were announced, and others came")
         matrices.append(matrix)
     return kind.validate_json(header.body), matrices
 

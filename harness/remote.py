@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from harness import channel
 from harness.devices.device import (
@@ -166,7 +166,7 @@ class Worker:
                 fault = Fault(cause="time-limit", message=f"no end within {seconds:g} s")
             self.close()
             return fault, []
-        except ValidationError as error:
+        except (ValueError, MemoryError) as error:
             self.close()
             return our_fault(f"the {self.role} worker's answer makes no sense", str(error)), []
         finally:
@@ -346,8 +346,8 @@ class RemoteDevice:
         return self.worker.ask(request, _ROUND, seconds=request.seconds + GRACE_SECONDS)[0]
 
     def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
-        answer, (A, B, C) = self.worker.ask(FetchRound(), _FETCHED)
-        return answer if isinstance(answer, Fault) else (A, B, C)
+        answer, results = self.worker.ask(FetchRound(), _FETCHED)
+        return answer if isinstance(answer, Fault) else (results[0], results[1], results[2])
 
     def _with_kernel(
         self,

@@ -1,0 +1,298 @@
+"""What strangers write and what workers send: no traceback and no hang, whatever it is.
+
+A few hundred cases here; `pytest tests/fuzz --hypothesis-profile=nightly` tries 10 000.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from harness import channel
+from harness.devices.cpu.errors import CannotTranslate
+from harness.devices.cpu.ptx import parse as parse_ptx
+from harness.devices.cuda.findings import Placement, read_xml
+from harness.devices.device import Fault, Finished, Ready, Refusal
+from harness.grade import Options, grade
+from harness.isolation import Role
+from harness.kernel import Compile, Compiled
+from harness.leaderboard.store import Document, StoreError
+from harness.remote import RemoteCompiler, RemoteDevice
+from harness.report import CompileError, Report, RuntimeFault, Tool
+from harness.source import SourceError, parse, parse_launch_line
+from harness.submission import read
+from problem.cases import Shape
+from problem.launcher import LaunchLine
+from tests.compiling import Compiling
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))
+SOURCES = sorted((ROOT / "tests" / "submissions").glob("*/*.cu"))
+SOME = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(SOME, max_examples=max(15, settings().max_examples // 4))
+"""For what a worker does: a tenth of a second each."""
+
+C_WORDS = (
+    *("#include", "#define", "#if", "#endif", "#embed", "%:", "??=", "\\\n", "/*", "*/", "//"),
+    *('"', "'", 'R"(', ')"', "<", ">", "(", ")", "{", "}", "[", "]", ";", ",", "*", "=", "\0"),
+    *("__has_include", "defined", "__global__", "__device__", "void", "float", "int", "const"),
+    *("matrix_multiplication_kernel", "A", "B", "C", "M", "N", "K", "extern", "template"),
+    *('extern "C"', "namespace", "asm", "volatile", "<<<", ">>>", "// solve: tile=16x16", "\r"),
+    *("/etc/passwd", "float*", "\n", " ", "0", "1e9", "__FILE__", "é", "\ufeff", "\u2028"),
+)
+
+
+def spliced(texts: list[str]) -> st.SearchStrategy[str]:
+    """A text with pieces of itself and of others cut out, doubled and put elsewhere."""
+
+    @st.composite
+    def build(draw: st.DrawFn) -> str:
+        text = draw(st.sampled_from(texts))
+        for _ in range(draw(st.integers(1, 4))):
+            start = draw(st.integers(0, len(text)))
+            end = draw(st.integers(start, min(len(text), start + 200)))
+            other = draw(st.sampled_from(texts))
+            at = draw(st.integers(0, len(other)))
+            piece = draw(
+                st.one_of(
+                    st.just(""),
+                    st.just(text[start:end] * 2),
+                    st.just(other[at : at + draw(st.integers(0, 100))]),
+                    st.sampled_from(C_WORDS),
+                    st.text(max_size=8),
+                )
+            )
+            text = text[:start] + piece + text[end:]
+        return text
+
+    return build()
+
+
+def source_text() -> st.SearchStrategy[str]:
+    words = st.lists(st.sampled_from(C_WORDS), max_size=60).map(" ".join)
+    glued = st.lists(st.sampled_from(C_WORDS), max_size=60).map("".join)
+    return st.one_of(st.text(max_size=300), words, glued, spliced(_read(SOURCES)))
+
+
+def _read(paths: list[Path]) -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in paths]
+
+
+# ------------------------------------------------------------------------------------- readers
+
+
+@given(st.one_of(st.text(max_size=80), st.from_regex(r"(tile=\d+x\d+|shared_memory=\S*| )*")))
+def test_launch_lines(words: str) -> None:
+    with contextlib.suppress(SourceError):
+        line = parse_launch_line(words)
+        assert isinstance(line, LaunchLine)
+        columns, rows, one = line.grid(8192, 4096)
+        assert columns >= 1 and rows >= 1 and one == 1
+
+
+@given(source_text())
+def test_sources(text: str) -> None:
+    try:
+        source = parse(text)
+    except SourceError as error:
+        assert "\n" not in str(error) and error.diagnostic.message
+    else:
+        assert source.device_code.count("\n") == text.count("\n")
+
+
+@SOME
+@given(content=st.one_of(st.binary(max_size=200), source_text().map(lambda text: text.encode())))
+def test_files(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cu"
+    path.write_bytes(content)
+    submission, problem = read(path)
+    assert len(submission.sha256) == 64
+    assert problem is None or "\n" not in problem.message
+
+
+@given(
+    st.one_of(
+        st.text(max_size=200),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
+            lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+        ).map(json.dumps),
+    )
+)
+def test_reports_of_anything(text: str) -> None:
+    with contextlib.suppress(StoreError):
+        Document.parse(text, "report.json")
+
+
+@pytest.fixture(scope="module")
+def report_text() -> str:
+    path = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
+    return grade(path, Options(device="cpu", quick=True)).model_dump_json()
+
+
+@SOME
+@given(data=st.data())
+def test_hand_edited_reports(report_text: str, data: st.DataObject) -> None:
+    """A field at any depth replaced by anything: it is a report still, or it is refused."""
+    value = json.loads(report_text)
+    place = value
+    while True:
+        keys = sorted(place) if isinstance(place, dict) else list(range(len(place)))
+        key = data.draw(st.sampled_from(keys))
+        inner = place[key]
+        if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
+            break
+        place = inner
+    place[key] = data.draw(
+        st.none() | st.integers() | st.floats() | st.text(max_size=9) | st.just([]) | st.just({})
+    )
+    try:
+        document = Document.parse(json.dumps(value), "report.json")
+    except StoreError as error:
+        assert "report.json" in str(error)
+    else:
+        Report.model_validate_json(document.text)
+
+
+PTX = (
+    ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 a,\n"
+    ".param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<5>;\n.reg .f32 %f<3>;\n.reg .b64 %rd<4>;\n"
+    ".shared .align 4 .b8 tile[1024];\n.loc 1 3 5\nld.param.u64 %rd1, [a];\n"
+    "mov.u32 %r1, %tid.x;\nsetp.ge.s32 %p1, %r1, 16;\n@%p1 bra $L__BB0_2;\n"
+    "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.f32 %f1, [%rd3+16];\n"
+    "fma.rn.f32 %f2, %f1, 0f3F800000, %f1;\nst.global.f32 [%rd3], %f2;\n$L__BB0_2:\nret;\n}\n"
+    '.global .align 4 .u32 counter = 7;\n.file 1 "kernel.cu"\n.section .debug_str { .b8 0 }\n'
+)
+
+
+@given(st.one_of(st.text(max_size=200), spliced([PTX])))
+def test_ptx(text: str) -> None:
+    with contextlib.suppress(CannotTranslate):
+        parse_ptx(text)
+
+
+PLACES = [Placement(shape=Shape(17, 33, 18), A=1 << 40, B=(1 << 40) + 4096, C=(1 << 40) + 8192)]
+
+
+@given(st.one_of(st.binary(max_size=300), spliced(_read(XML)).map(lambda text: text.encode())))
+def test_sanitizer_xml(xml: bytes) -> None:
+    for tool in Tool:
+        with contextlib.suppress(ValueError):
+            for finding in read_xml(xml, tool, PLACES):
+                assert finding.message
+
+
+def test_sanitizer_xml_does_not_explode() -> None:
+    """Entities that double ten times over, and files of the machine as entities."""
+    laughs = b"".join(
+        b'<!ENTITY e%d "%s">' % (i, (b"&e%d;" % (i - 1)) * 10 if i else b"ha") for i in range(12)
+    )
+    for bomb in (
+        b"<!DOCTYPE x [" + laughs + b"]><ComputeSanitizerOutput>&e11;</ComputeSanitizerOutput>",
+        b'<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+        b"<ComputeSanitizerOutput>&f;</ComputeSanitizerOutput>",
+    ):
+        with pytest.raises(ValueError, match="XML"):
+            read_xml(bomb, Tool.MEMCHECK, PLACES)
+
+
+# ------------------------------------------------------------------------------------- workers
+
+
+ANSWER: TypeAdapter[Finished | Fault] = TypeAdapter(Finished | Fault)
+
+
+def received(raw: bytes) -> None:
+    """What the judge makes of these bytes from a worker."""
+    ours, theirs = Pipe()
+    try:
+        os.write(theirs.fileno(), raw)
+        theirs.close()
+        with contextlib.suppress(EOFError, OSError, ValueError):
+            channel.receive(ours, ANSWER)
+    finally:
+        ours.close()
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack("!i", len(body)) + body
+
+
+@given(st.binary(max_size=200))
+def test_a_worker_that_sends_anything(raw: bytes) -> None:
+    received(raw)
+
+
+@given(
+    st.lists(st.lists(st.integers(-5, 1 << 40) | st.none(), max_size=3), max_size=4),
+    st.text(max_size=30) | st.just('{"kind":"finished","seconds":1}'),
+    st.lists(st.binary(max_size=64), max_size=3),
+)
+def test_a_worker_that_announces_other_matrices(
+    shapes: list[object], body: str, matrices: list[bytes]
+) -> None:
+    header = json.dumps({"body": body, "shapes": shapes}).encode()
+    received(framed(header) + b"".join(framed(matrix) for matrix in matrices))
+
+
+@given(st.integers(0, 1 << 63))
+def test_a_worker_that_announces_a_huge_message(size: int) -> None:
+    received(struct.pack("!i", -1) + struct.pack("!Q", size) + b"{}")
+
+
+@SLOW
+@given(text=source_text())
+def test_the_compiler_takes_anything(text: str, compiling: Compiling) -> None:
+    """`compiling` fails the test where the worker died or called itself broken."""
+    answer = compiling(text)
+    assert isinstance(answer, Compiled | CompileError | RuntimeFault)
+    assert "root:x" not in answer.model_dump_json()
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[RemoteDevice]:
+    device = RemoteDevice(Role.CPU)
+    yield device
+    device.close()
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Compiled:
+    compiler = RemoteCompiler()
+    source = (ROOT / "solutions" / "02_shared_tile.cu").read_text(encoding="utf-8")
+    answer = compiler.compile(Compile(source=source), 60)
+    compiler.worker.close()
+    assert isinstance(answer, Compiled)
+    return answer
+
+
+@SLOW
+@given(data=st.data())
+def test_the_cpu_device_takes_any_ptx(
+    data: st.DataObject, device: RemoteDevice, kernel: Compiled
+) -> None:
+    ptx = data.draw(spliced([kernel.kernel.ptx, PTX]))
+    answer = device.load(kernel.kernel.model_copy(update={"ptx": ptx}))
+    assert isinstance(answer, Ready | Refusal), answer
+
+
+def test_not_every_message_is_nonsense() -> None:
+    """The fuzzed reader does read what is right."""
+    ours, theirs = Pipe()
+    channel.send(theirs, Finished(seconds=1))
+    body, matrices = channel.receive(ours, ANSWER)
+    assert isinstance(body, Finished) and matrices == []
+    with pytest.raises(ValidationError):
+        ANSWER.validate_json("{}")
+    ours.close()
+    theirs.close()
