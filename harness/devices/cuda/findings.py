@@ -35,7 +35,7 @@ def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> list[Fi
     """The findings of one tool, equal ones counted together. Raises ValueError for other XML."""
     try:
         root = ElementTree.fromstring(xml)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # an unknown encoding, too
         raise ValueError(f"not compute-sanitizer's XML: {error}") from None
     if root.tag != "ComputeSanitizerOutput":
         raise ValueError(f"not compute-sanitizer's XML: <{root.tag}>")
