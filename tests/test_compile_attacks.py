@@ -1,0 +1,189 @@
+"""Compilation as an attack: too large to keep as files, or in need of a secret to look for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import compiler
+from harness.grade import Options, grade
+from harness.kernel import Compile
+from harness.report import Report
+from harness.stages import compile as compile_stage
+from tests.grading import shared_cpu_workers
+
+SECRET = "XYZZY7341"
+KERNEL = """
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    C[row * K + column] = sum;
+}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers() -> Iterator[None]:
+    with shared_cpu_workers():
+        yield
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file that a compiler would show in an error, by content and by diagnostics."""
+    path = tmp_path / "secret.h"
+    path.write_text(f"{SECRET} token;\n#error {SECRET}\n")
+    return path
+
+
+def graded(source: str, folder: Path) -> Report:
+    path = folder / "attack.cu"
+    path.write_text(source, newline="")
+    return grade(path, Options(device="cpu", quick=True))
+
+
+INCLUDES = {
+    "by path": '#include "{path}"\n',
+    "in angle brackets": "#include <{path}>\n",
+    "by relative path": '#include "secret.h"\n#include "./secret.h"\n',
+    "by relative path through its folder": '#include "../{name}/secret.h"\n',
+    "through CUDA's own folder": '#include "cuda/../../../../../../../../../../../..{path}"\n',
+    "with two slashes": '#include "/{path}"\n',
+    "by macro": '#define F "{path}"\n#include F\n',
+    "by macro of a macro": "#define Q(x) #x\n#define P(x) Q(x)\n#include P({path})\n",
+    "by digraph": '#define F "{path}"\n%:include F\n',
+    "by trigraph": '#define F "{path}"\n??=include F\n',
+    "by line splice": '#define F "{path}"\n#inc\\\nlude F\n',
+    "by line splice with space": '#define F "{path}"\n#inc\\  \nlude F\n',
+    "by splice in the name": '#include "{half}\\\n{rest}"\n',
+    "behind a comment": '#define F "{path}"\n/* */ # /* \n */ include /* */ F\n',
+    "behind a string that looks like a comment": (
+        '__device__ const char s[] = "/*";\n#define F "{path}"\n#include F\n// */\n'
+    ),
+    "behind a raw string": (
+        'const char* r = R"(\n)" "/*";\n#define F "{path}"\n#include F\nconst char* t = "*/";\n'
+    ),
+    "behind a carriage return": '\r#include "{path}"\r\n',
+    "behind a form feed": '\f#include "{path}"\n',
+    "behind a byte order mark": '\ufeff#include "{path}"\n',
+    "next": '#include_next "{path}"\n',
+    "import": '#import "{path}"\n',
+    "module": 'import "{path}";\n',
+    "embed": '__device__ const char s[] = {{\n#embed "{path}"\n}};\n',
+    "pragma": '#pragma include "{path}"\n_Pragma("include \\"{path}\\"")\n',
+    "pragma alias": '#pragma include_alias("a.h", "{path}")\n#include "a.h"\n',
+    "line": '#line 1 "{path}"\nthis is an error;\n',
+    "assembler include": '__device__ void f() {{ asm("\\n.include \\"{path}\\"\\n"); }}\n',
+    "assembler preprocessor": '__device__ void f() {{ asm("\\n#include \\"{path}\\"\\n"); }}\n',
+    "assembler incbin": '__device__ void f() {{ asm("\\n.incbin \\"{path}\\"\\n"); }}\n',
+    "assembler file": '__device__ void f() {{ asm("\\n.file 9 \\"{path}\\"\\n"); }}\n',
+}
+
+
+def attack(name: str, path: Path) -> str:
+    text = str(path)
+    return KERNEL.join(
+        (
+            INCLUDES[name].format(path=text, name=path.parent.name, half=text[:-4], rest=text[-4:]),
+            "",
+        )
+    )
+
+
+@pytest.mark.parametrize("name", INCLUDES)
+def test_no_byte_of_a_host_file_is_in_the_report(name: str, secret: Path) -> None:
+    report = graded(attack(name, secret), secret.parent)
+    assert report.verdict in ("accepted", "compile-error"), report.outcome
+    assert SECRET not in report.model_dump_json()
+
+
+@pytest.mark.parametrize("name", INCLUDES)
+def test_nor_would_it_be_if_the_system_held_nobody_to_anything(name: str, secret: Path) -> None:
+    """The same without confinement: this process can read the file."""
+    answer = compiler.compile_source(Compile(source=attack(name, secret)))
+    assert SECRET not in answer.model_dump_json()
+
+
+def test_a_symlink_beside_the_submission_is_not_followed(secret: Path) -> None:
+    (secret.parent / "mine.h").symlink_to(secret)
+    report = graded(f'#include "mine.h"\n{KERNEL}', secret.parent)
+    assert report.verdict == "accepted" and SECRET not in report.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        '#if __has_include("{path}")\n',
+        "#if __has_include(<{path}>)\n",
+        '#define Q __has_include\n#if Q("{path}")\n',
+        '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
+    ],
+)
+def test_what_exists_on_the_machine_cannot_be_asked(question: str, secret: Path) -> None:
+    def answer(path: str) -> str:
+        source = question.format(path=path) + "#error yes\n#else\n#error no\n#endif\n" + KERNEL
+        found = compiler.compile_source(Compile(source=source))
+        return str(getattr(found, "message", found))
+
+    assert answer(str(secret)) == answer("/no/such/file")
+
+
+# --------------------------------------------------------------------------------------- bombs
+
+
+def test_a_hundred_thousand_lines(tmp_path: Path) -> None:
+    report = graded("// a line\n" * 100_000 + KERNEL, tmp_path)
+    assert report.verdict == "accepted"
+
+
+def test_a_file_that_is_too_large(tmp_path: Path) -> None:
+    report = graded("// a line\n" * 200_000, tmp_path)
+    assert report.verdict == "compile-error"
+    assert "larger than 1 MiB" in getattr(report.outcome, "message", "")
+    assert len(report.submission.source) == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["#warning hello\n" * 40_000 + KERNEL, "#error " + "x" * 900_000, "int x = y;\n" * 50_000],
+    ids=["warnings", "one long error", "errors"],
+)
+def test_what_the_compiler_says_is_bounded(source: str, tmp_path: Path) -> None:
+    report = graded(source, tmp_path)
+    said = report.model_copy(
+        update={"submission": report.submission.model_copy(update={"source": ""})}
+    )
+    assert len(said.model_dump_json()) < 100_000
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(" * 200_000,
+        "{" * 200_000,
+        "namespace a {" * 20_000,
+        "/*\n" * 300_000,
+        "/**/" * 200_000 + "x",
+        "#if 1\n" * 100_000,
+        "__has_include" * 50_000,
+        "a" * 1_000_000,
+        "// solve: " + "tile=1x1 " * 100_000,
+        'R"' + "(" * 100_000,
+        "#define A A A\n" + "A " * 400_000,
+    ],
+    ids=lambda source: source[:12].strip(),
+)
+def test_deep_and_long_sources_end(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_stage, "COMPILE_SECONDS", 3.0)
+    started = time.monotonic()
+    report = graded(source + "\n" + KERNEL, tmp_path)
+    assert report.verdict in ("compile-error", "time-limit", "accepted"), report.outcome
+    assert time.monotonic() - started < 60
