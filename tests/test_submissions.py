@@ -11,6 +11,7 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
     device          the only device that can show it: cpu or cuda
     seconds         time limit of one launch
     compile_seconds time limit of the compiler
+    quick           yes: a sample of the cases is enough to show what a full grading shows
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FOLDER = Path(__file__).parent / "submissions"
 FILES = sorted(FOLDER.glob("*/*.cu"))
 KEYS = {
     *("message", "stage", "rule", "finding", "line", "warning", "absent", "device"),
-    *("seconds", "compile_seconds"),
+    *("seconds", "compile_seconds", "quick"),
 }
 
 
@@ -67,7 +68,9 @@ def graded(path: Path, device: Choice, monkeypatch: pytest.MonkeyPatch) -> Repor
     expected = expectations(path)
     if "compile_seconds" in expected:
         monkeypatch.setattr(compile_stage, "COMPILE_SECONDS", float(expected["compile_seconds"]))
-    options = Options(device=device, host_memory=(HostMemoryKind.PAGEABLE,))
+    options = Options(
+        device=device, quick="quick" in expected, host_memory=(HostMemoryKind.PAGEABLE,)
+    )
     if "seconds" in expected:
         options = replace(options, seconds=float(expected["seconds"]))
     return grade(path, options)

@@ -1,5 +1,5 @@
 // Right, and prints from every thread of small launches: kept to the first few kilobytes.
-// expect: message=""
+// expect: message="" quick=yes
 
 #include <cstdio>
 

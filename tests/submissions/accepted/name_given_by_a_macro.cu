@@ -1,5 +1,5 @@
 // The kernel's name comes out of a macro: what counts is what was compiled.
-// expect: message=""
+// expect: message="" quick=yes
 
 #define JOIN(a, b) a##b
 

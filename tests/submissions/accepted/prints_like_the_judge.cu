@@ -1,6 +1,6 @@
 // Right, and prints what the judge would print, colours and all: shown as its words, bounded, and
 // never read.
-// expect: message="" absent="99.99"
+// expect: message="" absent="99.99" quick=yes
 
 #include <cstdio>
 

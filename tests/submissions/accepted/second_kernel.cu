@@ -1,5 +1,5 @@
 // Brings a second kernel: it is compiled and never launched.
-// expect: message="" warning="never launched by the judge"
+// expect: message="" warning="never launched by the judge" quick=yes
 
 extern "C" __global__ void everything_in_one_thread(const float* A, const float* B, float* C) {
     C[0] = A[0] * B[0];

@@ -1,5 +1,5 @@
 // float4 loads where the rows are aligned, single floats where they are not: right at every width.
-// expect: message=""
+// expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

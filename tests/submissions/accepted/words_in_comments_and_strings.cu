@@ -2,7 +2,7 @@
 /* #include "/etc/passwd" and
    // solve: tile=1x1
 */
-// expect: message="" absent="root:x"
+// expect: message="" absent="root:x" quick=yes
 
 __device__ const char words[] = "// solve: tile=999x999 #include </etc/passwd>";
 
