@@ -1,9 +1,9 @@
 // A 16x16 tile of A and one of B in shared memory, shared by the 256 threads of the block.
 //
-// Idea: the block computes a 16x16 tile of C, and all threads of a row need the same row of A, all
-// threads of a column the same column of B. So the block walks along N in steps of 16, each thread
-// fetches ONE float of A and ONE of B into shared memory, and the block uses each of them 16 times.
-// Outside the matrices the tiles hold zeros, which add nothing, so any size works.
+// Idea: the block computes a 16x16 tile of C, and all threads of a row need the same row of A,
+// all threads of a column the same column of B. So the block walks along N in steps of 16, each
+// thread fetches ONE float of A and ONE of B into shared memory, and the block uses each of them
+// 16 times. Outside the matrices the tiles hold zeros, which add nothing, so any size works.
 //
 // Expected gain: 16 times fewer reads from global memory than the naive kernel. What stays is the
 // traffic of shared memory: two loads for every multiply-add, so the multiply-add units wait for

@@ -1,11 +1,13 @@
 // The naive kernel with x and y swapped: neighbouring threads on neighbouring COLUMNS.
 //
-// Idea: threadIdx.x, which runs fastest through a warp, now runs along a row of C. At every step the
-// 16 lanes of a half-warp read 16 floats of B that lie side by side (64 bytes, two sectors, nothing
-// thrown away) and all want the same float of A (one sector). The stores are contiguous too.
+// Idea: threadIdx.x, which runs fastest through a warp, now runs along a row of C. At every step
+// the 16 lanes of a half-warp read 16 floats of B that lie side by side (64 bytes, two sectors,
+// nothing thrown away) and all want the same float of A (one sector). The stores are contiguous
+// too.
 //
-// Expected gain: about 4 sectors a warp and step instead of 18, so several times the speed of 01 for
-// two swapped letters. What stays: every thread reads 2N floats through the caches for N products.
+// Expected gain: about 4 sectors a warp and step instead of 18, so several times the speed of 01
+// for two swapped letters. What stays: every thread reads 2N floats through the caches for N
+// products.
 // In the judge: (to be filled from the committed report)
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

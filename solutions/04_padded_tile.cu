@@ -1,13 +1,13 @@
 // The shared tile with one float of padding a row, 16x17: does it pay?
 //
-// Idea: shared memory has 32 banks of 4 bytes, and lanes that want different words of one bank wait
-// for each other. A pitch of 17 instead of 16 spreads a COLUMN of the tile over different banks,
-// which is the usual cure when a warp walks down a column.
+// Idea: shared memory has 32 banks of 4 bytes, and lanes that want different words of one bank
+// wait for each other. A pitch of 17 instead of 16 spreads a COLUMN of the tile over different
+// banks, which is the usual cure when a warp walks down a column.
 //
 // Expected gain: none, and that is the lesson. In this kernel no warp walks down a column: for
-// tile_a[ty][i] a warp wants 2 words (broadcast to 16 lanes each), for tile_b[i][tx] 16 words side
-// by side. Without conflicts there is nothing to cure; the padding only forbids the compiler to read
-// tile_a four floats at a time, so expect it to be slower.
+// tile_a[ty][i] a warp wants 2 words (broadcast to 16 lanes each), for tile_b[i][tx] 16 words
+// side by side. Without conflicts there is nothing to cure; the padding only forbids the compiler
+// to read tile_a four floats at a time, so expect it to be slower.
 // In the judge: (to be filled from the committed report)
 
 constexpr int TILE = 16, PITCH = TILE + 1;

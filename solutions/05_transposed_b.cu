@@ -1,15 +1,15 @@
-// B is transposed first, by the same launch, into a buffer on the device; then the product reads rows
-// of A and rows of the transposed B.
+// B is transposed first, by the same launch, into a buffer on the device; then the product reads
+// rows of A and rows of the transposed B.
 //
-// Idea: on a CPU, walking down a column of B misses the cache at every step, and transposing B first
-// pays at once. Here the top row of blocks transposes: block (x, 0) turns the 16 columns that all
-// blocks (x, *) need, and raises a flag for them. A block waits only for one with a smaller index,
-// which the GPU has started before, so nobody waits for a block that cannot run.
+// Idea: on a CPU, walking down a column of B misses the cache at every step, and transposing B
+// first pays at once. Here the top row of blocks transposes: block (x, 0) turns the 16 columns
+// that all blocks (x, *) need, and raises a flag for them. A block waits only for one with a
+// smaller index, which the GPU has started before, so nobody waits for a block that cannot run.
 //
-// Expected gain: none, and that is the lesson. A warp reads 16 NEIGHBOURING columns of B at once, so
-// the untransposed B was already read in whole sectors. The transposition only adds traffic (B is
-// written and read once more), a wait before the first product, and shared-memory columns that need
-// the padding of 04 after all.
+// Expected gain: none, and that is the lesson. A warp reads 16 NEIGHBOURING columns of B at once,
+// so the untransposed B was already read in whole sectors. The transposition only adds traffic (B
+// is written and read once more), a wait before the first product, and shared-memory columns that
+// need the padding of 04 after all.
 // In the judge: (to be filled from the committed report)
 
 constexpr int TILE = 16, PITCH = TILE + 1;

@@ -1,14 +1,14 @@
 // solve: tile=128x16
 // Several outputs a thread: each thread computes OUTPUTS elements of one column of C.
 //
-// Idea: in 02 every multiply-add needs two floats from shared memory. If a thread owns 8 elements of
-// a column, one float of B read into a register serves 8 multiply-adds, and the loads for 8 products
-// drop from 16 to 9. The 8 sums are also independent of each other, so that the latency of one
-// multiply-add hides behind the others.
+// Idea: in 02 every multiply-add needs two floats from shared memory. If a thread owns 8 elements
+// of a column, one float of B read into a register serves 8 multiply-adds, and the loads for 8
+// products drop from 16 to 9. The 8 sums are also independent of each other, so that the latency
+// of one multiply-add hides behind the others.
 //
-// The template is one kernel for 1, 2, 4, 8, 16 and 32 outputs: change OUTPUTS and, in the launch line,
-// the 128 to 16 * OUTPUTS. With 1 it is 02; the gain flattens when registers and shared memory let
-// fewer blocks share a multiprocessor, and because the loads of A never get fewer.
+// The template is one kernel for 1, 2, 4, 8, 16 and 32 outputs: change OUTPUTS and, in the launch
+// line, the 128 to 16 * OUTPUTS. With 1 it is 02; the gain flattens when registers and shared
+// memory let fewer blocks share a multiprocessor, and because the loads of A never get fewer.
 //
 // Expected gain: towards 16/9 = 1.8 times 02.
 // In the judge: (to be filled from the committed report)

@@ -1,13 +1,13 @@
 // solve: tile=128x128
 // A tile of 128x128 a block and of 8x8 a thread: an outer product in registers.
 //
-// Idea: for each k a thread reads 8 floats of A and 8 of B into registers and makes all 64 products
-// of them. The loads from shared memory grow with the edge of the thread's tile, the products with
-// its area: 16 loads for 64 products instead of 17 for 16. At the same time each float fetched from
-// global memory now serves 128 products.
+// Idea: for each k a thread reads 8 floats of A and 8 of B into registers and makes all 64
+// products of them. The loads from shared memory grow with the edge of the thread's tile, the
+// products with its area: 16 loads for 64 products instead of 17 for 16. At the same time each
+// float fetched from global memory now serves 128 products.
 //
-// Expected gain: 4 times fewer shared loads a product than 07: the first kernel of the ladder that is
-// not bound by shared memory alone. It pays with registers: 64 sums a thread.
+// Expected gain: 4 times fewer shared loads a product than 07: the first kernel of the ladder
+// that is not bound by shared memory alone. It pays with registers: 64 sums a thread.
 // In the judge: (to be filled from the committed report)
 
 constexpr int BM = 128, BN = 128, BK = 8;

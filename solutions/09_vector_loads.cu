@@ -1,13 +1,13 @@
 // solve: tile=128x128
 // Loads of 16 bytes, and A transposed in shared memory so that they work there too.
 //
-// Idea: an instruction costs an issue slot whether it moves 4 bytes or 16. B already lies the right
-// way: the 8 floats that a thread wants for one k are neighbours. The 8 floats of A are not, they lie
-// one below the other; so A is turned while it is written to shared memory: tile_a[k][row]. Then a
-// step of k is 4 loads of float4 instead of 16 of float.
+// Idea: an instruction costs an issue slot whether it moves 4 bytes or 16. B already lies the
+// right way: the 8 floats that a thread wants for one k are neighbours. The 8 floats of A are
+// not, they lie one below the other; so A is turned while it is written to shared memory:
+// tile_a[k][row]. Then a step of k is 4 loads of float4 instead of 16 of float.
 //
-// Where a row's length is no multiple of 4, its rows do not all start on 16 bytes: load4 then reads
-// one float at a time, and at the edges it fills with zeros.
+// Where a row's length is no multiple of 4, its rows do not all start on 16 bytes: load4 then
+// reads one float at a time, and at the edges it fills with zeros.
 //
 // Expected gain: from 64 products per 16 loads to 64 per 4.
 // In the judge: (to be filled from the committed report)
@@ -18,9 +18,9 @@ constexpr int TM = 8, TN = 8;
 // row[index .. index+3], zero from `length` on.
 __device__ float4 load4(const float* row, int index, int length, bool aligned) {
     if (aligned && index + 4 <= length) return *(const float4*)(row + index);
-    return make_float4(index < length ? row[index] : 0.0f, index + 1 < length ? row[index + 1] : 0.0f,
-                       index + 2 < length ? row[index + 2] : 0.0f,
-                       index + 3 < length ? row[index + 3] : 0.0f);
+    return make_float4(
+        index < length ? row[index] : 0.0f, index + 1 < length ? row[index + 1] : 0.0f,
+        index + 2 < length ? row[index + 2] : 0.0f, index + 3 < length ? row[index + 3] : 0.0f);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

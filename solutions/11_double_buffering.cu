@@ -1,11 +1,11 @@
 // solve: tile=128x128
 // Double buffering: fetch the next stage while multiplying this one.
 //
-// Idea: in 10 everybody waits twice a stage: for the loads from global memory, and for the last reader
-// of the tile. With two buffers in shared memory the next stage is loaded into registers BEFORE the
-// products of this one, stored into the other buffer AFTER them, and one barrier a stage is enough.
-// The same is done one level down: the fragments of step k+1 are read from shared memory while the
-// products of step k are made.
+// Idea: in 10 everybody waits twice a stage: for the loads from global memory, and for the last
+// reader of the tile. With two buffers in shared memory the next stage is loaded into registers
+// BEFORE the products of this one, stored into the other buffer AFTER them, and one barrier a
+// stage is enough. The same is done one level down: the fragments of step k+1 are read from
+// shared memory while the products of step k are made.
 //
 // Expected gain: the latency of global memory (500 cycles and more, against some 600 cycles of
 // products a stage) disappears behind the products.
@@ -18,9 +18,9 @@ constexpr int PITCH = BM + 4;
 // row[index .. index+3], zero from `length` on.
 __device__ float4 load4(const float* row, int index, int length, bool aligned) {
     if (aligned && index + 4 <= length) return *(const float4*)(row + index);
-    return make_float4(index < length ? row[index] : 0.0f, index + 1 < length ? row[index + 1] : 0.0f,
-                       index + 2 < length ? row[index + 2] : 0.0f,
-                       index + 3 < length ? row[index + 3] : 0.0f);
+    return make_float4(
+        index < length ? row[index] : 0.0f, index + 1 < length ? row[index + 1] : 0.0f,
+        index + 2 < length ? row[index + 2] : 0.0f, index + 3 < length ? row[index + 3] : 0.0f);
 }
 
 // Where element i of a thread's 8 lies in the tile: two groups of four, 64 apart.

@@ -1,14 +1,16 @@
 // solve: tile=128x128 shared_memory=49920
 // cp.async: copies from global to shared memory that pass no register, three stages deep.
 //
-// Idea: in 12 the next stage waits in registers until it may be stored. cp.async hands the copy to the
-// memory system and goes on; a group of copies is waited for only when its stage is due. That frees
-// registers, saves the stores, and lets two stages be on their way at once, so that a slow one does
-// not stall the block. A is transposed by the copies themselves: 4 bytes each, from a row of A to a
-// column of the tile. Copies that would leave the matrix are told to read 0 bytes and fill with zeros.
+// Idea: in 12 the next stage waits in registers until it may be stored. cp.async hands the copy
+// to the memory system and goes on; a group of copies is waited for only when its stage is due.
+// That frees registers, saves the stores, and lets two stages be on their way at once, so that a
+// slow one does not stall the block. A is transposed by the copies themselves: 4 bytes each, from
+// a row of A to a column of the tile. Copies that would leave the matrix are told to read 0 bytes
+// and fill with zeros.
 //
-// Expected gain: the block no longer waits for global memory at all; but the 4-byte copies of A cost 8
-// instructions a thread and stage where 12 needed 2 loads and 8 stores, so not much more speed.
+// Expected gain: the block no longer waits for global memory at all; but the 4-byte copies of A
+// cost 8 instructions a thread and stage where 12 needed 2 loads and 8 stores, so not much more
+// speed.
 // In the judge: (to be filled from the committed report)
 
 constexpr int BM = 128, BN = 128,

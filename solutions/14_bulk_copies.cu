@@ -1,15 +1,17 @@
 // solve: tile=128x128 shared_memory=49952
-// Bulk copies: one thread orders whole rows of B, and a barrier in shared memory counts their bytes.
+// Bulk copies: one thread orders whole rows of B, and a barrier in shared memory counts their
+// bytes.
 //
 // Idea: in 13 each of 256 threads issues copies of 16 bytes. From compute capability 9.0 on, one
-// cp.async.bulk moves a whole row of the tile (512 bytes), so 16 instructions of ONE thread fetch B's
-// part of a stage. They report to an mbarrier, which opens when the announced number of bytes has
-// arrived. A stays with cp.async, because a bulk copy cannot transpose. Where a stage crosses the
-// matrix's edge, where rows do not start on 16 bytes, and on older GPUs, B is copied as in 13.
+// cp.async.bulk moves a whole row of the tile (512 bytes), so 16 instructions of ONE thread fetch
+// B's part of a stage. They report to an mbarrier, which opens when the announced number of bytes
+// has arrived. A stays with cp.async, because a bulk copy cannot transpose. Where a stage crosses
+// the matrix's edge, where rows do not start on 16 bytes, and on older GPUs, B is copied as in
+// 13.
 //
-// Expected gain: about 4 instructions a thread and stage out of some 1150, so next to nothing. The
-// issuing thread's warp even falls a little behind the others. Shown because it is how Hopper feeds
-// its tensor cores; on CUDA cores the multiply-adds are the limit, not the copies.
+// Expected gain: about 4 instructions a thread and stage out of some 1150, so next to nothing.
+// The issuing thread's warp even falls a little behind the others. Shown because it is how Hopper
+// feeds its tensor cores; on CUDA cores the multiply-adds are the limit, not the copies.
 // In the judge: (to be filled from the committed report)
 
 constexpr int BM = 128, BN = 128, BK = 16, STAGES = 3;
@@ -22,7 +24,8 @@ template <int BYTES>
 __device__ void copy_async(float* to, const float* from, int valid_bytes) {
     unsigned address = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(from),
-                 "n"(BYTES), "r"(valid_bytes) : "memory");
+                 "n"(BYTES), "r"(valid_bytes)
+                 : "memory");
 }
 
 // Opens `barrier` once `bytes` more have arrived by bulk copies.
@@ -36,9 +39,10 @@ __device__ void expect(unsigned barrier, int bytes) {
 __device__ void copy_bulk(float* to, const float* from, int bytes, unsigned barrier) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-            (unsigned)__cvta_generic_to_shared(to)),
-        "l"(from), "r"(bytes), "r"(barrier) : "memory");
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"((unsigned)__cvta_generic_to_shared(to)),
+        "l"(from), "r"(bytes), "r"(barrier)
+        : "memory");
 #endif
 }
 
@@ -49,7 +53,9 @@ __device__ void wait(unsigned barrier, int phase) {
         ".reg .pred open;\n"
         "again: mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n"
         "@!open bra again;\n"
-        "}" ::"r"(barrier), "r"(phase) : "memory");
+        "}" ::"r"(barrier),
+        "r"(phase)
+        : "memory");
 #endif
 }
 
@@ -66,7 +72,8 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     unsigned phases = 0;
     if (tid == 0) {
         for (int s = 0; s < STAGES; ++s)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barriers + s * 8) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barriers + s * 8)
+                         : "memory");
 #if __CUDA_ARCH__ >= 900
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif

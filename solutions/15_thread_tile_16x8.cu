@@ -1,22 +1,23 @@
 // solve: tile=128x256 shared_memory=49664
 // A tile of 16x8 a thread and 128x256 a block: fewer loads for each product.
 //
-// Idea: what a multiply-add costs besides itself are the loads of its fragments: 4 of them (16 bytes
-// each) for 64 products with 8x8, 6 for 128 with 16x8. That needs 128 registers for the sums alone, so
-// only one block fits on a multiprocessor, and two warps on each scheduler must hide all latency.
-// Around that, everything that costs an instruction is pared down:
+// Idea: what a multiply-add costs besides itself are the loads of its fragments: 4 of them (16
+// bytes each) for 64 products with 8x8, 6 for 128 with 16x8. That needs 128 registers for the
+// sums alone, so only one block fits on a multiprocessor, and two warps on each scheduler must
+// hide all latency. Around that, everything that costs an instruction is pared down:
 //   * all copies of a thread start from one or two addresses and differ by constants;
 //   * two stages are enough, because a stage of 16 k takes 4000 cycles;
 //   * copies are issued four at a time (ptxas puts three idle loads before each group of them).
-// Tiles are taken in bands of 8 rows, so that the 132 blocks that run together share their rows of A
-// and columns of B in the L2 cache.
+// Tiles are taken in bands of 8 rows, so that the 132 blocks that run together share their rows
+// of A and columns of B in the L2 cache.
 //
-// Expected gain: the loop is 94 % multiply-adds, against 88 % in 13.
+// Expected gain: 94 % of the instructions in the loop are multiply-adds, against 72 % in 13,
+// where each 4-byte copy computes its own address and checks its own bounds.
 // In the judge: (to be filled from the committed report)
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;              // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
-constexpr int PITCH = BM + 4;               // floats from one k to the next in the transposed tile of A
+constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
 constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
@@ -32,7 +33,8 @@ __device__ __forceinline__ void copy4(unsigned to, const float* from) {
 
 __device__ __forceinline__ void copy4_or_zero(unsigned to, const float* from, bool inside) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
-                 "r"(inside ? 4 : 0) : "memory");
+                 "r"(inside ? 4 : 0)
+                 : "memory");
 }
 
 __device__ __forceinline__ void copy16(unsigned to, const float* from) {
@@ -46,7 +48,8 @@ __device__ __forceinline__ void wait_for_copies() {
 
 __device__ __forceinline__ void load4(float* to, unsigned from) {
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from));
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from));
 }
 
 // Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
@@ -58,9 +61,9 @@ __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x;
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
-// The sums of a tile that lies inside C, where N is a multiple of BK and rows of B start on 16 bytes.
-__device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K, int row0, int col0,
-                                         unsigned shared, float (&sum)[TM][TN]) {
+// The sums of a tile inside C, where N is a multiple of BK and rows of B start on 16 bytes.
+__device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K, int row0,
+                                         int col0, unsigned shared, float (&sum)[TM][TN]) {
     constexpr int LOADS[6] = {0, 1, 2, 3, 4, 5};  // 0-3: groups of rows of A, 4-5: of columns of B
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;   // rows of A that the block copies at a time
     constexpr int A_COLUMNS = BK / LANES_K, A_COPIES = BM / PASS_ROWS * A_COLUMNS;
@@ -78,7 +81,8 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     keep(to_a), keep(to_b), keep(read_a), keep(read_b), keep(a_pass), keep(b_stage);
 
     auto copy = [&](int c) {
-        if (COPY_B_FIRST) c = c < B_COPIES ? A_COPIES + c : c < A_COPIES + B_COPIES ? c - B_COPIES : c;
+        if (COPY_B_FIRST)
+            c = c < B_COPIES ? A_COPIES + c : c < A_COPIES + B_COPIES ? c - B_COPIES : c;
         if (c < A_COPIES) {
             int pass = c / A_COLUMNS, k = c % A_COLUMNS * LANES_K;
             copy4(to_a + (k * PITCH + pass * PASS_ROWS) * 4,
@@ -94,8 +98,10 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
             int group = LOADS[n];
-            if (group < 4) load4(&a[buffer][group * 4], read_a + (k * PITCH + group * 16) * 4);
-            else load4(&b[buffer][(group - 4) * 4], read_b + (k * BN + (group - 4) * 32) * 4);
+            if (group < 4)
+                load4(&a[buffer][group * 4], read_a + (k * PITCH + group * 16) * 4);
+            else
+                load4(&b[buffer][(group - 4) * 4], read_b + (k * BN + (group - 4) * 32) * 4);
         }
     };
 
@@ -176,11 +182,13 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
 }
 
 template <bool EDGE>
-__device__ __forceinline__ void compute(const float* A, const float* B, float* C, int M, int N, int K,
-                                        int row0, int col0, unsigned shared) {
+__device__ __forceinline__ void compute(const float* A, const float* B, float* C, int M, int N,
+                                        int K, int row0, int col0, unsigned shared) {
     float sum[TM][TN] = {};
-    if (EDGE) multiply_edge(A, B, M, N, K, row0, col0, shared, sum);
-    else multiply(A, B, N, K, row0, col0, shared, sum);
+    if (EDGE)
+        multiply_edge(A, B, M, N, K, row0, col0, shared, sum);
+    else
+        multiply(A, B, N, K, row0, col0, shared, sum);
 
     int row = row0 + thread_row(), col = col0 + thread_col();
     bool vectors = !EDGE && (size_t)C % 16 == 0;
@@ -211,6 +219,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 
     bool plain =
         row0 + BM <= M && col0 + BN <= K && N % BK == 0 && K % 4 == 0 && (size_t)B % 16 == 0;
-    if (plain) compute<false>(A, B, C, M, N, K, row0, col0, shared);
-    else compute<true>(A, B, C, M, N, K, row0, col0, shared);
+    if (plain)
+        compute<false>(A, B, C, M, N, K, row0, col0, shared);
+    else
+        compute<true>(A, B, C, M, N, K, row0, col0, shared);
 }

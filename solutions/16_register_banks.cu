@@ -1,26 +1,28 @@
 // solve: tile=128x256 shared_memory=49664
 // Register banks: the same kernel as 15 with two changes that only the register file can see.
 //
-// Idea: the registers of a multiprocessor's quarter lie in two banks, even and odd, and each bank gives
-// one register a cycle. A multiply-add wants three: a, b and the sum it adds to. Measured on an H100
-// with hand-placed registers, 32 lanes a cycle being 1.00:
+// Idea: the registers of a multiprocessor's quarter lie in two banks, even and odd, and each bank
+// gives one register a cycle. A multiply-add wants three: a, b and the sum it adds to.
+// Multiply-adds a cycle and scheduler, measured on an H100 by writing other registers into a
+// kernel's machine code (an experiment that is not in this repository):
 //   * three reads a multiply-add: 0.66, and 0.50 when two of them are always in the same bank;
-//   * a kept from the multiply-add before (the compiler marks it .reuse), b and the sum in opposite
-//     banks: 0.93, and 0.98 if b is kept where the row changes.
+//   * a kept from the multiply-add before (the compiler marks it .reuse), b and the sum in
+//     opposite banks: 0.93, and 0.98 if b is kept where the row changes.
 // So two things matter.
-//   * Serpentine order: the columns run 0..7 in one row and 7..0 in the next, and b is kept at the turn.
-//   * The sum must lie in the bank opposite to b. Fragments come from shared memory in fours, so b's
-//     banks are even, odd, even, odd. Stores of float4 want each four sums in four such registers as
-//     well, and the compiler obliges all through the loop, so that every sum meets the b of its own
-//     bank. Here what is stored is another value than the sum, so the sums are free, and the compiler
-//     places nearly all of them right.
+//   * Serpentine order: the columns run 0..7 in one row and 7..0 in the next, and b is kept at
+//     the turn.
+//   * The sum must lie in the bank opposite to b. Fragments come from shared memory in fours, so
+//     b's banks are even, odd, even, odd. Stores of float4 want each four sums in four such
+//     registers as well, and the compiler obliges all through the loop, so that every sum meets
+//     the b of its own bank. Here what is stored is another value than the sum, so the sums are
+//     free, and the compiler places nearly all of them right.
 //
 // Expected gain: a tenth, for 128 additions at the end of a tile.
 // In the judge: (to be filled from the committed report)
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;              // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
-constexpr int PITCH = BM + 4;               // floats from one k to the next in the transposed tile of A
+constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
 constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
@@ -36,7 +38,8 @@ __device__ __forceinline__ void copy4(unsigned to, const float* from) {
 
 __device__ __forceinline__ void copy4_or_zero(unsigned to, const float* from, bool inside) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
-                 "r"(inside ? 4 : 0) : "memory");
+                 "r"(inside ? 4 : 0)
+                 : "memory");
 }
 
 __device__ __forceinline__ void copy16(unsigned to, const float* from) {
@@ -50,7 +53,8 @@ __device__ __forceinline__ void wait_for_copies() {
 
 __device__ __forceinline__ void load4(float* to, unsigned from) {
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from));
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from));
 }
 
 // Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
@@ -62,12 +66,12 @@ __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x;
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
-// The sums of a tile that lies inside C, where N is a multiple of BK and rows of B start on 16 bytes.
-__device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K, int row0, int col0,
-                                         unsigned shared, float (&sum)[TM][TN]) {
+// The sums of a tile inside C, where N is a multiple of BK and rows of B start on 16 bytes.
+__device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K, int row0,
+                                         int col0, unsigned shared, float (&sum)[TM][TN]) {
     constexpr int LOADS[6] = {1, 2, 0, 3, 4, 5};  // 0-3: groups of rows of A, 4-5: of columns of B
     constexpr int ROW_GROUPS[4] = {2, 1, 3, 0};
-    constexpr int PASS_ROWS = 8 * 32 / LANES_K;   // rows of A that the block copies at a time
+    constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
     constexpr int A_COLUMNS = BK / LANES_K, A_COPIES = BM / PASS_ROWS * A_COLUMNS;
     constexpr int B_THREADS = 256 / BK, B_COPIES = BN / 4 / B_THREADS;  // threads along a row of B
 
@@ -83,7 +87,8 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     keep(to_a), keep(to_b), keep(read_a), keep(read_b), keep(a_pass), keep(b_stage);
 
     auto copy = [&](int c) {
-        if (COPY_B_FIRST) c = c < B_COPIES ? A_COPIES + c : c < A_COPIES + B_COPIES ? c - B_COPIES : c;
+        if (COPY_B_FIRST)
+            c = c < B_COPIES ? A_COPIES + c : c < A_COPIES + B_COPIES ? c - B_COPIES : c;
         if (c < A_COPIES) {
             int pass = c / A_COLUMNS, k = c % A_COLUMNS * LANES_K;
             copy4(to_a + (k * PITCH + pass * PASS_ROWS) * 4,
@@ -99,8 +104,10 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
             int group = LOADS[n];
-            if (group < 4) load4(&a[buffer][group * 4], read_a + (k * PITCH + group * 16) * 4);
-            else load4(&b[buffer][(group - 4) * 4], read_b + (k * BN + (group - 4) * 32) * 4);
+            if (group < 4)
+                load4(&a[buffer][group * 4], read_a + (k * PITCH + group * 16) * 4);
+            else
+                load4(&b[buffer][(group - 4) * 4], read_b + (k * BN + (group - 4) * 32) * 4);
         }
     };
 
@@ -129,7 +136,8 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
             for (int n = 0; n < TM; ++n)
 #pragma unroll
                 for (int m = 0; m < TN; ++m) {
-                    int i = ROW_GROUPS[n / 4] * 4 + n % 4, j = n % 2 ? TN - 1 - m : m;  // serpentine
+                    int i = ROW_GROUPS[n / 4] * 4 + n % 4,
+                        j = n % 2 ? TN - 1 - m : m;  // serpentine
                     sum[i][j] += a[k % 2][i] * b[k % 2][j];
                 }
         }
@@ -182,14 +190,16 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
 }
 
 template <bool EDGE>
-__device__ __forceinline__ void compute(const float* A, const float* B, float* C, int M, int N, int K,
-                                        int row0, int col0, unsigned shared) {
+__device__ __forceinline__ void compute(const float* A, const float* B, float* C, int M, int N,
+                                        int K, int row0, int col0, unsigned shared) {
     float sum[TM][TN] = {};
-    if (EDGE) multiply_edge(A, B, M, N, K, row0, col0, shared, sum);
-    else multiply(A, B, N, K, row0, col0, shared, sum);
+    if (EDGE)
+        multiply_edge(A, B, M, N, K, row0, col0, shared, sum);
+    else
+        multiply(A, B, N, K, row0, col0, shared, sum);
 
-    // Minus zero changes no number, but it makes each sum a new value, free to lie beside its neighbours
-    // for the store, while the sum itself lies in the bank that suits the products.
+    // Minus zero changes no number, but it makes each sum a new value, free to lie beside its
+    // neighbours for the store, while the sum itself lies in the bank that suits the products.
     float nothing = -0.0f;
     asm volatile("" : "+f"(nothing));
     int row = row0 + thread_row(), col = col0 + thread_col();
@@ -202,10 +212,10 @@ __device__ __forceinline__ void compute(const float* A, const float* B, float* C
             if (!EDGE) {
                 *(float4*)to = make_float4(sum[i][j] + nothing, sum[i][j + 1] + nothing,
                                            sum[i][j + 2] + nothing, sum[i][j + 3] + nothing);
-                continue;
+            } else {
+                for (int e = 0; e < 4; ++e)
+                    if (down < M && right + e < K) to[e] = sum[i][j + e];
             }
-            for (int e = 0; e < 4; ++e)
-                if (down < M && right + e < K) to[e] = sum[i][j + e];
         }
 }
 
@@ -221,6 +231,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 
     bool plain = row0 + BM <= M && col0 + BN <= K && N % BK == 0 && K % 4 == 0 &&
                  (size_t)B % 16 == 0 && (size_t)C % 16 == 0;
-    if (plain) compute<false>(A, B, C, M, N, K, row0, col0, shared);
-    else compute<true>(A, B, C, M, N, K, row0, col0, shared);
+    if (plain)
+        compute<false>(A, B, C, M, N, K, row0, col0, shared);
+    else
+        compute<true>(A, B, C, M, N, K, row0, col0, shared);
 }
