@@ -10,12 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from harness import __version__
 from harness.files import write_whole
 from harness.leaderboard import commands
 from harness.report import HostMemoryKind, Report, Submission, Verdict
+from harness.views.console import SafeConsole
 
 ACCEPTED, NOT_ACCEPTED, NO_JUDGEMENT = 0, 1, 2
 INTERRUPTED = 130
@@ -140,7 +139,7 @@ def _grade(options: argparse.Namespace) -> int:
 
     # With JSON on standard output, people are told on standard error.
     to_stdout = str(options.json) == "-"
-    console = Console(stderr=to_stdout, highlight=False)
+    console = SafeConsole(stderr=to_stdout, highlight=False)
     files = options.files or sorted(SOLUTIONS.glob("*.cu"))
     host_memory = (
         tuple(HostMemoryKind)
@@ -257,7 +256,7 @@ def _tune(options: argparse.Namespace) -> int:
     from harness.views.tuning import TuningProgress, kept, render
 
     to_stdout = str(options.json) == "-"
-    console = Console(stderr=to_stdout, highlight=False)
+    console = SafeConsole(stderr=to_stdout, highlight=False)
     how = Options(device=options.device, limit=options.limit, seed=options.seed)
     try:
         _check_places(options)
@@ -325,7 +324,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     from harness.views.terminal import TerminalProgress, render_calibration
 
     to_stdout = str(options.json) == "-"
-    console = Console(stderr=to_stdout, highlight=False)
+    console = SafeConsole(stderr=to_stdout, highlight=False)
     try:
         with TerminalProgress(console, "cuBLAS") as progress:
             found = calibrate(options.seed, progress)

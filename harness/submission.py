@@ -31,7 +31,7 @@ def read(path: Path, author: str | None = None) -> tuple[Submission, CompileErro
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     source, problem = _decode(content)
     submission = Submission(
-        name=path.stem[:100],
+        name=_printable(path.stem)[:100],
         author=author,
         sha256=hashlib.sha256(content).hexdigest(),
         source=source,
@@ -42,6 +42,13 @@ def read(path: Path, author: str | None = None) -> tuple[Submission, CompileErro
         stage=Stage.READ,
         message=problem,
         diagnostics=(Diagnostic(severity="error", message=problem),),
+    )
+
+
+def _printable(name: str) -> str:
+    """A file's name as it can be shown anywhere: names come from strangers, too."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
     )
 
 

@@ -48,9 +48,9 @@ class TerminalProgress:
         self._name = name
         self._bar = Bar(
             SpinnerColumn(),
-            TextColumn("{task.fields[name]}  {task.fields[stage]:8}"),
+            TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
             BarColumn(bar_width=20),
-            TextColumn("{task.fields[step]}"),
+            TextColumn("{task.fields[step]}", markup=False),
             TimeElapsedColumn(),
             console=console,
             transient=True,
