@@ -37,7 +37,11 @@ from tests.compiling import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))
-SOURCES = sorted((ROOT / "tests" / "submissions").glob("*/*.cu"))
+SOURCES = [
+    path
+    for path in sorted((ROOT / "tests" / "submissions").glob("*/*.cu"))
+    if path.parent.name != "time-limit"  # bombs stay bombs, and cost their minute each time
+]
 SOME = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 SLOW = settings(SOME, max_examples=max(15, settings().max_examples // 4))
 """For what a worker does: a tenth of a second each."""
