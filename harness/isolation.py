@@ -103,10 +103,10 @@ _CLONE_NEWNET = 0x40000000
 
 
 def _leave_network() -> Iterable[str]:
-    """A network namespace with nothing in it. One's own user namespace is what allows that to an
-    ordinary user, and takes root's powers over files from root."""
-    libc = _libc()
-    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) == 0 or libc.unshare(_CLONE_NEWNET) == 0:
+    """A network namespace with nothing in it. What allows that to an ordinary user is a user
+    namespace of one's own; root would lose its powers over files in one, and may do without."""
+    flags = _CLONE_NEWNET if os.geteuid() == 0 else _CLONE_NEWNET | _CLONE_NEWUSER
+    if _libc().unshare(flags) == 0:
         yield "no network"
 
 
@@ -191,11 +191,9 @@ def _program_files() -> set[Path]:
         *(Path(entry) for entry in (sys.prefix, sys.base_prefix, sys.exec_prefix)),
         *(Path(entry) for entry in site.getsitepackages()),
         *(
-            Path(entry).resolve()
-            for entry in sys.path
-            if entry
-            and Path(entry).is_dir()
-            and ("site-packages" in entry or "dist-packages" in entry)
+            path
+            for path in (Path(entry).resolve() for entry in sys.path if entry)
+            if path.is_dir() and path != here.parent
         ),
         here,
         here.parent / "problem",
