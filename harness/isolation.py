@@ -193,7 +193,7 @@ def _program_files() -> set[Path]:
         *(
             path
             for path in (Path(entry).resolve() for entry in sys.path if entry)
-            if path.is_dir() and path != here.parent
+            if path != here.parent
         ),
         here,
         here.parent / "problem",
