@@ -10,13 +10,24 @@ import numpy as np
 from harness.devices.guards import CANARY, GUARD_BYTES, POISON
 from problem.cases import Matrix
 
+_OUT_OF_MEMORY = 2
+"""cudaErrorMemoryAllocation."""
+
 _GUARD = np.full(GUARD_BYTES // 4, CANARY, np.uint32)
 
 
 def allocate(size: int) -> Any:
     """Device memory without CuPy's pool, so that it lies where nothing else did and goes back at
-    once. Raises cupy.cuda.runtime.CUDARuntimeError when there is none."""
-    return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
+    once. Raises MemoryError when there is none: that is never the kernel's doing, whose own
+    variables are loaded before."""
+    try:
+        return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        if error.status == _OUT_OF_MEMORY:
+            raise MemoryError(
+                f"the GPU has no {(size >> 20) + 1} MiB left; end what else uses it, and grade again"
+            ) from None
+        raise
 
 
 def matrix(rows: int, columns: int) -> Any:
