@@ -29,8 +29,8 @@ constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, t
 
 // How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
 // issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
-constexpr int LANES_K = 4, COPIES = 4, COPY_EVERY = 1, COPY_FROM = 0;
-constexpr bool COPY_B_FIRST = true;
+constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 1;
+constexpr bool COPY_B_FIRST = false;
 
 __device__ __forceinline__ void copy4(unsigned to, const float* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
@@ -69,8 +69,8 @@ __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + th
 // The sums of a tile inside C, where N is a multiple of BK and rows of B start on 16 bytes.
 __device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K, int row0,
                                          int col0, unsigned shared, float (&sum)[TM][TN]) {
-    constexpr int LOADS[6] = {1, 2, 0, 3, 4, 5};  // 0-3: groups of rows of A, 4-5: of columns of B
-    constexpr int ROW_GROUPS[4] = {2, 1, 3, 0};
+    constexpr int LOADS[6] = {2, 4, 5, 1, 3, 0};  // 0-3: groups of rows of A, 4-5: of columns of B
+    constexpr int ROW_GROUPS[4] = {3, 2, 1, 0};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
     constexpr int A_COLUMNS = BK / LANES_K, A_COPIES = BM / PASS_ROWS * A_COLUMNS;
     constexpr int B_THREADS = 256 / BK, B_COPIES = BN / 4 / B_THREADS;  // threads along a row of B
