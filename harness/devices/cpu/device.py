@@ -29,7 +29,7 @@ from harness.devices.cpu.launch import (
 from harness.devices.cpu.layout import Fault as Cause
 from harness.devices.cpu.layout import Window
 from harness.devices.cpu.printf import Printer
-from harness.devices.cpu.program import FlatKernel, flatten, module_image
+from harness.devices.cpu.program import FlatKernel, flatten, module_memory
 from harness.devices.cpu.ptx import Program, parse
 from harness.devices.cpu.thread import Mode
 from harness.devices.device import (
@@ -116,9 +116,10 @@ class CpuDevice:
         line = line or LaunchLine()
         try:
             program = parse(text)
-            placed, image = module_image(program)
+            placed, initial = module_memory(program)
             memory = zeros(placed.size + 16)
-            memory[: len(image)] = np.frombuffer(image, np.uint8)
+            for offset, image in initial.items():
+                memory[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
             flat = flatten(program, entry, line.shared_memory)
             depends = blocks_depend_on_one_another(flat)
             module = Module(text, entry, line, program, memory, depends, block)

@@ -297,7 +297,7 @@ def _distance(spot: Spot, address: int) -> str:
         return ""
     offset = (address & (1 << WINDOW_BITS) - 1) - MIDDLE
     end = "before its beginning" if offset < 0 else "past its end"
-    return f", {spot.outside} bytes {end}"
+    return f", {spot.outside} bytes {end}" if spot.outside else f", right {end}"
 
 
 def _power_of_two(size: int) -> int:
@@ -326,4 +326,4 @@ def _plain_name(variable: Placed) -> str:
     found = re.search(r"E(\d+)(\w+)$", variable.name)
     if found and variable.name.startswith("_ZZ"):
         return found[2][: int(found[1])]
-    return variable.name
+    return "the local arrays" if variable.name.startswith("__local_depot") else variable.name

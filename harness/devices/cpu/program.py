@@ -90,12 +90,10 @@ class FlatKernel:
         return item if isinstance(item, Instruction) else None
 
 
-def module_image(program: Program) -> tuple[Memory, bytes]:
-    """Place of every `__device__` and `__constant__` variable, and their initial bytes.
-
-    The image may be shorter than the memory: the rest is zero.
-    """
-    memory, image = Memory(GAP), bytearray()
+def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
+    """The place of every `__device__` and `__constant__` variable, and the bytes that they begin
+    with, by offset; everything else is zero."""
+    memory, initial = Memory(GAP), {}
     for variable in program.variables.values():
         if variable.space not in ("global", "const"):
             continue
@@ -108,9 +106,8 @@ def module_image(program: Program) -> tuple[Memory, bytes]:
                 f"this device allows {LARGEST_MODULE}"
             )
         if variable.image:
-            image.extend(bytes(place.offset - len(image)))
-            image.extend(variable.image[: variable.size])
-    return memory, bytes(image)
+            initial[place.offset] = variable.image[: variable.size]
+    return memory, initial
 
 
 def flatten(program: Program, entry: str, dynamic_shared: int, gaps: bool = False) -> FlatKernel:
@@ -128,7 +125,7 @@ class _Inliner:
     def __init__(self, program: Program, entry: Function, dynamic: int, gaps: bool) -> None:
         self.program = program
         self.kernel = FlatKernel(
-            entry.name, Memory(), Memory(GAP if gaps else 0), Memory(16), module_image(program)[0]
+            entry.name, Memory(), Memory(GAP if gaps else 0), Memory(16), module_memory(program)[0]
         )
         for parameter in entry.parameters:
             self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)

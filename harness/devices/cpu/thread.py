@@ -53,13 +53,17 @@ class ThreadTranslator(Translator):
         self.emit("%told = inttoptr i64 %size to ptr")
         self.emit("ret ptr %told")
         self.place("begin")
-        frame = self.op(
-            "mul", self.convert("zext", Value("%t", "i32"), "i64"), Value("%size", "i64")
-        )
+        self.emit("%t64 = zext i32 %t to i64")
+        frame = self.op("mul", self.thread_index(), Value("%size", "i64"))
         memory = self.offset(self.field("frames", "ptr"), frame)
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
+        threads, mail = self.field("thread", "ptr"), self.field("mail", "ptr")
         for line in f"""%lane = and i32 %t, 31
             %warp = lshr i32 %t, 5
+            %mail.row = mul i32 %warp, {layout.MAIL_WORDS * layout.LANES}
+            %mail.at = add i32 %mail.row, %lane
+            %mail = getelementptr i32, {mail}, i32 %mail.at
+            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t64
             %tid.x = urem i32 %t, {x}
             %tid.yz = udiv i32 %t, {x}
             %tid.y = urem i32 %tid.yz, {y}
@@ -85,13 +89,10 @@ class ThreadTranslator(Translator):
         return self.load(type_, where, ", !invariant.load !0")
 
     def cell(self, name: str) -> Value:
-        """The address of a field of this thread's record."""
-        row = self.op("mul", self.thread_index(), layout.THREAD_BYTES)
-        at = self.op("add", row, layout.THREAD_OFFSET[name])
-        return self.offset(self.field("thread", "ptr"), at)
+        return self.offset(Value("%me", "ptr"), layout.THREAD_OFFSET[name])
 
     def thread_index(self) -> Value:
-        return self.convert("zext", Value("%t", "i32"), "i64")
+        return Value("%t64", "i64")
 
     # -- meeting the other threads
 
@@ -110,10 +111,7 @@ class ThreadTranslator(Translator):
 
     def mail(self, word: int) -> Value:
         """The address of one of this lane's words: [warp][word][lane]."""
-        row = self.op("mul", Value("%warp", "i32"), layout.MAIL_WORDS * layout.LANES)
-        column = self.op("add", Value("%lane", "i32"), word * layout.LANES)
-        at = self.convert("zext", self.op("add", row, column), "i64")
-        return self.offset(self.field("mail", "ptr"), at, "i32")
+        return self.offset(Value("%mail", "ptr"), 4 * word * layout.LANES)
 
     def collective(
         self,
