@@ -26,7 +26,7 @@ constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, t
 
 // How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
 // issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
-constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 2;
+constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 1;
 constexpr bool COPY_B_FIRST = false;
 
 // Partial sums: [0] of a part's first tile, if it begins within it; [1] of its last tile, if it
@@ -81,8 +81,8 @@ __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + th
 __device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K,
                                          const Work& work, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
-    constexpr int LOADS[6] = {5, 4, 3, 2, 1, 0};  // 0-3: groups of rows of A, 4-5: of columns of B
-    constexpr int ROW_GROUPS[4] = {2, 1, 3, 0};
+    constexpr int LOADS[6] = {1, 2, 0, 3, 4, 5};  // 0-3: groups of rows of A, 4-5: of columns of B
+    constexpr int ROW_GROUPS[4] = {2, 0, 1, 3};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
     constexpr int A_COLUMNS = BK / LANES_K, A_COPIES = BM / PASS_ROWS * A_COLUMNS;
     constexpr int B_THREADS = 256 / BK, B_COPIES = BN / 4 / B_THREADS;  // threads along a row of B
