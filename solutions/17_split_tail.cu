@@ -81,6 +81,8 @@ __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + th
 __device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K,
                                          const Work& work, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
+    // The orders of loads and rows, and when copies are made, change nothing but the schedule that
+    // the compiler finds. These were the fastest of a random search with CUDA 13.0.
     constexpr int LOADS[6] = {1, 2, 0, 3, 4, 5};  // 0-3: groups of rows of A, 4-5: of columns of B
     constexpr int ROW_GROUPS[4] = {2, 0, 1, 3};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
