@@ -39,7 +39,7 @@ from harness.report import (
     Verification,
     WrongAnswer,
 )
-from harness.stages.compile import compile_kernel, load_kernel
+from harness.stages.compile import COMPILE_SECONDS, compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
 from harness.stages.progress import Progress, Silent
 from harness.stages.sanitize import Sanitized, sanitize, unsafe
@@ -62,6 +62,7 @@ class Options:
 
     sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.2 s on a GPU.
+    compile_seconds: time limit of the compiler.
     """
 
     device: Choice = "auto"
@@ -71,6 +72,7 @@ class Options:
     author: str | None = None
     host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
     seconds: float = 20.0
+    compile_seconds: float = COMPILE_SECONDS
 
 
 def grade(path: Path, options: Options = Options(), progress: Progress | None = None) -> Report:
@@ -194,7 +196,12 @@ class _Grading:
 
     def _compile(self) -> Outcome | None:
         self.progress.begin(Stage.COMPILE, None)
-        compiled = compile_kernel(self.compiler, self.submission.source, self.info.arch)
+        compiled = compile_kernel(
+            self.compiler,
+            self.submission.source,
+            self.info.arch,
+            self.options.compile_seconds,
+        )
         self._note_isolation(self.compiler.worker)
         if not isinstance(compiled, Compiled):
             return compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -43,15 +44,24 @@ class LastingWorker(Worker):
         super().close()
 
 
+class _PerThread(threading.local):
+    """The workers of one thread, started when it first grades."""
+
+    def __init__(self, all_workers: list[LastingWorker]) -> None:
+        self.compiler, self.device = RemoteCompiler(), RemoteDevice(Role.CPU)
+        workers = [LastingWorker(Role.COMPILER), LastingWorker(Role.CPU)]
+        self.compiler.worker, self.device.worker = workers
+        all_workers += workers
+
+
 @contextmanager
 def shared_cpu_workers() -> Iterator[None]:
-    """Inside, gradings on the CPU device share one compiler and one device."""
-    compiler, device = RemoteCompiler(), RemoteDevice(Role.CPU)
-    workers = [LastingWorker(Role.COMPILER), LastingWorker(Role.CPU)]
-    compiler.worker, device.worker = workers
+    """Inside, the gradings of a thread on the CPU device share one compiler and one device."""
+    workers: list[LastingWorker] = []
+    mine = _PerThread(workers)
     with (
-        patch.object(grading, "RemoteCompiler", lambda: compiler),
-        patch.object(grading, "open_device", lambda choice: device),
+        patch.object(grading, "RemoteCompiler", lambda: mine.compiler),
+        patch.object(grading, "open_device", lambda choice: mine.device),
     ):
         try:
             yield

@@ -17,16 +17,17 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from harness.devices.available import Choice
 from harness.grade import Options, grade
 from harness.report import HostMemoryKind, MemoryFault, Outcome, Race, Report, RuleViolation
-from harness.stages import compile as compile_stage
 from harness.stages import rounds
 from tests.grading import shared_cpu_workers
 
@@ -59,21 +60,26 @@ def files_for(device: Choice) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[None]:
-    with shared_cpu_workers():
-        yield
+def graded(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
+    """The report of a file on the CPU device; two files are graded at a time."""
+    items = cast(list[pytest.Function], request.session.items)
+    wanted = [item for item in items if item.originalname == "test_on_the_cpu_device"]
+    with shared_cpu_workers(), ThreadPoolExecutor(2) as pool:
+        paths: list[Path] = [item.callspec.params["path"] for item in wanted]
+        reports = {path: pool.submit(grade, path, options(path, "cpu")) for path in paths}
+        yield lambda path: reports[path].result()
+        pool.shutdown(cancel_futures=True)
 
 
-def graded(path: Path, device: Choice, monkeypatch: pytest.MonkeyPatch) -> Report:
+def options(path: Path, device: Choice) -> Options:
     expected = expectations(path)
-    if "compile_seconds" in expected:
-        monkeypatch.setattr(compile_stage, "COMPILE_SECONDS", float(expected["compile_seconds"]))
-    options = Options(
+    chosen = Options(
         device=device, quick="quick" in expected, host_memory=(HostMemoryKind.PAGEABLE,)
     )
-    if "seconds" in expected:
-        options = replace(options, seconds=float(expected["seconds"]))
-    return grade(path, options)
+    limits = {
+        key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected
+    }
+    return replace(chosen, **limits)  # type: ignore[arg-type]  # both are floats
 
 
 def check(path: Path, report: Report) -> None:
@@ -112,15 +118,14 @@ def first_line(outcome: Outcome) -> int | None:
 
 
 @pytest.mark.parametrize("path", files_for("cpu"))
-@pytest.mark.usefixtures("workers")
-def test_on_the_cpu_device(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(path, graded(path, "cpu", monkeypatch))
+def test_on_the_cpu_device(path: Path, graded: Callable[[Path], Report]) -> None:
+    check(path, graded(path))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("path", files_for("cuda"))
-def test_on_a_gpu(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(path, graded(path, "cuda", monkeypatch))
+def test_on_a_gpu(path: Path) -> None:
+    check(path, grade(path, options(path, "cuda")))
 
 
 def test_every_file_says_what_it_tries() -> None:
@@ -139,6 +144,6 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
 ) -> None:
     monkeypatch.setattr(rounds, "_checked", lambda *_: None)
     monkeypatch.setattr(rounds, "_audit", lambda *_: 0.0)
-    report = graded(path, "cuda", monkeypatch)
+    report = grade(path, options(path, "cuda"))
     assert report.verdict == "accepted" and report.score is not None
     print(f"{path.stem}: unchecked, {report.score.ratio:.2f} times as fast as cuBLAS")

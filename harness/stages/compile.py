@@ -12,16 +12,21 @@ from problem.cases import RANKED
 COMPILE_SECONDS = 60.0
 
 
-def compile_kernel(compiler: RemoteCompiler, source: str, arch: str) -> Compiled | Outcome:
-    """Compile for an architecture such as sm_90a; whatever becomes of it is a verdict."""
-    answer = compiler.compile(Compile(source=source, arch=arch), COMPILE_SECONDS)
+def compile_kernel(
+    compiler: RemoteCompiler, source: str, arch: str, seconds: float = COMPILE_SECONDS
+) -> Compiled | Outcome:
+    """Compile for an architecture such as sm_90a; whatever becomes of it is a verdict.
+
+    seconds: time limit of the compiler.
+    """
+    answer = compiler.compile(Compile(source=source, arch=arch), seconds)
     if not isinstance(answer, Fault):
         return answer
     if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
         return TimeLimit(
             stage=Stage.COMPILE,
-            message=f"the compiler did not end within {COMPILE_SECONDS:g} s",
-            seconds=COMPILE_SECONDS,
+            message=f"the compiler did not end within {seconds:g} s",
+            seconds=seconds,
         )
     if answer.signal in ("SIGSEGV", "SIGABRT", "SIGBUS") or "MemoryError" in answer.message:
         message = f"the compiler ran out of memory or crashed on this source ({answer.message})"

@@ -1,4 +1,4 @@
-// One element in 131072 is wrong by 0.1 %, at one odd place.
+// One element in 131072, at one odd place, is off by 0.02: 0.3 % of the size that elements have there.
 // expect: stage=verify message="512×384×256"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
@@ -8,6 +8,6 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     if (row >= M || column >= K) return;
     float sum = 0.0f;
     for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
-    if (row == 101 && column == 77) sum = sum * 1.001f + 1e-3f;
+    if (row == 101 && column == 77) sum += 0.02f;
     C[row * K + column] = sum;
 }
