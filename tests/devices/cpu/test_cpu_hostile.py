@@ -42,7 +42,7 @@ REFUSED = {
     "branch to nowhere": "bra NOWHERE;",
     "branch to a variable": "bra %r1;",
     "label twice": "X: add.s32 %r1, %r1, 1; X: ret;",
-    "unknown special register": "mov.u32 %r1, %envreg2;",
+    "unknown special register": "mov.u32 %r1, %is_explicit_cluster;",
     "unknown symbol": "mov.u64 %rd2, nothing;",
     "address without brackets": "ld.global.u32 %r1, %rd1;",
     "parameter outside": "ld.param.u64 %rd2, [C+8];",
