@@ -13,6 +13,8 @@ from harness.devices.cpu.layout import Byte, Checks, Found
 from harness.devices.cpu.program import FlatKernel, Memory
 from harness.devices.cpu.ptx import Instruction
 
+LARGEST_FLAGGED = 64 << 20  # bytes of module memory whose gaps are watched
+
 
 def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
     """Empty memory for the checks of one launch.
@@ -28,7 +30,6 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
         "shared_ready": zeros(kernel.shared.size + 64),
         "local_ready": zeros(kernel.local_bytes * threads),
-        "module_ready": _flags(kernel.module, Byte.WRITTEN),  # zero at first, as CUDA has it
         "c_ready": zeros(c_bytes + 64),
         "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
         "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
@@ -38,6 +39,8 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         "mbarrier_clock": zeros(4 * layout.MBARRIERS * threads),
         "mbarrier_address": zeros(8 * layout.MBARRIERS),
     }
+    if kernel.module.size <= LARGEST_FLAGGED:  # zero at first, as CUDA has it
+        memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)
     checks = Checks(
         capacity=layout.MOST_FINDINGS,
         warps=warps,

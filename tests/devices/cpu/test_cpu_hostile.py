@@ -84,7 +84,7 @@ def test_refused(cpu: Bench, body: str) -> None:
 
 OUTSIDE = {
     "200 GB of variables": ".global .align 4 .b8 x[200000000000];",
-    "many variables": "\n".join(f".global .align 4 .b8 x{i}[100000000];" for i in range(20)),
+    "many variables": "\n".join(f".global .align 4 .b8 x{i}[100000000];" for i in range(30)),
     "a million registers": f"{ENTRY.replace(' k(', ' other(')} {{ .reg .b32 %x<9999999>; ret; }}",
     "unknown directive": ".surprise 4;",
     "an odd alignment": ".global .align 3 .b8 x[4];",

@@ -108,7 +108,7 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
     long long window = window_of(address), offset = offset_in_window(address);
     if (window == WINDOW_SHARED) return k->shared_ready + offset;
     if (window == WINDOW_LOCAL) return k->local_ready + t * c->local_bytes + offset;
-    if (window == WINDOW_MODULE) return k->module_ready + offset;
+    if (window == WINDOW_MODULE) return k->module_ready ? k->module_ready + offset : 0;
     if (window == WINDOW_C) return k->c_ready + offset;
     return 0;
 }
