@@ -3,6 +3,7 @@
 A file says what to expect in a comment line, `// expect: key=value ...`:
 
     message         words of the outcome's message (an accepted file has none)
+    cpu             words of the message on the CPU device, which knows more than a GPU says
     stage, rule     where it was stopped, and by which rule
     finding         hazards, one of which must be the first finding's
     line            line of the first compiler error or finding
@@ -27,14 +28,22 @@ import pytest
 
 from harness.devices.available import Choice
 from harness.grade import Options, grade
-from harness.report import HostMemoryKind, MemoryFault, Outcome, Race, Report, RuleViolation
+from harness.report import (
+    DeviceKind,
+    HostMemoryKind,
+    MemoryFault,
+    Outcome,
+    Race,
+    Report,
+    RuleViolation,
+)
 from harness.stages import rounds
 from tests.grading import shared_cpu_workers
 
 FOLDER = Path(__file__).parent / "submissions"
 FILES = sorted(FOLDER.glob("*/*.cu"))
 KEYS = {
-    *("message", "stage", "rule", "finding", "line", "warning", "absent", "device"),
+    *("message", "cpu", "stage", "rule", "finding", "line", "warning", "absent", "device"),
     *("seconds", "compile_seconds", "quick"),
 }
 
@@ -88,6 +97,8 @@ def check(path: Path, report: Report) -> None:
     message = getattr(outcome, "message", "")
     assert outcome.verdict == path.parent.name, message
     assert expected["message"] in message
+    if report.device is not None and report.device.kind is DeviceKind.CPU:
+        assert expected.get("cpu", "") in message
     if "stage" in expected:
         assert getattr(outcome, "stage", None) == expected["stage"]
     if "rule" in expected:

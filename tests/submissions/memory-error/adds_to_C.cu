@@ -1,5 +1,5 @@
 // C += A · B: adds to what C held before, as BLAS does when beta is 1.
-// expect: message="of C" finding=uninitialised
+// expect: message="C[" finding=uninitialised
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

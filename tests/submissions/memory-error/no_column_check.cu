@@ -1,5 +1,5 @@
 // No check of the column: the last block of a row writes into the next row, and behind C in the end.
-// expect: message="of C" finding=out-of-bounds
+// expect: message="C[" finding=out-of-bounds
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

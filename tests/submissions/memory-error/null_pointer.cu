@@ -1,5 +1,5 @@
 // Reads address zero.
-// expect: message=""
+// expect: message="" cpu="address 0x0,"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // Walks through device memory in steps of 2 MiB from C on, looking for a matrix whose first element
 // is the right one: cuBLAS's answer, or the judge's reference.
-// expect: message="" finding=out-of-bounds
+// expect: message="" cpu="past its end" finding=out-of-bounds
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // Stores two floats at once and checks only the first of them.
 // solve: tile=16x32
-// expect: message="C" finding=out-of-bounds,misaligned
+// expect: message="C[" finding=out-of-bounds,misaligned
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

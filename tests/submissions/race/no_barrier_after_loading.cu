@@ -1,5 +1,5 @@
 // The barrier between filling the tiles and reading them is missing.
-// expect: message="" finding=race quick=yes
+// expect: message="" cpu="no barrier between them" finding=race quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // The barrier between reading the tiles and filling them again is missing: the fast warps overwrite
 // what the slow ones still read. Often right by luck.
-// expect: message="" finding=race quick=yes
+// expect: message="" cpu="no barrier between them" finding=race quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // An instruction for debuggers: brkpt.
-// expect: stage=verify message=""
+// expect: stage=verify message="" cpu="brkpt"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // __trap() in one thread of the launch.
-// expect: stage=verify message="line 7"
+// expect: stage=verify message="" cpu="line 7"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // A lock that every thread of a warp takes in a loop and nobody gives back.
-// expect: stage=verify message="" seconds=1
+// expect: stage=verify message="" cpu="in line" seconds=1
 
 __device__ int locked;
 

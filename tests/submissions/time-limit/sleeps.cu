@@ -1,5 +1,5 @@
 // Does nothing, slowly: __nanosleep in a long loop.
-// expect: stage=verify message="" seconds=1
+// expect: stage=verify message="" cpu="in line" seconds=1
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

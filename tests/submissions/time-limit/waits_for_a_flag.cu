@@ -1,5 +1,5 @@
 // Every thread waits for a flag in device memory that nobody will ever set.
-// expect: stage=verify message="" seconds=1
+// expect: stage=verify message="" cpu="in line" seconds=1
 
 __device__ volatile int flag;
 
