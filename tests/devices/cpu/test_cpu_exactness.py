@@ -34,7 +34,7 @@ FAMILIES = (
 # Not functions of their operands alone, or tested by name below.
 ELSEWHERE = {"cvta", "isspacep", "mov"}
 
-THREADS = 512 if settings().max_examples > 1000 else 64  # the nightly profile tries more
+THREADS = 512 if settings().max_examples > 1000 else 32  # the nightly profile tries more
 CLASSES = ("b16", "b32", "b64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "pred")
 
 HEAD = """.version 8.0
