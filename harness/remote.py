@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,6 +51,7 @@ from harness.report import (
     RuntimeFault,
     Value,
 )
+from harness.scratch import Scratch, sweep
 from harness.worker import Hello
 from problem.cases import Matrix
 
@@ -100,7 +100,7 @@ class Worker:
     @property
     def scratch(self) -> Path | None:
         """The child's folder while there is one."""
-        return Path(self._child.scratch.name) if self._child else None
+        return self._child.scratch.path if self._child else None
 
     def start(self) -> None:
         """Start the child without waiting until it is ready."""
@@ -137,7 +137,7 @@ class Worker:
             child.kill()
             child.process.wait()
             child.connection.close()
-            child.scratch.cleanup()
+            child.scratch.remove()
 
     def _exchange(
         self,
@@ -183,7 +183,7 @@ class _Child:
     role: Role
     process: subprocess.Popen[bytes]
     connection: Connection
-    scratch: tempfile.TemporaryDirectory[str]
+    scratch: Scratch
     greeted: bool = False
 
     def kill(self) -> None:
@@ -199,7 +199,7 @@ class _Child:
             code = self.process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             return our_fault(f"the {self.role} worker hung up")
-        log = Path(self.scratch.name, _LOG)
+        log = self.scratch.path / _LOG
         details = log.read_text(errors="replace")[-4096:] if log.is_file() else ""
         if code < 0:
             name = signal.Signals(-code).name
@@ -209,32 +209,33 @@ class _Child:
 
 
 def _start(role: Role) -> _Child:
-    scratch = tempfile.TemporaryDirectory(prefix="matmul-arena-", ignore_cleanup_errors=True)
+    sweep()
+    scratch = Scratch()
     ours, theirs = Pipe()
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
         "PYTHONPATH": os.pathsep.join(search),
-        "HOME": scratch.name,
-        "TMPDIR": scratch.name,
+        "HOME": str(scratch.path),
+        "TMPDIR": str(scratch.path),
         "CUDA_CACHE_DISABLE": "1",
-        SCRATCH_VARIABLE: scratch.name,
+        SCRATCH_VARIABLE: str(scratch.path),
         CACHE_VARIABLE: str(cache_directory()),
     }
     try:
-        with open(Path(scratch.name, _LOG), "wb") as log:
+        with open(scratch.path / _LOG, "wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "harness.confined", role, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                cwd=scratch.name,
+                cwd=scratch.path,
                 env=environment,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
     except BaseException:
         ours.close()
-        scratch.cleanup()
+        scratch.remove()
         raise
     finally:
         theirs.close()

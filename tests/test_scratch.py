@@ -1,0 +1,85 @@
+"""Scratch folders: gone with their worker, and what a killed judge left is gone with the next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.scratch import Scratch, sweep
+
+ROOT = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no locks to tell by")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
+def aged(path: Path) -> Path:
+    old = time.time() - 3600
+    os.utime(path, (old, old))
+    return path
+
+
+def test_a_folder_goes_with_what_is_in_it() -> None:
+    scratch = Scratch()
+    (scratch.path / "file").write_text("x")
+    scratch.remove()
+    scratch.remove()
+    assert not scratch.path.exists()
+
+
+def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
+    program = (
+        "import os; from harness.scratch import Scratch; s = Scratch(); os.kill(os.getpid(), 9)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    (left,) = tmp_path.glob("matmul-arena-*")
+    (left / "file").write_text("x")
+    sweep()
+    assert left.exists(), "it may be a moment old and not yet locked"
+    aged(left)
+    sweep()
+    assert not left.exists()
+
+
+def test_a_folder_in_use_stays(tmp_path: Path) -> None:
+    program = (
+        "import sys; from harness.scratch import Scratch; s = Scratch(); "
+        "print(s.path, flush=True); sys.stdin.read()"
+    )
+    judge = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert judge.stdout is not None
+    folder = aged(Path(judge.stdout.readline().strip()))
+    sweep()
+    assert folder.is_dir()
+    judge.communicate("")
+
+
+def test_only_our_folders_are_swept(tmp_path: Path) -> None:
+    other, target = tmp_path / "another-folder", tmp_path / "target"
+    other.mkdir()
+    target.mkdir()
+    link = tmp_path / "matmul-arena-link"
+    link.symlink_to(target)
+    file = tmp_path / "matmul-arena-file"
+    file.write_text("x")
+    for path in (other, target, file):
+        aged(path)
+    sweep()
+    assert other.is_dir() and target.is_dir() and link.is_symlink() and file.is_file()
