@@ -138,7 +138,7 @@ def hardware(path: Path, tile: int, shape: Shape) -> dict[str, int]:
     command += [str(x) for x in (shape.M, shape.N, shape.K)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode or "ERR_NVGPUCTRPERM" in done.stdout:
-        pytest.skip(f"ncu cannot read the counters here: {done.stdout[-300:]}")
+        pytest.skip(f"ncu cannot read the counters here: {(done.stdout + done.stderr)[-900:]}")
     table = done.stdout[done.stdout.index('"ID"') :]
     rows = {r["Metric Name"]: r["Metric Value"] for r in csv.DictReader(io.StringIO(table))}
     return {name: int(rows[metric].replace(",", "")) for name, metric in METRICS.items()}

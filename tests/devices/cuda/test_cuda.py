@@ -120,17 +120,6 @@ def test_faults_cost_the_worker_and_nothing_else(
     assert not isinstance(run(device), Fault)
 
 
-def test_more_device_memory_than_there_is(device: RemoteDevice, compiling: Compiling) -> None:
-    source = (
-        "__device__ float big[1ull << 37];\n"
-        f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ C[0] = big[M]; }}"
-    )
-    compiled = compiling(source)
-    assert isinstance(compiled, Compiled)
-    answer = device.load(compiled.kernel)
-    assert isinstance(answer, Fault) and answer.cause in ("out-of-memory", "launch-refused")
-
-
 def test_what_a_kernel_prints_is_captured_and_bounded(
     device: RemoteDevice, compiling: Compiling
 ) -> None:
