@@ -1,4 +1,4 @@
-// At the ranked size one element of 33 million, in the middle, is left out of one of its products.
+// At the ranked size one element of 33 million, in the middle, gets only half of its products.
 // The CPU device compares only some blocks of that size; a GPU compares all.
 // expect: device=cuda stage=verify message="8192×6144×4096"
 
@@ -8,9 +8,9 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int column = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || column >= K) return;
     bool ranked = M == 8192 && N == 6144 && K == 4096;
-    bool short_of_one = ranked && row == 4567 && column == 1234;
+    bool half = ranked && row == 4567 && column == 1234;
     float sum = 0.0f;
-    for (int n = 0; n < N - short_of_one; n++)
+    for (int n = 0; n < (half ? N / 2 : N); n++)
         sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
     C[(size_t)row * K + column] = sum;
 }
