@@ -252,7 +252,7 @@ def _limit(text: str) -> int:
 def _tune(options: argparse.Namespace) -> int:
     from harness.report import Accepted, JudgeError
     from harness.submission import UsageError
-    from harness.tune import Options, tune
+    from harness.tuning.tune import Options, tune
     from harness.views.tuning import TuningProgress, kept, render
 
     to_stdout = str(options.json) == "-"

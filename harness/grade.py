@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness import __version__
+from harness.compiling.kernel import Compiled, Kernel
 from harness.devices.available import Choice, open_device
 from harness.devices.device import Fault, Ready, Refusal
-from harness.gpu_lock import GpuBusy, alone_on
-from harness.isolation import Role
-from harness.kernel import Compiled, Kernel
-from harness.remote import RemoteCompiler, RemoteDevice, Worker
 from harness.report import (
     Accepted,
     DeviceInfo,
@@ -45,6 +42,9 @@ from harness.stages.progress import Progress, Silent
 from harness.stages.sanitize import Sanitized, sanitize, unsafe
 from harness.stages.verify import Failure, verify
 from harness.submission import read
+from harness.workers.gpu_lock import GpuBusy, alone_on
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteCompiler, RemoteDevice, Worker
 from problem.cases import CASES_VERSION, OTHER_SIZES
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.kernel import Compiled
+from harness.compiling.kernel import Compiled
 from problem.cases import CASES, RANKED, Case, Shape
 from problem.launcher import solve
 from problem.reference import compare, reference
-from tests.compiling import Compiling
+from tests.compile_worker import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))

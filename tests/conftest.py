@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from harness.compiling.kernel import Compile, Compiled
 from harness.devices.available import why_no_cuda
-from harness.kernel import Compile, Compiled
-from harness.remote import RemoteCompiler
 from harness.report import CompileError, RuntimeFault
-from tests.compiling import Compiling
+from harness.workers.remote import RemoteCompiler
+from tests.compile_worker import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent
 

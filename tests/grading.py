@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 
 from harness import grade as grading
 from harness.devices.device import Fault
-from harness.isolation import Role
-from harness.remote import RemoteCompiler, RemoteDevice, T, Worker
 from harness.report import Value
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteCompiler, RemoteDevice, T, Worker
 from problem.cases import Matrix
 
 

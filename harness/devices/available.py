@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 from typing import Literal
 
-from harness.isolation import Role
-from harness.remote import RemoteDevice
 from harness.submission import UsageError
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteDevice
 
 Choice = Literal["auto", "cuda", "cpu"]
 

@@ -1,7 +1,7 @@
 """The interface behind which a kernel runs, and the typed values that cross it.
 
-A device lives in a worker process (harness/worker.py); the judge speaks to it through
-harness/remote.py, which offers the same interface and turns a worker that hangs or dies into a
+A device lives in a worker process (harness/workers/worker.py); the judge speaks to it through
+remote.py beside that, which offers the same interface and turns a worker that hangs or dies into a
 `Fault`. Every request and result is a value that travels as JSON; matrices travel beside it.
 """
 
@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from harness.kernel import Kernel
+from harness.compiling.kernel import Kernel
 from harness.report import (
     Counters,
     DeviceInfo,

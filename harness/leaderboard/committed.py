@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.compiling.source import SourceError, parse
 from harness.files import write_whole
 from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank
 from harness.leaderboard.store import Document, StoreError
-from harness.source import SourceError, parse
 
 BEGIN, END = "<!-- board -->", "<!-- /board -->"
 EMPTY = "No report is committed yet."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.device import Device, Fault, Ready, Refusal
-from harness.kernel import Compile, Compiled, Kernel
-from harness.remote import RemoteCompiler
 from harness.report import CompileError, JudgeError, Outcome, Stage, TimeLimit, Unsupported
 from harness.stages.verify import fault_outcome
+from harness.workers.remote import RemoteCompiler
 from problem.cases import RANKED
 
 COMPILE_SECONDS = 60.0

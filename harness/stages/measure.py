@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.compiling.kernel import Kernel
 from harness.devices.device import (
     Fault,
     MeasureFirstLaunch,
@@ -12,7 +13,6 @@ from harness.devices.device import (
     Refusal,
     ScoringDevice,
 )
-from harness.kernel import Kernel
 from harness.report import (
     DeviceInfo,
     HostMemory,

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.report import Accepted, DeviceKind, Score, Stage, Unscored
-from harness.tunable import Setting, as_written
-from harness.tune import Tuning, Variant
+from harness.tuning.tunable import Setting, as_written
+from harness.tuning.tune import Tuning, Variant
 from harness.views.terminal import TerminalProgress, verdict_style
 
 _TIMES = ("score", "95 %", "ms")

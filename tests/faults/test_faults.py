@@ -17,13 +17,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from harness import grade as grading
+from harness.compiling.kernel import Compile
 from harness.devices.device import Fault
 from harness.grade import Options, grade
-from harness.isolation import Role
-from harness.kernel import Compile
-from harness.remote import T, Worker
 from harness.report import Report, Stage, Value
 from harness.stages.progress import Silent
+from harness.workers.isolation import Role
+from harness.workers.remote import T, Worker
 from problem.cases import Matrix
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -61,7 +61,7 @@ def _descendants() -> set[int]:
                 parent = (entry / "status").read_text().partition("PPid:\t")[2].split()[0]
             except OSError:
                 continue
-            if b"harness.confined" in words and int(parent) in (os.getpid(), 1):
+            if b"harness.workers.confined" in words and int(parent) in (os.getpid(), 1):
                 found.add(int(entry.name))
     return found
 
@@ -150,7 +150,7 @@ def test_a_full_scratch_folder_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_compiler_without_memory_is_the_sources_fault(tmp_path: Path) -> None:
     """Under a tenth of its limit the compiler cannot even begin."""
     with Worker(Role.COMPILER) as worker:
-        from harness.remote import _COMPILED
+        from harness.workers.remote import _COMPILED
 
         worker.ask(Compile(source=""), _COMPILED)
         assert worker.process_id is not None

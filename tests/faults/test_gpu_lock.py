@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.gpu_lock import GpuBusy, alone_on, lock_file
 from harness.report import Stage
 from harness.stages.progress import Silent
+from harness.workers.gpu_lock import GpuBusy, alone_on, lock_file
 
 SPAWN = multiprocessing.get_context("spawn")
 

@@ -18,22 +18,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from harness import channel
+from harness.compiling.kernel import Compile, Compiled
+from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.ptx import parse as parse_ptx
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.devices.device import Fault, Finished, Ready, Refusal
 from harness.grade import Options, grade
-from harness.isolation import Role
-from harness.kernel import Compile, Compiled
 from harness.leaderboard.store import Document, StoreError
-from harness.remote import RemoteCompiler, RemoteDevice
 from harness.report import CompileError, Report, RuntimeFault, Tool
-from harness.source import SourceError, parse, parse_launch_line
 from harness.submission import read
+from harness.workers import channel
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteCompiler, RemoteDevice
 from problem.cases import Shape
 from problem.launcher import LaunchLine
-from tests.compiling import Compiling
+from tests.compile_worker import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))

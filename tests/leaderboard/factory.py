@@ -6,6 +6,7 @@ import hashlib
 import random
 from datetime import UTC, datetime, timedelta
 
+from harness.compiling.source import SourceError, parse
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Edition
 from harness.leaderboard.store import Document
@@ -49,7 +50,6 @@ from harness.report import (
     Verification,
     WrongAnswer,
 )
-from harness.source import SourceError, parse
 from problem.cases import RANKED, Case, Shape
 from problem.launcher import LaunchLine
 

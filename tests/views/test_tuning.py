@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from harness.compiler import compile_source
-from harness.kernel import Compile, Compiled
+from harness.compiling.compiler import compile_source
+from harness.compiling.kernel import Compile, Compiled
+from harness.compiling.source import parse
 from harness.report import (
     Accepted,
     CompileError,
@@ -19,9 +20,8 @@ from harness.report import (
     Stage,
     Submission,
 )
-from harness.source import parse
-from harness.tunable import find_tunables
-from harness.tune import Tuning, Variant
+from harness.tuning.tunable import find_tunables
+from harness.tuning.tune import Tuning, Variant
 from harness.views.tuning import kept, render
 
 SOURCE = """\

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.compiling.kernel import DEFAULT_ARCH, Kernel
 from harness.devices.cpu import build, counters, sanitize
 from harness.devices.cpu.cache import Cache, default_directory
 from harness.devices.cpu.dependence import blocks_depend_on_one_another
@@ -43,7 +44,6 @@ from harness.devices.device import (
     Sanitized,
 )
 from harness.devices.guards import poisoned
-from harness.kernel import DEFAULT_ARCH, Kernel
 from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine

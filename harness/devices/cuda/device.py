@@ -8,6 +8,8 @@ from typing import Any, Literal
 import cupy
 import numpy as np
 
+from harness.compiling.kernel import Kernel
+from harness.compiling.occupancy import multiprocessor
 from harness.devices.cuda import baseline, memory, sanitizer
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import CudaError, fault
@@ -33,8 +35,6 @@ from harness.devices.device import (
     Sanitized,
     TimeRound,
 )
-from harness.kernel import Kernel
-from harness.occupancy import multiprocessor
 from harness.report import Counters, DeviceInfo, DeviceKind, FirstLaunch, HostMemory
 from problem.cases import Matrix
 from problem.launcher import launch, solve

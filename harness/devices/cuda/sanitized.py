@@ -10,10 +10,10 @@ from pathlib import Path
 
 import cupy
 
+from harness.compiling.kernel import Kernel
 from harness.devices.cuda import memory
 from harness.devices.cuda.findings import Placement
 from harness.devices.cuda.loading import load_function
-from harness.kernel import Kernel
 from harness.report import Value
 from problem.cases import Case, Shape
 from problem.launcher import solve

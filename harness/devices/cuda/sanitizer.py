@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 from cuda import pathfinder
 
+from harness.compiling.kernel import Kernel
+from harness.compiling.source import KERNEL_NAME
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.devices.cuda.sanitized import Job
 from harness.devices.device import Fault, Sanitize, Sanitized
-from harness.kernel import Kernel
 from harness.report import Finding, Tool, ToolRun
-from harness.source import KERNEL_NAME
 from problem.cases import Shape
 
 _MOST_RECORDS = 50

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.compiler import compile_source
+from harness.compiling.compiler import compile_source
+from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.devices.device import Count, Fault, Finished, Ready, Refusal, Run, Sanitize, Sanitized
-from harness.kernel import Compile, Compiled, Kernel
 from harness.report import Counters, Finding, Tool
 from problem.cases import Matrix, Shape
 

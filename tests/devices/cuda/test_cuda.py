@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from harness.compiling.kernel import Compiled
 from harness.devices.device import (
     Arithmetic,
     Fault,
@@ -20,13 +21,12 @@ from harness.devices.device import (
     Sanitized,
     TimeRound,
 )
-from harness.isolation import Role
-from harness.kernel import Compiled
-from harness.remote import RemoteDevice
 from harness.report import Array, DeviceInfo, Hazard, Tool
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteDevice
 from problem.cases import Case, Matrix, Shape
 from problem.reference import MAX_ERROR, compare
-from tests.compiling import Compiling
+from tests.compile_worker import Compiling
 
 pytestmark = pytest.mark.gpu
 

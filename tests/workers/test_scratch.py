@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.scratch import Scratch, sweep
+from harness.workers.scratch import Scratch, sweep
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no locks to tell by")
 
@@ -39,7 +39,8 @@ def test_a_folder_goes_with_what_is_in_it() -> None:
 
 def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
     program = (
-        "import os; from harness.scratch import Scratch; s = Scratch(); os.kill(os.getpid(), 9)"
+        "import os; from harness.workers.scratch import Scratch; "
+        "s = Scratch(); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=False)
@@ -54,7 +55,7 @@ def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
 
 def test_a_folder_in_use_stays(tmp_path: Path) -> None:
     program = (
-        "import sys; from harness.scratch import Scratch; s = Scratch(); "
+        "import sys; from harness.workers.scratch import Scratch; s = Scratch(); "
         "print(s.path, flush=True); sys.stdin.read()"
     )
     judge = subprocess.Popen(

@@ -186,7 +186,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, access: int) -> None:
 
 def _program_files() -> set[Path]:
     """Python, its packages (NVIDIA's among them), the judge, and the system's libraries."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parent.parent
     return {
         *(Path(entry) for entry in (sys.prefix, sys.base_prefix, sys.exec_prefix)),
         *(Path(entry) for entry in site.getsitepackages()),

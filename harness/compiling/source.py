@@ -13,8 +13,8 @@ from hashlib import sha256
 
 from tree_sitter import Node
 
+from harness.compiling.syntax import descendants, leaves, position, syntax_tree, text_of
 from harness.report import Diagnostic
-from harness.syntax import descendants, leaves, position, syntax_tree, text_of
 from problem.launcher import BLOCK, LaunchLine
 
 KERNEL_NAME = "matrix_multiplication_kernel"

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from harness.expression import ExpressionError, evaluate
-from harness.source import SourceError, parse_launch_line
+from harness.compiling.source import SourceError, parse_launch_line
+from harness.compiling.syntax import descendants, syntax_tree, text_of
 from harness.submission import UsageError
-from harness.syntax import descendants, syntax_tree, text_of
+from harness.tuning.expression import ExpressionError, evaluate
 
 Setting = dict[str, int | bool]
 """A value for each tuned constant, by name."""

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import pytest
 
-from harness import tune as tuner
 from harness.cli import main
+from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.device import (
     Fault,
     Prepare,
@@ -23,9 +23,6 @@ from harness.devices.device import (
     RoundTime,
     TimeRound,
 )
-from harness.isolation import Role
-from harness.kernel import Compile, Compiled, Kernel
-from harness.remote import RemoteCompiler, RemoteDevice
 from harness.report import (
     Accepted,
     CompileError,
@@ -38,10 +35,13 @@ from harness.report import (
 )
 from harness.stages.progress import Silent
 from harness.stages.rounds import timed_rounds
-from harness.tunable import Setting, find_tunables
-from harness.tune import Options, Tuning, Variant, tune
+from harness.tuning import tune as tuner
+from harness.tuning.tunable import Setting, find_tunables
+from harness.tuning.tune import Options, Tuning, Variant, tune
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteCompiler, RemoteDevice
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 KERNEL = """\
 // ROWS rows of C a thread; with AHEAD every sum begins at the second product.

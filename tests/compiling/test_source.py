@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.source import SourceError, parse, parse_launch_line
+from harness.compiling.source import SourceError, parse, parse_launch_line
 from problem.launcher import LaunchLine
 
 KERNEL = """\

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 
 from cuda import pathfinder
 
+from harness.compiling.source import Include
 from harness.report import Diagnostic
-from harness.source import Include
 
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
 PRELUDE_NAME = "matmul_arena_prelude.h"

@@ -14,10 +14,9 @@ from typing import Literal, Protocol
 from pydantic import NonNegativeInt, PositiveInt
 
 from harness import __version__
+from harness.compiling.kernel import DEFAULT_ARCH, Compiled
 from harness.devices.available import open_device
 from harness.devices.device import Fault, Ready
-from harness.kernel import DEFAULT_ARCH, Compiled
-from harness.remote import RemoteCompiler, RemoteDevice
 from harness.report import (
     Accepted,
     DeviceInfo,
@@ -39,7 +38,8 @@ from harness.stages.rounds import QUICK, Timed, timed_rounds
 from harness.stages.score import score
 from harness.stages.verify import Failure, verify
 from harness.submission import UsageError, read
-from harness.tunable import Setting, Tunables, find_tunables
+from harness.tuning.tunable import Setting, Tunables, find_tunables
+from harness.workers.remote import RemoteCompiler, RemoteDevice
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.occupancy import multiprocessor, occupancy
+from harness.compiling.occupancy import multiprocessor, occupancy
 from harness.report import Resources
 
 

@@ -1,7 +1,7 @@
 """NVRTC: source → PTX, machine code, resources, diagnostics with lines.
 
-Runs in a child process (harness/worker.py) under limits of time and memory, because a compiler fed
-by strangers is itself attacked.
+Runs in a child process (harness/workers) under limits of time and memory, because a compiler fed by
+strangers is itself attacked.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 
 from cuda.bindings import nvrtc
 
-from harness import headers, machine_code
-from harness.kernel import Compile, Compiled, Kernel
-from harness.occupancy import multiprocessor, occupancy
+from harness.compiling import headers, machine_code
+from harness.compiling.kernel import Compile, Compiled, Kernel
+from harness.compiling.occupancy import multiprocessor, occupancy
+from harness.compiling.source import KERNEL_NAME, SIGNATURE, SourceError, parse
 from harness.report import (
     Badge,
     CompileError,
@@ -23,7 +24,6 @@ from harness.report import (
     Stage,
     Value,
 )
-from harness.source import KERNEL_NAME, SIGNATURE, SourceError, parse
 from problem.launcher import BLOCK, LaunchLine
 
 FILE_NAME = "kernel.cu"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import compiler
+from harness.compiling import compiler
+from harness.compiling.kernel import Compile
 from harness.grade import Options, grade
-from harness.kernel import Compile
 from harness.report import Report
 from tests.grading import shared_cpu_workers
 

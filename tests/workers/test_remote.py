@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
+from harness.compiling.kernel import Compile, Compiled
 from harness.devices.device import Describe, Fault
-from harness.isolation import Role
-from harness.kernel import Compile, Compiled
-from harness.remote import RemoteCompiler, Worker
 from harness.report import DeviceInfo
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteCompiler, Worker
 
 KERNEL = (
     "__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, "

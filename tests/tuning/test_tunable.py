@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.source import parse
+from harness.compiling.source import parse
 from harness.submission import UsageError
-from harness.tunable import Setting, find_tunables
+from harness.tuning.tunable import Setting, find_tunables
 
 TILE = """\
 // Ein Kernel für alle Größen.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.kernel import Compiled
+from harness.compiling.kernel import Compiled
 from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
-from tests.compiling import Compiling
+from tests.compile_worker import Compiling
 
 SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 

@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 from pydantic import TypeAdapter
 
-from harness import channel
+from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.device import (
     Count,
     Describe,
@@ -40,8 +40,6 @@ from harness.devices.device import (
     TimeRound,
     Uncounted,
 )
-from harness.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
-from harness.kernel import Compile, Compiled, Kernel
 from harness.report import (
     CompileError,
     Counters,
@@ -51,13 +49,15 @@ from harness.report import (
     RuntimeFault,
     Value,
 )
-from harness.scratch import Scratch, sweep
-from harness.worker import Hello
+from harness.workers import channel
+from harness.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
+from harness.workers.scratch import Scratch, sweep
+from harness.workers.worker import Hello
 from problem.cases import Matrix
 
 T = TypeVar("T", bound=Value)
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 START_SECONDS = 60.0
 """A worker that has not said hello by then never will: imports and a GPU context included."""
@@ -224,7 +224,7 @@ def _start(role: Role) -> _Child:
     try:
         with open(scratch.path / _LOG, "wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "harness.confined", role, str(theirs.fileno())],
+                [sys.executable, "-m", "harness.workers.confined", role, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

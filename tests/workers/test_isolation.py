@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.isolation import Role
-from harness.remote import RemoteCompiler, Worker
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteCompiler, Worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules are Linux's")
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 READERS = [Role.COMPILER, Role.CPU]
 
 PROGRAM = """
 import sys
 from pathlib import Path
 import problem
-from harness.isolation import Role, confine
+from harness.workers.isolation import Role, confine
 enforced = confine(Role(sys.argv[1]), Path(sys.argv[2]))
 print("\\n".join(enforced))
 print("---")
@@ -211,7 +211,7 @@ def test_rules_hold_every_thread(scratch: Path) -> None:
         assert process is not None
         compiler = RemoteCompiler()
         compiler.worker = worker
-        from harness.kernel import Compile
+        from harness.compiling.kernel import Compile
 
         compiler.compile(Compile(source="__global__ void k() {}"), 60)
         tasks = list(Path(f"/proc/{process}/task").iterdir())
@@ -234,7 +234,7 @@ def test_a_worker_has_nothing_of_the_users_environment(monkeypatch: pytest.Monke
 
 def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
     program = (
-        "from harness.remote import Worker; from harness.isolation import Role\n"
+        "from harness.workers.remote import Worker; from harness.workers.isolation import Role\n"
         "import time\n"
         "from pydantic import TypeAdapter; from harness.report import DeviceInfo\n"
         "from harness.devices.device import Describe, Fault\n"

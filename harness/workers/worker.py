@@ -1,7 +1,7 @@
 """The child process in which every kernel is compiled and runs. Nothing else touches a GPU.
 
-Started by harness/confined.py, it answers requests until the other side is gone. Standard output
-belongs to the kernel.
+Started by confined.py, it answers requests until the other side is gone. Standard output belongs to
+the kernel.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from harness import channel
 from harness.devices import device as messages
 from harness.devices.device import Device, Fault, Finished, ScoringDevice
-from harness.isolation import Role
-from harness.printed import Capture
 from harness.report import Value
+from harness.workers import channel
+from harness.workers.isolation import Role
+from harness.workers.printed import Capture
 from problem.cases import Matrix
 
 Answer = tuple[Value, Sequence[Matrix]]
@@ -63,8 +63,8 @@ Served = tuple[Callable[[Value, list[Matrix]], Answer], TypeAdapter[Value]]
 
 
 def _compiler(role: Role) -> Served:
-    from harness import compiler, headers
-    from harness.kernel import Compile
+    from harness.compiling import compiler, headers
+    from harness.compiling.kernel import Compile
 
     headers.include_directories()
     compiler.version()  # loads NVRTC while its files can still be read

@@ -1,6 +1,6 @@
 """The first thing that a worker process runs: confines it, before anything else is loaded.
 
-`python -m harness.confined ROLE HANDLE` becomes harness/worker.py. Whatever is imported before the
+`python -m harness.workers.confined ROLE HANDLE` becomes worker.py. Whatever is imported before the
 rules hold may start threads that they do not hold.
 """
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import problem  # noqa: F401 - the folder that it lies in cannot be listed later
-from harness.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role, confine
+from harness.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role, confine
 
 
 def main(role: Role, handle: int) -> None:
@@ -22,7 +22,7 @@ def main(role: Role, handle: int) -> None:
 
     from multiprocessing.connection import Connection
 
-    from harness import worker
+    from harness.workers import worker
 
     worker.main(role, Connection(handle), enforced)
 

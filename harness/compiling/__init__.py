@@ -1,0 +1,1 @@
+"""From a kernel file's text to machine code, and what both say."""

@@ -1,0 +1,1 @@
+"""Sweeping a kernel's parameters."""
