@@ -8,6 +8,7 @@ anything.
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from pydantic import NonNegativeFloat, NonNegativeInt
@@ -19,6 +20,7 @@ from harness.report import DeviceInfo, JudgeError, Round, Score, Stage, Unscored
 from harness.stages.progress import Progress
 from harness.stages.rounds import FULL, Timed, timed_rounds
 from harness.stages.score import score
+from harness.workers.gpu_lock import alone_on
 from problem.cases import RANKED
 from problem.reference import compare
 
@@ -44,12 +46,14 @@ class Calibration(Value):
 def calibrate(seed: int | None, progress: Progress) -> Calibration | JudgeError:
     """Time and check cuBLAS at the ranked size. Raises UsageError where there is no GPU."""
     seed = secrets.randbits(48) if seed is None else seed
-    device = open_device("cuda")
-    try:
+    with ExitStack() as stack:
+        device = open_device("cuda")
+        stack.callback(device.close)
         progress.begin(Stage.MEASURE, None)
         info = device.info()
         if isinstance(info, Fault):
-            return JudgeError(stage=Stage.MEASURE, message=info.message, details=info.details)
+            return _our_fault(info)
+        stack.enter_context(alone_on(info.uuid or info.name, progress))
         timed = timed_rounds(
             device, FULL, baseline=True, seed=seed, seconds=FULL.seconds, progress=progress
         )
@@ -62,9 +66,7 @@ def calibrate(seed: int | None, progress: Progress) -> Calibration | JudgeError:
             progress.step(f"worst block in {arithmetic}")
             answer = device.run_baseline(RunBaseline(arithmetic=arithmetic), A, B)
             if isinstance(answer, Fault):
-                return JudgeError(
-                    stage=Stage.MEASURE, message=answer.message, details=answer.details
-                )
+                return _our_fault(answer)
             worst = compare(A, B, answer[1], exact=False).worst
             precision.append(Precision(arithmetic=arithmetic, worst_block=worst))
         return Calibration(
@@ -76,5 +78,7 @@ def calibrate(seed: int | None, progress: Progress) -> Calibration | JudgeError:
             rounds=timed.rounds,
             precision=tuple(precision),
         )
-    finally:
-        device.close()
+
+
+def _our_fault(fault: Fault) -> JudgeError:
+    return JudgeError(stage=Stage.MEASURE, message=fault.message, details=fault.details)

@@ -39,6 +39,7 @@ from harness.stages.score import score
 from harness.stages.verify import Failure, verify
 from harness.submission import UsageError, read
 from harness.tuning.tunable import Setting, Tunables, find_tunables
+from harness.workers.gpu_lock import alone_on
 from harness.workers.remote import RemoteCompiler, RemoteDevice
 
 
@@ -140,6 +141,8 @@ def tune(path: Path, options: Options, watcher: Watcher) -> Tuning | JudgeError:
         info = device.info()
         if isinstance(info, Fault):
             return JudgeError(stage=Stage.COMPILE, message=info.message, details=info.details)
+        if info.kind is DeviceKind.CUDA:
+            stack.enter_context(alone_on(info.uuid or info.name, watcher))
         watcher.plan(len(settings), tunables.count, seed)
         trial = _Trial(compiler, device, info, tunables, seed, options.seconds, watcher)
         return Tuning(

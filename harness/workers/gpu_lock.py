@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from harness.report import Stage
 from harness.stages.progress import Progress
+from harness.submission import UsageError
 
 WAIT_SECONDS = 900.0
 """A grading takes a minute or two; whoever waits longer should know."""
@@ -24,7 +25,7 @@ WAIT_SECONDS = 900.0
 _LOOK_AGAIN_SECONDS = 0.2
 
 
-class GpuBusy(Exception):
+class GpuBusy(UsageError):
     """Others kept the GPU for longer than one waits."""
 
 

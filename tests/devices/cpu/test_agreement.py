@@ -120,21 +120,21 @@ METRICS = {
 SCRIPT = """
 import sys
 from pathlib import Path
-from tests.devices.cpu.cpu_bench import compiled, inputs
+from tests.devices.cpu.cpu_bench import inputs
 from tests.devices.cpu.test_agreement import on_gpu
 from problem.cases import Shape
 from problem.launcher import LaunchLine
-kernel = compiled(Path(sys.argv[1]).read_text())
-tile, *sizes = map(int, sys.argv[2:])
-on_gpu(kernel.cubin, kernel.entry, LaunchLine(tile, tile), *inputs(Shape(*sizes)))
+entry, cubin = sys.argv[1:3]
+tile, *sizes = map(int, sys.argv[3:])
+on_gpu(Path(cubin).read_bytes(), entry, LaunchLine(tile, tile), *inputs(Shape(*sizes)))
 """
 
 
-def hardware(path: Path, tile: int, shape: Shape) -> dict[str, int]:
+def hardware(cubin: Path, entry: str, tile: int, shape: Shape) -> dict[str, int]:
     """The hardware's counters of one launch, through Nsight Compute."""
     command = ["ncu", "--csv", "--metrics", ",".join(METRICS.values())]
     command += ["--kernel-name", "matrix_multiplication_kernel"]
-    command += [sys.executable, "-c", SCRIPT, str(path), str(tile)]
+    command += [sys.executable, "-c", SCRIPT, entry, str(cubin), str(tile)]
     command += [str(x) for x in (shape.M, shape.N, shape.K)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode or "ERR_NVGPUCTRPERM" in done.stdout:
@@ -147,10 +147,13 @@ def hardware(path: Path, tile: int, shape: Shape) -> dict[str, int]:
 @pytest.mark.skipif(shutil.which("ncu") is None, reason="needs Nsight Compute")
 @pytest.mark.parametrize(("name", "tile"), [("naive", 16), ("tile", 16), ("register64", 64)])
 @pytest.mark.parametrize("shape", [Shape(64, 64, 64), Shape(128, 96, 192)], ids=str)
-def test_counters_are_the_hardwares(cpu: Bench, name: str, tile: int, shape: Shape) -> None:
-    path = KERNELS / f"{name}.cu"
-    kernel = compiled(path.read_text())
+def test_counters_are_the_hardwares(
+    cpu: Bench, tmp_path: Path, name: str, tile: int, shape: Shape
+) -> None:
+    kernel = compiled((KERNELS / f"{name}.cu").read_text())
+    cubin = tmp_path / "kernel.cubin"
+    cubin.write_bytes(kernel.cubin)
     cpu.device.load_ptx(kernel.ptx, kernel.entry, LaunchLine(tile, tile))
     ours = cpu.count(shape)
-    theirs = hardware(path, tile, shape)
+    theirs = hardware(cubin, kernel.entry, tile, shape)
     assert {n: getattr(ours, n) for n in theirs} == theirs
