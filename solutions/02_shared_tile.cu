@@ -8,7 +8,8 @@
 // Expected gain: 16 times fewer reads from global memory than the naive kernel. What stays is the
 // traffic of shared memory: two loads for every multiply-add, so the multiply-add units wait for
 // them most of the time. The files from 06 on attack that ratio.
-// In the judge: (to be filled from the committed report)
+// In the judge, on an H100: 0.160 x cuBLAS (95 %: 0.160 to 0.161), 50.521 ms; 32 registers, 2048
+// B of shared memory, 8 blocks a multiprocessor. reports/h100/02_shared_tile.json has the rest.
 
 constexpr int TILE = 16;
 

@@ -8,7 +8,7 @@
 // Expected gain: about 4 sectors a warp and step instead of 18, so several times the speed of 01
 // for two swapped letters. What stays: every thread reads 2N floats through the caches for N
 // products.
-// In the judge: (to be filled from the committed report)
+// In the judge: right and safe on the CPU device; not yet scored on a GPU.
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

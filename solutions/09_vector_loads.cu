@@ -10,7 +10,7 @@
 // reads one float at a time, and at the edges it fills with zeros.
 //
 // Expected gain: from 64 products per 16 loads to 64 per 4.
-// In the judge: (to be filled from the committed report)
+// In the judge: right and safe on the CPU device; not yet scored on a GPU.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int TM = 8, TN = 8;

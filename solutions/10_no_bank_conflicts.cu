@@ -12,7 +12,7 @@
 //
 // Expected gain: a fifth or so of the time of 09, which waits on shared memory; nothing else
 // changes.
-// In the judge: (to be filled from the committed report)
+// In the judge: right and safe on the CPU device; not yet scored on a GPU.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int TM = 8, TN = 8;

@@ -9,7 +9,7 @@
 //
 // Expected gain: the latency of global memory (500 cycles and more, against some 600 cycles of
 // products a stage) disappears behind the products.
-// In the judge: (to be filled from the committed report)
+// In the judge: right and safe on the CPU device; not yet scored on a GPU.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int TM = 8, TN = 8;

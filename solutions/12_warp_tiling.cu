@@ -9,7 +9,7 @@
 //
 // Expected gain: a third less data out of shared memory. Worth little where the multiply-add
 // units are already the limit, and needed by everything that follows.
-// In the judge: (to be filled from the committed report)
+// In the judge: right and safe on the CPU device; not yet scored on a GPU.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int WM = 32, WN = 64;  // a warp's tile: 4 warps down, 2 across

@@ -11,7 +11,7 @@
 // Expected gain: the block no longer waits for global memory at all; but the 4-byte copies of A
 // cost 8 instructions a thread and stage where 12 needed 2 loads and 8 stores, so not much more
 // speed.
-// In the judge: (to be filled from the committed report)
+// In the judge: right and safe on the CPU device; not yet scored on a GPU.
 
 constexpr int BM = 128, BN = 128,
               BK = 16,     // tune: 8 16 32

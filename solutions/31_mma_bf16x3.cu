@@ -10,7 +10,9 @@
 // its columns are rows too. 16-byte segments are swizzled by the row: no two rows share a bank.
 // Should gain: the tensor cores multiply BF16 at twice the rate of TF32.
 // Registers: 252, of them 64 accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages, 64 KiB.
-// In the judge: (to be filled from the committed report)
+// In the judge, on an H100: 1.994 x cuBLAS (95 %: 1.993 to 1.995), 4.064 ms; 252 registers,
+// 65536 B of shared memory, 1 block a multiprocessor. reports/h100/31_mma_bf16x3.json has the
+// rest.
 
 constexpr int BM = 128, BN = 128, BK = 32;  // tile of C and depth of one stage
 constexpr int WM = 64, WN = 32;             // tile of one warp: 2 x 4 warps

@@ -11,7 +11,9 @@
 // element is split again by each of the 32 (64) blocks that use it, and that shared memory carries
 // the split parts once more in than a copy would.
 // Registers: 248, of them 64 accumulators, 64 sums and 64 loaded values. Shared memory: 2 stages, 128 KiB.
-// In the judge: (to be filled from the committed report)
+// In the judge, on an H100: 3.019 x cuBLAS (95 %: 3.016 to 3.025), 2.685 ms; 248 registers,
+// 132096 B of shared memory, 1 block a multiprocessor.
+// reports/h100/32_wgmma_split_while_loading.json has the rest.
 
 constexpr int BM = 128;            // rows of C a block computes: wgmma's N
 constexpr int BN = 128;            // columns of C a block computes: wgmma's M, 64 for each warpgroup

@@ -22,7 +22,9 @@
 // Should gain: nothing in time over 33, and eight times its accuracy.
 // Registers: 255, 24 bytes spilt outside the loops. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough
 // for 8192 x 8192 x 8192; larger problems take the FP32 path of small ones.
-// In the judge: (to be filled from the committed report)
+// In the judge, on an H100: 4.659 x cuBLAS (95 %: 4.655 to 4.661), 1.739 ms; 255 registers,
+// 219648 B of shared memory, 1 block a multiprocessor. reports/h100/34_wgmma_fp16_scaled.json
+// has the rest.
 
 enum Format { HALF, BFLOAT };
 template <Format F>

@@ -115,6 +115,7 @@ def _nvrtc(code: str, virtual: dict[str, str], arch: str) -> _Program:
         f"--gpu-architecture={arch}",
         "-lineinfo",
         "--ptxas-options=-v",
+        "--no-cache",  # from a cache comes machine code without what ptxas says of it
         f"--pre-include={headers.PRELUDE_NAME}",
         *(f"--include-path={directory}" for directory in headers.include_directories()),
     ]

@@ -39,7 +39,7 @@ def read(folder: Path) -> list[Committed]:
     """Every report of the folder. Raises StoreError where a file is none."""
     return [
         Committed(path, Document.parse(path.read_text(encoding="utf-8"), str(path)))
-        for path in sorted(folder.rglob("*.json"))
+        for path in sorted(folder.glob("*/*.json"))
     ]
 
 
