@@ -16,9 +16,10 @@ from typing import TypeVar
 from harness import __version__
 from harness.compiling.kernel import Compiled, Kernel
 from harness.devices.available import Choice, open_device
-from harness.devices.device import Fault, Ready, Refusal
+from harness.devices.device import Count, Fault, Ready, Refusal
 from harness.report import (
     Accepted,
+    Counters,
     DeviceInfo,
     DeviceKind,
     Environment,
@@ -45,9 +46,12 @@ from harness.submission import read
 from harness.workers.gpu_lock import GpuBusy, alone_on
 from harness.workers.isolation import Role
 from harness.workers.remote import RemoteCompiler, RemoteDevice, Worker
-from problem.cases import CASES_VERSION, OTHER_SIZES
+from problem.cases import CASES_VERSION, OTHER_SIZES, Shape
 
 T = TypeVar("T")
+
+COUNTED = Count(shape=Shape(256, 256, 256), max_blocks=2, seconds=5)
+"""What to count memory traffic on: enough for several tiles, and seconds even when instrumented."""
 
 MOST_PRINTED = 4096
 """Characters of a kernel's own words that a report keeps."""
@@ -107,6 +111,7 @@ class _Grading:
         self.printed: list[str] = []
         self.sanitizing: tuple[Sanitizing, ...] = ()
         self.measurement: Measurement | None = None
+        self.counters: Counters | None = None
         self.isolation: dict[Role, tuple[str, ...]] = {}
         self.times: list[StageTime] = []
 
@@ -140,6 +145,7 @@ class _Grading:
             verification=self.verification,
             sanitizing=self.sanitizing,
             measurement=self.measurement,
+            counters=self.counters,
             printed="".join(self.printed)[:MOST_PRINTED],
             stages=tuple(self.times),
         )
@@ -251,7 +257,19 @@ class _Grading:
                 return danger
         if failure is not None:
             return failure.outcome
-        return None if isinstance(sanitized, Sanitized) else sanitized
+        if not isinstance(sanitized, Sanitized):
+            return sanitized
+        self._count()
+        return None
+
+    def _count(self) -> None:
+        """What the memory system would do, where the CPU device can tell in time."""
+        if self.options.quick:
+            return
+        counting = self.companion or self.device
+        counted = counting.count(COUNTED)
+        if isinstance(counted, Counters):
+            self.counters = counted
 
     def _companion_with_kernel(self) -> RemoteDevice | Refusal | Fault | None:
         """The CPU device beside a GPU: it sees what compute-sanitizer does not."""

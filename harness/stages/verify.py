@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.devices.device import Device, Fault, Finished, Run
+from harness.devices.guards import unwritten
 from harness.report import (
     Array,
     CaseResult,
@@ -178,11 +180,19 @@ def _check_blocks(
     launch: LaunchLine,
     blocks: tuple[int, ...],
 ) -> float | WrongAnswer:
-    """Compare only the tiles of these blocks of the launch, each with its own reference."""
+    """Compare only what these blocks of the launch computed, each tile with its own reference.
+
+    A kernel may compute its tiles in another order than that of its blocks, so what was written
+    says which tiles those are. Only where they are all among the blocks' own is it known that
+    every one of those had to be written.
+    """
     columns = launch.grid(case.shape.M, case.shape.K)[0]
+    own = {divmod(block, columns) for block in blocks}
+    written = _tiles(~unwritten(C), launch)
+    chosen = own if written <= own else written
     worst = 0.0
-    for block in blocks:
-        top, left = block // columns * launch.tile_rows, block % columns * launch.tile_columns
+    for row, column in sorted(chosen):
+        top, left = row * launch.tile_rows, column * launch.tile_columns
         rows, across = (
             slice(top, top + launch.tile_rows),
             slice(left, left + launch.tile_columns),
@@ -195,6 +205,13 @@ def _check_blocks(
             )
         worst = max(worst, comparison.worst)
     return worst
+
+
+def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[tuple[int, int]]:
+    """Rows and columns, counted in tiles of the launch, of the tiles with something in them."""
+    rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
+    both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
+    return {(int(row), int(column)) for row, column in np.argwhere(both)}
 
 
 def wrong_answer(

@@ -17,6 +17,7 @@ from harness.report import (
     Accepted,
     CompileError,
     Counterexample,
+    Counters,
     Diagnostic,
     Finding,
     JudgeError,
@@ -195,12 +196,29 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
             if tool.status == "unavailable" and tool.message:
                 yield "", f"{tool.tool.value}: {tool.message}"
                 break
+    if report.counters is not None:
+        yield "memory", _traffic(report.counters)
     if report.measurement is not None:
         yield from _measurement(report.measurement, report)
     if report.stages:
         spent = ", ".join(f"{time.stage.value} {time.seconds:.1f}" for time in report.stages)
         yield "seconds", spent
     yield "seed", f"{report.seed} (replay with --seed {report.seed})"
+
+
+def _traffic(counted: Counters) -> str:
+    """Per warp and instruction: the fewest are 4 sectors and 1 wavefront for a float a thread."""
+    words = []
+    for name, cost, requests in (
+        ("sectors a global load", counted.global_load_sectors, counted.global_load_requests),
+        ("sectors a store", counted.global_store_sectors, counted.global_store_requests),
+        ("wavefronts a shared load", counted.shared_load_wavefronts, counted.shared_load_requests),
+    ):
+        if requests:
+            words.append(f"{cost / requests:.3g} {name}")
+    words.append(f"{counted.bank_conflicts} bank conflicts")
+    words.append(f"{counted.flop_per_global_byte:.3g} FLOP a byte")
+    return ", ".join(words)
 
 
 def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, str]]:
