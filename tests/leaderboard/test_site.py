@@ -242,3 +242,13 @@ def test_the_index_takes_what_the_page_needs() -> None:
     entry = Entry.of(report, "x")
     assert entry.code == report.kernel.code_sha256  # type: ignore[union-attr]
     assert entry.cublas == "13.0.2"
+
+
+def test_a_real_report_shows_its_scores_over_sizes(write: Write) -> None:
+    reports = Path(__file__).resolve().parent.parent.parent / "reports" / "h100"
+    report = Report.model_validate_json((reports / "17_split_tail.json").read_text())
+    assert report.measurement is not None and len(report.measurement.sizes) == 5
+    (page,) = (write(report) / "entries").glob("*.html")
+    text = Elements(page).text
+    for size in report.measurement.sizes:
+        assert str(size.shape) in text

@@ -119,7 +119,38 @@ function scores(figure) {
         { type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
       ],
       annotations: [
-        { x: 1, yref: "paper", y: 1, yanchor: "bottom", text: "cuBLAS", showarrow: false },
+        { x: 1, yref: "paper", y: 0, xanchor: "left", yanchor: "bottom", text: " cuBLAS", showarrow: false },
+      ],
+    }),
+  ];
+}
+
+function sizes(figure) {
+  const rows = tableOf(figure).filter((row) => row[1]);
+  const [score, low, high] = [1, 2, 3].map((column) => numbers(rows, column));
+  return [
+    [
+      {
+        type: "bar",
+        x: rows.map((row) => row[0]),
+        y: score,
+        error_y: {
+          type: "data",
+          symmetric: false,
+          array: high.map((value, place) => value - score[place]),
+          arrayminus: low.map((value, place) => score[place] - value),
+          color: colour("text"),
+        },
+        marker: { color: colour("first") },
+        hovertemplate: "%{x}: %{y:.3f} × cuBLAS<extra></extra>",
+      },
+    ],
+    layout({
+      height: 300,
+      xaxis: { type: "category", showgrid: false },
+      yaxis: { title: "× cuBLAS", rangemode: "tozero" },
+      shapes: [
+        { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
       ],
     }),
   ];
@@ -287,7 +318,7 @@ function hostMemory(figure) {
   return bars(groups, ["allocate", "fill", "to device", "to host"], 320);
 }
 
-const DRAW = { scores, progress, rounds, roofline, "first-launch": firstLaunch, "host-memory": hostMemory };
+const DRAW = { scores, sizes, progress, rounds, roofline, "first-launch": firstLaunch, "host-memory": hostMemory };
 
 function draw(figure) {
   const [traces, shape] = DRAW[figure.dataset.chart](figure);
