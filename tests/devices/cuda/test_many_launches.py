@@ -1,0 +1,52 @@
+"""Many launches of one kernel in one process, at random sizes, each verified.
+
+Kernels that keep counters or buffers between launches must survive every launch before.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.compiling.kernel import Compiled
+from harness.devices.device import Fault, Ready, Run
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteDevice
+from problem.cases import Case, Inputs, Shape
+from problem.reference import compare
+from tests.compile_worker import Compiling
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))
+LAUNCHES = int(os.environ.get("MATMUL_ARENA_SOAK", "20"))
+
+
+def random_case(generator: np.random.Generator) -> Case:
+    """Sizes from 1 to some 1000, more small ones than large ones."""
+    sizes = (int(np.exp2(generator.uniform(0, 10))) for _ in range(3))
+    return Case(Shape(*sizes), list(Inputs)[generator.integers(len(Inputs))])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_every_launch_of_many_is_right(compiling: Compiling, path: Path) -> None:
+    compiled = compiling(path.read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    generator = np.random.default_rng(0)
+    device = RemoteDevice(Role.CUDA)
+    try:
+        assert isinstance(device.load(compiled.kernel), Ready)
+        process = device.worker.process_id
+        for number in range(LAUNCHES):
+            case = random_case(generator)
+            A, B = case.draw(number)
+            answer = device.run(Run(shape=case.shape, seconds=20), A, B)
+            assert not isinstance(answer, Fault), (case, answer)
+            found = compare(A, B, answer[1], exact=case.exact)
+            assert found.passed, (number, case, found.worst)
+        assert device.worker.process_id == process
+    finally:
+        device.close()
