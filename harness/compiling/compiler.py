@@ -69,7 +69,9 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
     refused = _launch_problem(entry, resources, request.arch) or _memory_problem(program.ptx)
     if refused:
         return RuntimeFault(stage=Stage.COMPILE, message=refused)
-    instructions = machine_code.opcodes(program.cubin, entry.name)
+    instructions = machine_code.opcodes(
+        program.cubin, frozenset(other.name for other in entries if other is not entry)
+    )
     return Compiled(
         kernel=Kernel(
             entry=entry.name,

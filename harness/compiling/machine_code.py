@@ -10,14 +10,16 @@ from pathlib import Path
 
 from cuda import pathfinder
 
-_TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "BMMA", "OMMA", "UTC")
+_TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
 _TENSOR_PTX = ("mma.sync", "wgmma.mma_async", "wmma.mma", "tcgen05.mma")
 _SECONDS = 60
 
 
-def opcodes(cubin: bytes, entry: str) -> dict[str, int]:
-    """How often each opcode stands in the entry (without modifiers: LDG.E.128 counts as LDG)
-    and in the functions it may call. Empty where there is no nvdisasm."""
+def opcodes(cubin: bytes, never_launched: frozenset[str]) -> dict[str, int]:
+    """How often each opcode stands in the machine code, without modifiers: LDG.E.128 counts as LDG.
+
+    never_launched: kernels that do not count. Empty where there is no nvdisasm.
+    """
     program = pathfinder.find_nvidia_binary_utility("nvdisasm")
     if program is None:
         return {}
@@ -34,13 +36,12 @@ def opcodes(cubin: bytes, entry: str) -> dict[str, int]:
         return {}
     _, functions = json.loads(listing.stdout)
     counts: Counter[str] = Counter()
-    kernels = {function["function-name"] for function in functions} - {entry}
     for function in functions:
-        if function["function-name"] in kernels and ".entry" in function.get("attributes", ()):
-            continue
-        counts.update(
-            instruction["opcode"].partition(".")[0] for instruction in function["sass-instructions"]
-        )
+        if function["function-name"] not in never_launched:
+            counts.update(
+                instruction["opcode"].partition(".")[0]
+                for instruction in function["sass-instructions"]
+            )
     return dict(counts.most_common())
 
 

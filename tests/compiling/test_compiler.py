@@ -176,3 +176,13 @@ def test_tensor_cores_are_read_from_the_machine_code(compiling: Compiling) -> No
 def test_launches_that_a_gpu_would_refuse(compiling: Compiling, source: str, message: str) -> None:
     answer = compiling(source)
     assert isinstance(answer, RuntimeFault) and message in answer.message
+
+
+def test_a_kernel_that_is_never_launched_lends_no_badge(compiling: Compiling) -> None:
+    other = (
+        '#include <mma.h>\n__global__ void other(float* C) { asm volatile("{.reg .f32 d;'
+        ".reg .b32 a; mov.b32 a, 0; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        '{d, d, d, d}, {a, a, a, a}, {a, a}, {d, d, d, d}; }" ::: "memory"); C[0] = 1; }'
+    )
+    facts = compiled(compiling, other + kernel("C[0] = 1;")).kernel.facts
+    assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
