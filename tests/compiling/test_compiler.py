@@ -179,10 +179,13 @@ def test_launches_that_a_gpu_would_refuse(compiling: Compiling, source: str, mes
 
 
 def test_a_kernel_that_is_never_launched_lends_no_badge(compiling: Compiling) -> None:
-    other = (
-        '#include <mma.h>\n__global__ void other(float* C) { asm volatile("{.reg .f32 d;'
-        ".reg .b32 a; mov.b32 a, 0; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        '{d, d, d, d}, {a, a, a, a}, {a, a}, {d, d, d, d}; }" ::: "memory"); C[0] = 1; }'
-    )
+    other = """__global__ void other(float* C) {
+        float d[4];
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+                     "{%4, %4, %4, %4}, {%4, %4}, {%5, %5, %5, %5};"
+                     : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                     : "r"(threadIdx.x), "f"(0.0f));
+        C[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
+    }"""
     facts = compiled(compiling, other + kernel("C[0] = 1;")).kernel.facts
     assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
