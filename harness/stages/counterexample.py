@@ -86,8 +86,8 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
     if C.size > 1 << 20:
         return _magnitude(comparison.worst)
     R = reference(A, B)
-    if A.shape[0] == B.shape[1] and _close(C.T, R) and not _close(C, R):
-        return "C is transposed"
+    if _close(C.reshape(R.shape[::-1]).T, R) and not _close(C, R):
+        return "C is transposed: it was written column by column"
     scale = float((C * R).sum() / ((R * R).sum() or 1.0))
     if abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and _close(C, scale * R):
         return f"every element is {scale:.4g} times what it should be"

@@ -49,9 +49,11 @@ def test_columns_from_somewhere_on(right: tuple[Matrix, Matrix, Matrix]) -> None
     assert "every block from column 48 on is wrong" in explained(A, B, C)
 
 
-def test_transposed() -> None:
-    A, B = Case(Shape(48, 20, 48)).draw(1)
-    assert "C is transposed" in explained(A, B, np.ascontiguousarray((A @ B).T))
+@pytest.mark.parametrize("shape", [Shape(48, 20, 48), Shape(70, 40, 90)])
+def test_transposed(shape: Shape) -> None:
+    A, B = Case(shape).draw(1)
+    by_columns = np.ascontiguousarray((A @ B).T).reshape(shape.M, shape.K)
+    assert "C is transposed" in explained(A, B, by_columns)
 
 
 def test_twice_too_large(right: tuple[Matrix, Matrix, Matrix]) -> None:
