@@ -23,8 +23,6 @@ from pydantic import (
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
 
-SCHEMA_VERSION = 1
-
 
 class Value(BaseModel):
     """A frozen value that goes to JSON and back without loss.
@@ -346,9 +344,7 @@ class TimeLimit(Value):
 
 class Rule(StrEnum):
     INPUTS_CHANGED = "inputs-changed"
-    WROTE_OUTSIDE = "wrote-outside"
     STALE_RESULT = "stale-result"
-    LAUNCH = "launch"
     IMPOSSIBLE_SCORE = "impossible-score"
 
 
@@ -449,7 +445,8 @@ class HostMemoryKind(StrEnum):
 
 
 class HostMemory(Value):
-    """A, B and C of the ranked size in one kind of host memory; copies are of all three."""
+    """A, B and C of the ranked size in one kind of host memory: A and B are copied to the device,
+    C is copied back."""
 
     kind: HostMemoryKind
     allocate_ms: NonNegativeFloat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> No
         "the README is out of step; run: python3 -m harness leaderboard --reports reports "
         "--readme README.md"
     )
+
+
+def test_a_kernel_quotes_its_own_report() -> None:
+    for kernel in sorted(SOLUTIONS.glob("*.cu")):
+        quoted = re.search(
+            r"In the judge, on an H100: (\S+) x cuBLAS \(95 %: (\S+) to (\S+)\), (\S+) ms",
+            kernel.read_text(encoding="utf-8").replace("\n//", ""),
+        )
+        path = REPORTS / "h100" / f"{kernel.stem}.json"
+        assert (quoted is not None) == path.is_file(), kernel
+        if quoted is not None:
+            score = Report.model_validate_json(path.read_text(encoding="utf-8")).score
+            assert score is not None
+            found = (score.ratio, score.low, score.high, score.kernel_ms)
+            assert quoted.groups() == tuple(f"{value:.3f}" for value in found), kernel
 
 
 @pytest.fixture
