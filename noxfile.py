@@ -6,6 +6,7 @@ All sessions share one environment: the libraries are large, and the tests run t
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import sys
 from pathlib import Path
@@ -32,7 +33,14 @@ def device_group() -> str:
         return "cpu"
     if version.value >= 13000:
         return "cuda13"
-    return "cuda12" if version.value >= 12000 else "cpu"
+    if version.value >= 12000:
+        return "cuda12"
+    logging.getLogger("nox").warning(
+        "The NVIDIA driver is too old: it runs CUDA up to %d.%d, and this needs 12.0. Update it "
+        "for scores; until then the CPU device gives verdicts.",
+        *divmod(version.value // 10, 100),
+    )
+    return "cpu"
 
 
 def install(session: nox.Session, *groups: str) -> None:

@@ -48,30 +48,11 @@ class CudaDevice:
         self._function: Any = None
         self._rounds: Rounds | None = None
 
-    def info(self) -> DeviceInfo:
-        properties = cupy.cuda.runtime.getDeviceProperties(0)
-        number = f"{properties['major']}{properties['minor']}"
-        # Hopper and later have instructions that only the architecture-specific target gives.
-        arch = f"sm_{number}a" if int(number) >= 90 else f"sm_{number}"
-        clocks = Clocks()
-        clock_mhz = clocks.max_mhz
-        lanes = multiprocessor(arch).fp32_lanes
-        count = properties["multiProcessorCount"]
-        return DeviceInfo(
-            kind=DeviceKind.CUDA,
-            name=properties["name"].decode(),
-            arch=arch,
-            uuid=clocks.uuid,
-            driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
-            cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
-            cublas=baseline.version(),
-            multiprocessors=count,
-            max_clock_mhz=clock_mhz,
-            memory_bytes=properties["totalGlobalMem"],
-            memory_gb_per_s=clocks.memory_gb_per_s,
-            l2_bytes=properties["l2CacheSize"],
-            fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
-        )
+    def info(self) -> DeviceInfo | Fault:
+        try:
+            return _info()
+        except CudaError as error:
+            return fault(error)
 
     def load(self, kernel: Kernel) -> Ready | Refusal | Fault:
         try:
@@ -179,6 +160,32 @@ class CudaDevice:
         assert self._kernel is not None
         (M, N), K = A.shape, B.shape[1]
         launch(self._function, A, B, C, M, N, K, self._kernel.launch)
+
+
+def _info() -> DeviceInfo:
+    properties = cupy.cuda.runtime.getDeviceProperties(0)
+    number = f"{properties['major']}{properties['minor']}"
+    # Hopper and later have instructions that only the architecture-specific target gives.
+    arch = f"sm_{number}a" if int(number) >= 90 else f"sm_{number}"
+    clocks = Clocks()
+    clock_mhz = clocks.max_mhz
+    lanes = multiprocessor(arch).fp32_lanes
+    count = properties["multiProcessorCount"]
+    return DeviceInfo(
+        kind=DeviceKind.CUDA,
+        name=properties["name"].decode(),
+        arch=arch,
+        uuid=clocks.uuid,
+        driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
+        cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
+        cublas=baseline.version(),
+        multiprocessors=count,
+        max_clock_mhz=clock_mhz,
+        memory_bytes=properties["totalGlobalMem"],
+        memory_gb_per_s=clocks.memory_gb_per_s,
+        l2_bytes=properties["l2CacheSize"],
+        fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
+    )
 
 
 def _same_bits(found: Matrix, expected: Matrix) -> bool:

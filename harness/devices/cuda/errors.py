@@ -1,14 +1,19 @@
-"""What the CUDA runtime's error codes mean for a submission."""
+"""What the errors of CUDA and NVML mean for a submission."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import cupy
+import pynvml
 
 from harness.devices.device import Fault
 
-CudaError = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+CudaError = (
+    cupy.cuda.runtime.CUDARuntimeError,
+    cupy.cuda.driver.CUDADriverError,
+    pynvml.NVMLError,
+)
 
 _Cause = Literal["memory", "trap", "launch-refused", "time-limit", "out-of-memory"]
 
@@ -31,12 +36,31 @@ _CAUSES: dict[int, tuple[_Cause, str]] = {
 }
 """Codes of cudaError_t and CUresult, which agree where both have them."""
 
+_GONE = "the GPU does not answer; see what nvidia-smi says, and grade again when it is back"
+_OURS: dict[int, str] = {
+    3: "the CUDA driver would not start; see what nvidia-smi says",
+    35: "the NVIDIA driver is older than the CUDA libraries installed here; update the driver, or "
+    "run nox again, which installs those that the driver can run",
+    46: "another program has the GPU for itself; grade again when it has ended",
+    100: "there is no GPU any more; grade again when it is back",
+    101: "there is no such GPU any more; grade again when it is back",
+    214: "the GPU's memory has an uncorrectable error; reset it before grading",
+    802: _GONE,
+    803: "the NVIDIA driver and its libraries are of different versions; restart the machine",
+    999: _GONE,
+}
+"""Errors of the machine: no kernel causes them."""
+
 
 def fault(error: Exception) -> Fault:
-    """The Fault for an error of the CUDA runtime or driver."""
+    """The Fault for a CudaError."""
+    if isinstance(error, pynvml.NVMLError):
+        return Fault(cause="judge", message=f"{_GONE} (NVML: {error})")
     code = getattr(error, "status", None)
     name = str(error).partition(":")[0]
     if code in _CAUSES:
         cause, message = _CAUSES[code]
         return Fault(cause=cause, message=f"{message} ({name})")
+    if code in _OURS:
+        return Fault(cause="judge", message=f"{_OURS[code]} ({name})")
     return Fault(cause="judge", message=f"CUDA failed: {error}")

@@ -1,0 +1,72 @@
+"""Which libraries a machine gets depends on its driver alone."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import logging
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def noxfile() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        spec.loader.exec_module(module)
+    return module
+
+
+class Driver:
+    """libcuda, as far as it is asked."""
+
+    def __init__(self, version: int, status: int = 0) -> None:
+        self.version, self.status = version, status
+
+    def cuInit(self, flags: int) -> int:
+        return self.status
+
+    def cuDriverGetVersion(self, version: object) -> int:
+        ctypes.cast(version, ctypes.POINTER(ctypes.c_int))[0] = self.version  # type: ignore[arg-type]
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("version", "group"),
+    [(11040, "cpu"), (12000, "cuda12"), (12090, "cuda12"), (13000, "cuda13"), (13020, "cuda13")],
+)
+def test_libraries_are_those_that_the_driver_can_run(
+    noxfile: ModuleType, version: int, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver(version))
+    assert noxfile.device_group() == group
+    assert group in noxfile.PROJECT["dependency-groups"]
+
+
+def test_an_old_driver_is_said(
+    noxfile: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver(11040))
+    with caplog.at_level(logging.WARNING, "nox"):
+        noxfile.device_group()
+    assert "up to 11.4" in caplog.text and "Update" in caplog.text
+
+
+def test_without_a_working_driver_there_is_no_gpu(
+    noxfile: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver(13000, status=100))
+    assert noxfile.device_group() == "cpu"
+
+    def missing(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert noxfile.device_group() == "cpu"
