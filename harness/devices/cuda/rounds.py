@@ -21,6 +21,11 @@ from problem.cases import Matrix, Shape
 WARM_UP_SECONDS = 0.5
 """Shortest warm-up. A GPU raises its clock within some tens of milliseconds of work."""
 
+HOLD_SECONDS = 0.5e-3
+"""How long the GPU waits before each timed launch, so that the launch and both events are queued
+when it gets to them. Else the time between the events would have the host's in it, which takes some
+0.04 ms to call cuBLAS: longer than a small product."""
+
 STEADY_READINGS = 5
 """The clock is steady when so many readings in a row agree."""
 
@@ -122,6 +127,7 @@ class Rounds:
         helpers.poison(self._baseline_C)
         driver.cuCtxResetPersistingL2Cache()
         helpers.fill(self._flush, np.uint32(0))
+        helpers.hold(HOLD_SECONDS)
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         if surprise:  # nothing else may lie between the two readings of the host's clock
             cupy.cuda.runtime.deviceSynchronize()
