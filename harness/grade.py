@@ -16,7 +16,7 @@ from typing import TypeVar
 from harness import __version__
 from harness.compiling.kernel import Compiled, Kernel
 from harness.devices.available import Choice, open_device
-from harness.devices.device import Count, Fault, Ready, Refusal
+from harness.devices.device import Count, Fault, Ready
 from harness.report import (
     Accepted,
     Counters,
@@ -33,6 +33,7 @@ from harness.report import (
     Stage,
     StageTime,
     Submission,
+    TimeLimit,
     Unscored,
     Verification,
     WrongAnswer,
@@ -40,9 +41,10 @@ from harness.report import (
 from harness.stages.compile import COMPILE_SECONDS, compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
 from harness.stages.progress import Progress, Silent
-from harness.stages.sanitize import Sanitized, sanitize, unsafe
+from harness.stages.sanitize import Sanitized, sanitize, unsafe, why_it_hung
 from harness.stages.verify import Failure, verify
 from harness.submission import read
+from harness.workers.companion import Companion
 from harness.workers.gpu_lock import GpuBusy, alone_on
 from harness.workers.isolation import Role
 from harness.workers.remote import RemoteCompiler, RemoteDevice, Worker
@@ -103,7 +105,7 @@ class _Grading:
         self.workers = workers
         self.gpu = gpu
         self.seed = secrets.randbits(48) if options.seed is None else options.seed
-        self.companion: RemoteDevice | None = None
+        self.companion: Companion | None = None
         self.blocks_depend = False
         self.compiled: Compiled | None = None
         self.failure: Failure | None = None
@@ -195,9 +197,9 @@ class _Grading:
         if info.kind is DeviceKind.CUDA:
             self.gpu.enter_context(alone_on(info.uuid or info.name, self.progress))
             self.device.expect_first_launch()
-            self.companion = RemoteDevice(Role.CPU)
+            self.companion = Companion()
             self.workers.callback(self.companion.close)
-            self.companion.worker.start()
+            self.companion.start()
         return None
 
     def _compile(self) -> Outcome | None:
@@ -212,6 +214,9 @@ class _Grading:
         if not isinstance(compiled, Compiled):
             return compiled
         self.compiled, self.kernel = compiled, compiled.kernel
+        # Translating a large kernel takes seconds: a quick grading does it only to say what failed.
+        if self.companion is not None and not self.options.quick:
+            self.companion.load(self.kernel)
         ready = load_kernel(self.device, self.kernel, self.options.seconds)
         if not isinstance(ready, Ready):
             return ready
@@ -234,20 +239,28 @@ class _Grading:
             self.verification = verified
             return None
         self.failure = verified
+        if self.companion is not None and self.options.quick:
+            self.companion.load(self.kernel)
+        if self.companion is not None and isinstance(verified.outcome, TimeLimit):
+            hung = why_it_hung(self.companion.sanitize, verified.case.shape)
+            return hung or verified.outcome
         return None if _worth_sanitizing(verified.outcome) else verified.outcome
 
     def _sanitize(self) -> Outcome | None:
         """Unsafe beats wrong: it is usually why a kernel is wrong."""
         failure = self.failure
+        companion = self.companion if failure or not self.options.quick else None
         sanitized = sanitize(
             self.device,
-            self._companion_with_kernel(),
+            companion.sanitize if companion else None,
             self.kernel.launch,
             quick=self.options.quick,
             failed_at=failure.case.shape if failure else None,
             seconds=SANITIZE_SECONDS,
             progress=self.progress,
         )
+        if companion is not None:
+            self._note_isolation(companion.device.worker)
         if isinstance(sanitized, Sanitized):
             self.sanitizing = sanitized.programs
             wrong = failure.outcome if failure else None
@@ -270,14 +283,6 @@ class _Grading:
         counted = counting.count(COUNTED)
         if isinstance(counted, Counters):
             self.counters = counted
-
-    def _companion_with_kernel(self) -> RemoteDevice | Refusal | Fault | None:
-        """The CPU device beside a GPU: it sees what compute-sanitizer does not."""
-        if self.companion is None:
-            return None
-        ready = self.companion.load(self.kernel)
-        self._note_isolation(self.companion.worker)
-        return ready if isinstance(ready, Refusal | Fault) else self.companion
 
     def _measure(self) -> Outcome:
         measured = measure(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from harness.devices import device as messages
@@ -27,6 +28,12 @@ from problem.launcher import LaunchLine
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes."""
 
+HANG_SECONDS = 2.0
+"""A barrier that some threads missed shows at once."""
+
+Beside = Callable[[Sanitize], Future[messages.Sanitized | Refusal | Fault]]
+"""Begins to sanitize on another device."""
+
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
 
@@ -50,7 +57,7 @@ def sanitize_shapes(launch: LaunchLine) -> tuple[Shape, ...]:
 
 def sanitize(
     device: Device,
-    companion: Device | Refusal | Fault | None,
+    beside: Beside | None,
     launch: LaunchLine,
     *,
     quick: bool,
@@ -60,8 +67,8 @@ def sanitize(
 ) -> Sanitized | Outcome:
     """Run the tools of the device, and of the CPU device beside a GPU.
 
-    companion: the CPU device with the kernel loaded, or why it has none; what it cannot do is no
-    fault of the kernel. failed_at: where verification went wrong; it is sanitized first. seconds:
+    beside: has the CPU device sanitize at the same time; what it cannot do is no fault of the
+    kernel. failed_at: where verification went wrong; it is sanitized first. seconds:
     limit for one device.
     """
     tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
@@ -71,24 +78,30 @@ def sanitize(
     request = Sanitize(shapes=shapes, tools=tools, seconds=seconds)
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
+    asked = beside(request) if beside is not None else None
     answer = device.sanitize(request)
     if isinstance(answer, Fault):
         return fault_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
     programs = [Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)]
     findings = [*answer.findings]
-    if companion is not None:
-        beside: messages.Sanitized | Refusal | Fault
-        if isinstance(companion, Refusal | Fault):
-            beside = companion
+    if asked is not None:
+        progress.step("the CPU device")
+        also = asked.result()
+        if isinstance(also, messages.Sanitized):
+            programs.append(Sanitizing(program=also.program, shapes=shapes, tools=also.runs))
+            findings += also.findings
         else:
-            progress.step("the CPU device")
-            beside = companion.sanitize(request)
-        if isinstance(beside, messages.Sanitized):
-            programs.append(Sanitizing(program=beside.program, shapes=shapes, tools=beside.runs))
-            findings += beside.findings
-        else:
-            programs.append(_unavailable(tools, beside.message))
+            programs.append(_unavailable(tools, also.message))
     return Sanitized(tuple(programs), _together(findings))
+
+
+def why_it_hung(beside: Beside, shape: Shape) -> MemoryFault | Race | None:
+    """What keeps a launch from its end, if it is more than time: a barrier that only some threads
+    reach, say. The GPU cannot tell; the CPU device sees each thread."""
+    if shape.flop > SMALL_FLOP:
+        return None
+    asked = beside(Sanitize(shapes=(shape,), tools=tuple(Tool), seconds=HANG_SECONDS)).result()
+    return unsafe(asked.findings, None) if isinstance(asked, messages.Sanitized) else None
 
 
 def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
@@ -119,9 +132,11 @@ def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def unsafe(
     findings: Sequence[Finding], counterexample: Counterexample | None
 ) -> MemoryFault | Race | None:
-    """The verdict for findings: memory errors come first, for a race may follow from them."""
+    """The verdict for findings: memory errors come first, for a race may follow from them, and
+    barriers before the races that follow from those."""
     memory = [finding for finding in findings if finding.hazard not in _RACES]
     races = [finding for finding in findings if finding.hazard in _RACES]
+    races.sort(key=lambda finding: finding.hazard is Hazard.RACE)
     first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
     if not first:
         return None

@@ -1,0 +1,58 @@
+"""The CPU device beside a GPU: it works while others do, and ends when it is told to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.compiling.kernel import Compiled, Kernel
+from harness.devices.device import Count, Fault, Sanitize, Sanitized
+from harness.report import Counters, Tool
+from harness.workers.companion import Companion
+from problem.cases import Shape
+from tests.compile_worker import Compiling
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHAPE = Shape(17, 33, 18)
+REQUEST = Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=20)
+
+
+@pytest.fixture
+def companion() -> Iterator[Companion]:
+    companion = Companion()
+    companion.start()
+    yield companion
+    companion.close()
+
+
+def kernel(compiling: Compiling, path: str) -> Kernel:
+    compiled = compiling((ROOT / path).read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    return compiled.kernel
+
+
+def test_it_sanitizes_and_counts_what_it_was_given(
+    companion: Companion, compiling: Compiling
+) -> None:
+    companion.load(kernel(compiling, "tests/submissions/race/no_barrier_after_loading.cu"))
+    found = companion.sanitize(REQUEST).result()
+    assert isinstance(found, Sanitized) and found.findings
+    companion.load(kernel(compiling, "solutions/02_shared_tile.cu"))
+    found = companion.sanitize(REQUEST).result()
+    assert isinstance(found, Sanitized) and not found.findings
+    counted = companion.count(Count(shape=SHAPE, max_blocks=2, seconds=20))
+    assert isinstance(counted, Counters)
+
+
+def test_closing_ends_what_it_is_at(companion: Companion, compiling: Compiling) -> None:
+    companion.load(kernel(compiling, "solutions/18_default_launch.cu"))  # takes seconds
+    asked = companion.sanitize(REQUEST)
+    time.sleep(0.3)
+    started = time.monotonic()
+    companion.close()
+    assert time.monotonic() - started < 2
+    assert asked.cancelled() or isinstance(asked.result(), Fault)
+    assert companion.device.worker.process_id is None
