@@ -102,6 +102,10 @@ class Resources(Value):
     static_shared_bytes: NonNegativeInt
     dynamic_shared_bytes: NonNegativeInt
 
+    @property
+    def shared_bytes(self) -> int:
+        return self.static_shared_bytes + self.dynamic_shared_bytes
+
 
 class Occupancy(Value):
     """How many blocks of 16×16 threads fit on one multiprocessor, and what stops the next one."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-CASES_VERSION = 1
+CASES_VERSION = 2
 """Raised whenever the list below or the way to draw inputs changes: results of two versions
 are not comparable."""
 
@@ -53,6 +53,7 @@ class Inputs(StrEnum):
     SCALED_UP = "scaled by 2^20"
     SCALED_DOWN = "scaled by 2^-20"
     SCALED_GROUPS = "groups scaled by 2^±10"
+    WIDE_ROWS = "elements scaled by 2^±10"
     ONES_TWOS = "ones times twos"
 
 
@@ -166,6 +167,17 @@ def _scaled_groups(generator: Generator, shape: Shape) -> Pair:
     return A, B
 
 
+def _wide_rows(generator: Generator, shape: Shape) -> Pair:
+    """Each element of A, or else each of B, has a magnitude of its own, so that every row, or every
+    column, has a wide range. Not both: then single products decide an element, and splits into two
+    BF16 parts, which are right on average, would fail in blocks of few elements."""
+    A = _uniform(generator, shape.M, shape.N, -1, 1)
+    B = _uniform(generator, shape.N, shape.K, -1, 1)
+    wide = (A, B)[generator.integers(2)]
+    wide *= np.exp2(generator.integers(-10, 11, wide.shape)).astype(np.float32)
+    return A, B
+
+
 def _ones_twos(generator: Generator, shape: Shape) -> Pair:
     return (
         np.ones((shape.M, shape.N), np.float32),
@@ -188,6 +200,7 @@ _DRAW: dict[Inputs, Callable[[Generator, Shape], Pair]] = {
     Inputs.SCALED_UP: _between(-1, 1, 2.0**20),
     Inputs.SCALED_DOWN: _between(-1, 1, 2.0**-20),
     Inputs.SCALED_GROUPS: _scaled_groups,
+    Inputs.WIDE_ROWS: _wide_rows,
     Inputs.ONES_TWOS: _ones_twos,
 }
 
@@ -200,8 +213,12 @@ OTHER_SIZES = (
     Shape(4096, 4096, 4096),
     Shape(8192, 8192, 8192),
     Shape(16384, 128, 16384),
+    Shape(256, 256, 256),
+    Shape(512, 512, 512),
+    Shape(4096, 64, 4096),
+    Shape(128, 16384, 128),
 )
-"""Scored for information where that is asked for."""
+"""Scored for information where that is asked for: large, then small or flat."""
 
 SIZES = (1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257)
 """One either side of every power of two at which tiles end."""
@@ -260,6 +277,7 @@ QUICK_CASES: tuple[Case, ...] = (
     *_mixed(5, 11)[::2],
     Case(_INPUT_SHAPES[1], Inputs.ODD_INTEGERS),
     Case(_INPUT_SHAPES[1], Inputs.SCALED_GROUPS),
+    Case(_INPUT_SHAPES[1], Inputs.WIDE_ROWS),
     _PRECISION_CASES[0],
 )
 """A sample for `--quick`: enough to steer by while tuning, not enough to be ranked."""

@@ -9,7 +9,10 @@
 //
 // Expected gain: a third less data out of shared memory. Worth little where the multiply-add
 // units are already the limit, and needed by everything that follows.
-// In the judge: right and safe on the CPU device; not yet scored on a GPU.
+// In the judge, on an H100: 0.831 x cuBLAS (95 %: 0.831 to 0.833), 9.687 ms, 0.98 x the speed
+// of 11; 127 registers, 16640 B of shared memory, 2 blocks a multiprocessor.
+// reports/h100/12_warp_tiling.json has the rest.
+// Elsewhere: 93.7 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int WM = 32, WN = 64;  // a warp's tile: 4 warps down, 2 across

@@ -1,4 +1,4 @@
-// FP32 accuracy from FP16 tensor cores, scaled by powers of two; BF16 where the range is too wide.
+// FP32 accuracy from FP16 tensor cores, scaled by powers of two; plain FP32 where the range is too wide.
 // solve: tile=200x32 shared_memory=219648
 //
 // BF16 (33) keeps 16 bits of a value. FP16 keeps 22, at the same speed and more power, but its range is
@@ -8,8 +8,9 @@
 //
 // FP16 then resolves 2^-40 of a unit's largest value. That shows only in a row (of A; column of B) that
 // is more than 2^21 smaller than the largest of its unit. The first phase sees such a row, or a value
-// outside 2^-48..2^62, before anything is multiplied; then the whole launch splits once more, into
-// BF16, which has the range of FP32. It costs a second split and the accuracy of 33.
+// outside 2^-48..2^62, before anything is multiplied; then the whole launch computes in plain FP32: as
+// accurate, and many times slower. (Splitting once more, into BF16, costs little time, but its errors
+// stay within 1e-5 only where many elements of one size average, and with such inputs they may not.)
 //
 // Phase one: blocks draw units by ticket, hold them in registers, take the largest magnitude, split
 // them into shared memory in the layout of wgmma, and send that to the pool by bulk copies; the loads
@@ -20,17 +21,12 @@
 // so that what an aborted launch left counts as nothing. Two launches of this kernel must not overlap.
 //
 // Should gain: nothing in time over 33, and eight times its accuracy.
-// Registers: 255, 24 bytes spilt outside the loops. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough
+// Registers: 255. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough
 // for 8192 x 8192 x 8192; larger problems take the FP32 path of small ones.
-// In the judge, on an H100: 4.659 x cuBLAS (95 %: 4.655 to 4.661), 1.739 ms; 255 registers,
-// 219648 B of shared memory, 1 block a multiprocessor. reports/h100/34_wgmma_fp16_scaled.json
-// has the rest.
-
-enum Format { HALF, BFLOAT };
-template <Format F>
-constexpr char type_name[] = "f16";
-template <>
-constexpr char type_name<BFLOAT>[] = "bf16";
+// In the judge, on an H100: 4.589 x cuBLAS (95 %: 4.586 to 4.593), 1.766 ms, 0.98 x the speed
+// of 33; 255 registers, 219648 B of shared memory, 1 block a multiprocessor.
+// reports/h100/34_wgmma_fp16_scaled.json has the rest.
+// Elsewhere: 4.77 x on an H100 for three cuBLAS FP16 products, as calls of their own.
 
 constexpr int BM = 200;   // rows of C in a tile: wgmma's N
 constexpr int BN = 128;   // columns of C in a tile: wgmma's M, 64 for each warpgroup
@@ -58,7 +54,7 @@ __device__ float factors_b[POOL_BYTES / (CHUNK * B_BYTES)];
 __device__ unsigned long long tickets;
 __device__ unsigned long long units_done;
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long wide_range;  // the epoch of the last launch that needed BF16
+__device__ unsigned long long wide_range;  // the epoch of the last launch that FP16 was too narrow for
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
@@ -150,23 +146,15 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes
 // ---- phase one: x = high + low ----------------------------------------------------------------
 
 // Two floats to two packed pairs: the rounded values, and what rounding lost.
-template <Format F>
 __device__ __forceinline__ void split(float x, float y, float scale, unsigned& high, unsigned& low) {
-    if constexpr (F == HALF) {
-        x *= scale;
-        y *= scale;
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
-        float x_high, y_high;
-        asm("{\n.reg .f16 p, q;\nmov.b32 {p, q}, %2;\ncvt.f32.f16 %0, p;\ncvt.f32.f16 %1, q;\n}\n"
-            : "=f"(x_high), "=f"(y_high)
-            : "r"(high));
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y - y_high), "f"(x - x_high));
-    } else {
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
-        const float x_low = x - __uint_as_float(high << 16);
-        const float y_low = y - __uint_as_float(high & 0xffff0000u);
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
-    }
+    x *= scale;
+    y *= scale;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
+    float x_high, y_high;
+    asm("{\n.reg .f16 p, q;\nmov.b32 {p, q}, %2;\ncvt.f32.f16 %0, p;\ncvt.f32.f16 %1, q;\n}\n"
+        : "=f"(x_high), "=f"(y_high)
+        : "r"(high));
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y - y_high), "f"(x - x_high));
 }
 
 // The scale that brings the largest magnitude of a unit to 2^14..2^15, and whether FP16 will do:
@@ -266,7 +254,6 @@ struct UnitA {
     }
 
     // Split this unit into `buffer`, each register free for the next unit, if any, as soon as it is split.
-    template <Format F>
     __device__ __forceinline__ void convert(const float* A, const Shape& s, float scale, unsigned char* buffer,
                                             unsigned next, bool has_next, int thread) {
         const int warp = thread / 32, lane = thread % 32;
@@ -280,8 +267,8 @@ struct UnitA {
         for (int i = 0; i < ROWS; ++i, p += source.step) {
             const int row = warp + WARPS * i;  // row % 8 == warp: the swizzle is the same for all
             uint2 h, l;
-            split<F>(v[i].x, v[i].y, scale, h.x, l.x);
-            split<F>(v[i].z, v[i].w, scale, h.y, l.y);
+            split(v[i].x, v[i].y, scale, h.x, l.x);
+            split(v[i].z, v[i].w, scale, h.y, l.y);
             *reinterpret_cast<uint2*>(high + row * ROW_BYTES) = h;
             *reinterpret_cast<uint2*>(low + row * ROW_BYTES) = l;
             load_row(i, p, rows);
@@ -343,7 +330,6 @@ struct UnitB {
         return scale_for(__reduce_max_sync(0xffffffffu, largest), __reduce_min_sync(0xffffffffu, smallest));
     }
 
-    template <Format F>
     __device__ __forceinline__ void convert(const float* B, const Shape& s, float scale, unsigned char* buffer,
                                             unsigned next, bool has_next, int thread) {
         const int warp = thread / 32, lane = thread % 32;
@@ -353,10 +339,10 @@ struct UnitB {
             for (int q = 0; q < COLUMNS; ++q) {
                 const int index = warp + WARPS * o, column = lane + 32 * q, segment = index % 4;
                 uint4 h, l;
-                split<F>(v[o][q][0], v[o][q][1], scale, h.x, l.x);
-                split<F>(v[o][q][2], v[o][q][3], scale, h.y, l.y);
-                split<F>(v[o][q][4], v[o][q][5], scale, h.z, l.z);
-                split<F>(v[o][q][6], v[o][q][7], scale, h.w, l.w);
+                split(v[o][q][0], v[o][q][1], scale, h.x, l.x);
+                split(v[o][q][2], v[o][q][3], scale, h.y, l.y);
+                split(v[o][q][4], v[o][q][5], scale, h.z, l.z);
+                split(v[o][q][6], v[o][q][7], scale, h.w, l.w);
                 unsigned char* row = buffer + index / 4 * B_BYTES + column * ROW_BYTES;
                 *reinterpret_cast<uint4*>(row + (segment ^ column % 8) * 16) = h;
                 *reinterpret_cast<uint4*>(row + ((segment + 4) ^ column % 8) * 16) = l;
@@ -373,7 +359,7 @@ struct Tickets {
 
 // Split the units of one matrix that this block draws, tickets begin to begin + count - 1, into `to`.
 // While a unit is converted, the next is being loaded and the one before is on its way to the pool.
-template <Format F, typename Unit>
+template <typename Unit>
 __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shape& s, Tickets& t, unsigned begin,
                                                  unsigned count, unsigned char* to, float* factors,
                                                  unsigned long long epoch, int thread, Control& c,
@@ -387,7 +373,7 @@ __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shap
     for (; t.now - begin < count; ++done) {
         const unsigned unit = t.now - begin;
         const int parity = done % 2;
-        if constexpr (F == HALF) u.publish_largest(c, parity, thread);
+        u.publish_largest(c, parity, thread);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // of the unit before
         if (thread == 0) {
             c.ticket[parity] = t.ahead;
@@ -399,19 +385,15 @@ __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shap
                 bulk_store(to + (size_t)previous * Unit::BYTES, shared + (parity ^ 1) * BUFFER_BYTES, Unit::BYTES);
             t.ahead = take(&tickets);
         }
-        float scale = 1.0f;
-        if constexpr (F == HALF) {
-            const Scale chosen = Unit::scale(c, parity, thread);
-            scale = chosen.scale;
-            if (thread == 0) {
-                factors[unit] = chosen.factor;
-                if (chosen.wide) atomicMax(&wide_range, epoch);
-            }
+        const Scale chosen = Unit::scale(c, parity, thread);
+        if (thread == 0) {
+            factors[unit] = chosen.factor;
+            if (chosen.wide) atomicMax(&wide_range, epoch);
         }
         previous = unit;
         t.now = c.ticket[parity];
         const unsigned next = t.now - begin;
-        u.template convert<F>(matrix, s, scale, shared + parity * BUFFER_BYTES, next, next < count, thread);
+        u.convert(matrix, s, chosen.scale, shared + parity * BUFFER_BYTES, next, next < count, thread);
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
@@ -423,15 +405,12 @@ __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shap
     return done;
 }
 
-// Split all units that this block draws: tickets from `begin` on, those of A, then those of B.
-template <Format F>
-__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s, Tickets& t, unsigned begin,
+// Split all units that this block draws: tickets of A, then those of B.
+__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s, Tickets& t,
                                             unsigned long long epoch, int thread, Control& c, unsigned char* shared) {
     unsigned char* pool_b = pool + (size_t)s.row_tiles * s.steps * A_BYTES;
-    unsigned done =
-        split_matrix<F, UnitA>(A, s, t, begin, s.units_a, pool, factors_a, epoch, thread, c, shared);
-    done += split_matrix<F, UnitB>(B, s, t, begin + s.units_a, s.units - s.units_a, pool_b, factors_b, epoch, thread, c,
-                                   shared);
+    unsigned done = split_matrix<UnitA>(A, s, t, 0, s.units_a, pool, factors_a, epoch, thread, c, shared);
+    done += split_matrix<UnitB>(B, s, t, s.units_a, s.units - s.units_a, pool_b, factors_b, epoch, thread, c, shared);
     if (thread == 0) {
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         async_proxy_fence();
@@ -451,12 +430,11 @@ __device__ __forceinline__ void wait_for_units(unsigned long long count, int thr
 // ---- phase two: C = A·B from high·high + high·low + low·high ----------------------------------
 
 // acc (+)= A·B for one 64 x 200 x 16 step, both operands in shared memory and K-major.
-template <Format F>
 __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, unsigned long long b,
                                       int accumulate) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %102, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n200k16.f32.%103.%103 {"
+        "wgmma.mma_async.sync.aligned.m64n200k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
@@ -486,7 +464,7 @@ __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, u
         "+f"(acc[85]), "+f"(acc[86]), "+f"(acc[87]), "+f"(acc[88]), "+f"(acc[89]),
         "+f"(acc[90]), "+f"(acc[91]), "+f"(acc[92]), "+f"(acc[93]), "+f"(acc[94]),
         "+f"(acc[95]), "+f"(acc[96]), "+f"(acc[97]), "+f"(acc[98]), "+f"(acc[99])
-        : "l"(a), "l"(b), "r"(accumulate), "C"(type_name<F>));
+        : "l"(a), "l"(b), "r"(accumulate));
 }
 
 // Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
@@ -557,22 +535,8 @@ __device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s
     next.advance(s);
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors are
-// measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements has too
-// few for that: these elements are computed here once more, in FP32, each by one warp.
-__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N, int K, int thread) {
-    const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
-    if (height * width >= 8 || element >= height * width) return;
-    const int row = M - height + element / width, column = K - width + element % width;
-    float sum = 0.0f;
-    for (int k = lane; k < N; k += 32) sum += A[(size_t)row * N + k] * B[(size_t)k * K + column];
-    for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
-    if (lane == 0) C[(size_t)row * K + column] = sum;
-}
-
-template <Format F>
-__device__ __forceinline__ void multiply_tiles(const float* A, const float* B, float* C, const Shape& s, unsigned block,
-                                               int thread, Control& c, unsigned char* slots) {
+__device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread, Control& c,
+                                               unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
     const unsigned slots_address = shared_address(slots);
     Cursor next;
@@ -604,9 +568,9 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
                 asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
                 for (int k = 0; k < BK / 16; ++k) {  // 16 halves are 2 in a descriptor, BK halves 4
-                    wgmma<F>(acc, b + 4 + 2 * k, a + 2 * k, step > 0 || k > 0);
-                    wgmma<F>(acc, b + 2 * k, a + 4 + 2 * k, 1);
-                    wgmma<F>(acc, b + 2 * k, a + 2 * k, 1);
+                    wgmma(acc, b + 4 + 2 * k, a + 2 * k, step > 0 || k > 0);
+                    wgmma(acc, b + 2 * k, a + 4 + 2 * k, 1);
+                    wgmma(acc, b + 2 * k, a + 2 * k, 1);
                 }
                 asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
                 if (step > 0) {
@@ -619,7 +583,7 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
                     parity ^= 1;
                 }
             }
-            const float factor = F == HALF ? __ldcg(factor_a + chunk) * __ldcg(factor_b + chunk) : 1.0f;
+            const float factor = __ldcg(factor_a + chunk) * __ldcg(factor_b + chunk);
             wgmma_wait<0>();
             release(next, c, s, slots, previous, lane);
 #pragma unroll
@@ -641,14 +605,10 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
             if (8 * i + 1 < rows) __stcs(p, sum[4 * i + 1]);
             if (8 * i + 1 < rows_right) __stcs(p + 8, sum[4 * i + 3]);
         }
-        if (F == BFLOAT && tile.row == s.row_tiles - 1 && tile.column == s.column_tiles - 1) {
-            __syncthreads();
-            fp32_corner(A, B, C, s.M, s.N, s.K, thread);
-        }
     }
 }
 
-// ---- small problems, and those that the pool cannot hold: plain FP32 ---------------------------
+// ---- what is small, too large for the pool, or too wide for FP16: plain FP32 --------------------
 
 // BM x LAUNCH_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
 __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s, int row0,
@@ -710,11 +670,19 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
         }
     }
     float* to = C + (size_t)(row0 + row) * s.K + column0 + column;
+    const int columns = s.K - column0 - column;
+    const bool whole = s.K % 4 == 0 && (size_t)C % 16 == 0;
 #pragma unroll
-    for (int i = 0; i < TM; ++i, to += c_step)
+    for (int i = 0; i < TM; ++i, to += c_step) {
+        if (32 * i >= height - row || columns <= 0) break;
+        if (whole) {
+            __stcs(reinterpret_cast<float4*>(to), make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+        } else {
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-            if (32 * i < height - row && column0 + column + j < s.K) to[j] = sum[i][j];
+            for (int j = 0; j < 4; ++j)
+                if (j < columns) to[j] = sum[i][j];
+        }
+    }
 }
 
 // ---- the kernel -------------------------------------------------------------------------------
@@ -735,43 +703,43 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.units_a = s.row_tiles * s.chunks;
     s.units = s.units_a + s.column_tiles * s.chunks;
 
+    // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes all.
     const long long needed =
         (long long)s.steps * ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
-    if (needed > POOL_BYTES || N <= 64 || (long long)M * N * K <= SMALL) {
-        fp32_tile(A, B, C, s, blockIdx.y * BM, blockIdx.x * LAUNCH_COLUMNS, thread, slots);
-        return;
-    }
-
-    // As many blocks as there are multiprocessors do all the work; each fills one.
-    const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
-    s.workers = min(multiprocessors(), gridDim.x * gridDim.y);
+    const bool plain = needed > POOL_BYTES || (long long)M * N * K <= SMALL;
+    const unsigned block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
+    s.workers = plain ? blocks : min(multiprocessors(), blocks);
     if (block >= s.workers) return;
 
     const unsigned long long epoch = launch_epoch();
-    if (thread == 0) {
-        for (int i = 0; i < STAGES; ++i) {
-            barrier_init(&control.full[i], 1);
-            control.released[i] = 0;
+    Tickets t = {0, 0};
+    bool wide = false;
+    if (!plain) {
+        if (thread == 0) {
+            for (int i = 0; i < STAGES; ++i) {
+                barrier_init(&control.full[i], 1);
+                control.released[i] = 0;
+            }
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            atomicMax(&tickets, epoch);
+            atomicMax(&units_done, epoch);
+            atomicMax(&blocks_done, epoch);
+            control.ticket[0] = take(&tickets);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        atomicMax(&tickets, epoch);
-        atomicMax(&units_done, epoch);
-        atomicMax(&blocks_done, epoch);
-        control.ticket[0] = take(&tickets);
+        __syncthreads();
+        t.now = control.ticket[0];
+        __syncthreads();
+        split_units(A, B, s, t, epoch, thread, control, slots);
+        wait_for_units(epoch + s.units, thread);
+        wide = *(volatile unsigned long long*)&wide_range == epoch;
     }
-    __syncthreads();
 
-    Tickets t = {control.ticket[0], 0};
-    __syncthreads();
-    split_units<HALF>(A, B, s, t, 0, epoch, thread, control, slots);
-    wait_for_units(epoch + s.units, thread);
-    const bool wide = *(volatile unsigned long long*)&wide_range == epoch;
-    if (wide) {
-        split_units<BFLOAT>(A, B, s, t, s.units, epoch, thread, control, slots);
-        wait_for_units(epoch + 2 * s.units, thread);
-        multiply_tiles<BFLOAT>(A, B, C, s, block, thread, control, slots);
+    if (plain || wide) {
+        for (unsigned part = block; part < blocks; part += s.workers)
+            fp32_tile(A, B, C, s, part / gridDim.x * BM, part % gridDim.x * LAUNCH_COLUMNS, thread, slots);
+        if (plain) return;
     } else {
-        multiply_tiles<HALF>(A, B, C, s, block, thread, control, slots);
+        multiply_tiles(C, s, block, thread, control, slots);
     }
 
     // The last block leaves the counters as a fresh module has them: a replayed graph repeats its epoch.

@@ -356,7 +356,7 @@ def _launch_problem(entry: _Entry, resources: Resources, arch: str) -> str | Non
     required = entry.directives.get("reqntid")
     if required and tuple(required) + (1,) * (3 - len(required)) != BLOCK:
         return f"the kernel requires blocks of {required} threads; the launch has {BLOCK}"
-    asked = resources.static_shared_bytes + resources.dynamic_shared_bytes
+    asked = resources.shared_bytes
     most = multiprocessor(arch).shared_per_block
     if asked > most:
         return (

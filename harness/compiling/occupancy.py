@@ -66,7 +66,7 @@ def occupancy(resources: Resources, arch: str) -> Occupancy:
     limits = multiprocessor(arch)
     per_warp = _round_up(resources.registers * WARP, _REGISTERS_ALLOCATED_AT_A_TIME)
     shared = _round_up(
-        resources.static_shared_bytes + resources.dynamic_shared_bytes + limits.reserved,
+        resources.shared_bytes + limits.reserved,
         _SHARED_ALLOCATED_AT_A_TIME,
     )
     # Registers are handed out by each of the four sub-partitions to whole warps.

@@ -8,9 +8,11 @@ README between two markers.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from harness.compiling.source import SourceError, parse
 from harness.files import write_whole
@@ -18,6 +20,7 @@ from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank
 from harness.leaderboard.store import Document, StoreError
+from harness.report import Report
 
 BEGIN, END = "<!-- board -->", "<!-- /board -->"
 EMPTY = "No report is committed yet."
@@ -54,25 +57,26 @@ def misfits(reports: Iterable[Committed], solutions: Path) -> list[str]:
 
 def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
     """The boards as a table and a chart each, with links that hold from the README's folder."""
-    paths = {committed.document.id: committed.path for committed in reports}
+    by_id = {committed.document.id: committed for committed in reports}
 
     def link(text: str, target: Path) -> str:
         relative = Path(os.path.relpath(target, readme.parent)).as_posix()
         return f"[{text}]({relative.replace(' ', '%20')})"
 
     def line(row: Row) -> str:
-        entry = row.entry
-        share = words.percent(entry.peak_share)
+        entry, committed = row.entry, by_id[row.entry.id]
+        kernel = solutions / f"{entry.name}.cu"
         cells = (
-            "regrade" if row.rank is None else str(row.rank),
-            link(_cell(entry.name), solutions / f"{entry.name}.cu"),
+            link(_cell(entry.name), kernel),
             f"**{words.ratio(entry.score)}**",
             words.interval(entry),
+            "regrade" if row.rank is None else str(row.rank),
             words.milliseconds(entry.kernel_ms),
-            words.tflops(entry.tflops),
-            share,
+            words.percent(entry.peak_share),
+            *_resources(committed.document.report),
             ", ".join(sorted(entry.badges)),
-            link("report", paths[entry.id]),
+            _cell(_elsewhere(kernel)),
+            link("report", committed.path),
         )
         return f"| {' | '.join(cells)} |"
 
@@ -82,9 +86,9 @@ def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str
             (
                 f"**{_cell(board.gpu)}**: score = t(cuBLAS SGEMM) / t(kernel); 1.00 is cuBLAS.",
                 "",
-                "| rank | kernel | score | 95 % interval | ms | TFLOP/s | of peak | badges | |",
-                "|---:|---|---:|---|---:|---:|---:|---|---|",
-                *map(line, (*board.rows, *board.regrade)),
+                f"| {' | '.join(_COLUMNS)} |",
+                "|---|---:|---|---:|---:|---:|---:|---:|---|---:|---|---|---|",
+                *map(line, _in_order(board)),
                 "",
                 _provenance(board),
                 *_chart(board),
@@ -114,6 +118,41 @@ def write(readme: Path, board: str) -> bool:
         return False
     write_whole(readme, new)
     return True
+
+
+_COLUMNS = (
+    *("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "registers"),
+    *("shared memory", "occupancy", "power", "badges", "elsewhere", ""),
+)
+
+
+def _in_order(board: Board) -> list[Row]:
+    """By name, which is the order in which one reads them."""
+    return sorted((*board.rows, *board.regrade), key=lambda row: row.entry.name)
+
+
+def _resources(report: Report) -> tuple[str, str, str, str]:
+    """Registers, shared memory, occupancy, and the power of the rounds."""
+    facts = report.kernel
+    if facts is None:
+        return "–", "–", "–", "–"
+    resources, occupancy = facts.resources, facts.occupancy
+    watts = [round.power_w for round in report.measurement.rounds] if report.measurement else []
+    return (
+        str(resources.registers),
+        f"{resources.shared_bytes / 1024:.3g} KiB",
+        f"{occupancy.fraction:.0%}, by {occupancy.limited_by}",
+        f"{median(watts):.0f} W" if watts else "–",
+    )
+
+
+_ELSEWHERE = re.compile(r"^// Elsewhere: (.+)\.$", re.MULTILINE)
+
+
+def _elsewhere(kernel: Path) -> str:
+    """What others measured with the same idea, as the kernel's first comment quotes it."""
+    found = _ELSEWHERE.search(kernel.read_text(encoding="utf-8")) if kernel.is_file() else None
+    return found[1] if found else ""
 
 
 def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
@@ -151,7 +190,8 @@ def _provenance(board: Board) -> str:
         return f"{different[0]} to {different[-1]}"
 
     return (
-        f"SM clock {span(entry.clock_mhz for entry in entries)} MHz (median of the rounds), "
+        f"SM clock {span(entry.clock_mhz for entry in entries)} MHz and power as NVML read it "
+        "(medians of the rounds; a short kernel is over before the reading has caught up), "
         f"driver {span(entry.driver for entry in entries)}, "
         f"CUDA {span(entry.cuda for entry in entries)}, "
         f"cuBLAS {span(entry.cublas for entry in entries)}, "
@@ -163,7 +203,7 @@ def _provenance(board: Board) -> str:
 
 def _chart(board: Board) -> list[str]:
     """A Mermaid chart, which code hosts draw and which is readable where they do not."""
-    entries = [row.entry for row in board.rows]
+    entries = [row.entry for row in _in_order(board) if row.rank is not None]
     if not entries:
         return []
     scores = [entry.score or 0.0 for entry in entries]

@@ -157,7 +157,7 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         yield "device", f"{device.name} ({device.arch}{more})"
     if report.kernel is not None:
         kernel, used = report.kernel, report.kernel.resources
-        shared = used.static_shared_bytes + used.dynamic_shared_bytes
+        shared = used.shared_bytes
         spilled = used.spill_store_bytes + used.spill_load_bytes
         yield (
             "resources",
@@ -377,9 +377,7 @@ def summary(reports: Sequence[Report]) -> Table:
             f"{score.low:.3f}–{score.high:.3f}" if score else "",
             f"{score.kernel_ms:.2f}" if score else "",
             str(kernel.resources.registers) if kernel else "",
-            str(kernel.resources.static_shared_bytes + kernel.resources.dynamic_shared_bytes)
-            if kernel
-            else "",
+            str(kernel.resources.shared_bytes) if kernel else "",
             f"{kernel.occupancy.fraction:.0%}" if kernel else "",
         )
     return table

@@ -122,7 +122,7 @@ def _cells(tuning: Tuning, variant: Variant) -> list[str]:
         *cells,
         str(used.registers),
         str(used.spill_store_bytes + used.spill_load_bytes),
-        str(used.static_shared_bytes + used.dynamic_shared_bytes),
+        str(used.shared_bytes),
         f"{kernel.occupancy.fraction:.0%}",
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from harness.leaderboard import committed
 from harness.leaderboard.ranking import Edition
 from harness.leaderboard.store import StoreError
-from harness.report import Report
+from harness.report import Report, Score
 from tests.leaderboard import factory
 from tests.leaderboard.test_commands import Call, call
 
@@ -32,19 +32,31 @@ def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> No
     )
 
 
+def score_of(kernel: Path) -> Score | None:
+    """What the committed report says; None where there is none."""
+    path = REPORTS / "h100" / f"{kernel.stem}.json"
+    if not path.is_file():
+        return None
+    return Report.model_validate_json(path.read_text(encoding="utf-8")).score
+
+
 def test_a_kernel_quotes_its_own_report() -> None:
     for kernel in sorted(SOLUTIONS.glob("*.cu")):
+        text = kernel.read_text(encoding="utf-8").replace("\n//", "")
         quoted = re.search(
-            r"In the judge, on an H100: (\S+) x cuBLAS \(95 %: (\S+) to (\S+)\), (\S+) ms",
-            kernel.read_text(encoding="utf-8").replace("\n//", ""),
+            r"In the judge, on an H100: (\S+) x cuBLAS \(95 %: (\S+) to (\S+)\), (\S+) ms", text
         )
-        path = REPORTS / "h100" / f"{kernel.stem}.json"
-        assert (quoted is not None) == path.is_file(), kernel
-        if quoted is not None:
-            score = Report.model_validate_json(path.read_text(encoding="utf-8")).score
-            assert score is not None
+        score = score_of(kernel)
+        assert (quoted is not None) == (score is not None), kernel
+        if quoted is not None and score is not None:
             found = (score.ratio, score.low, score.high, score.kernel_ms)
             assert quoted.groups() == tuple(f"{value:.3f}" for value in found), kernel
+        gain = re.search(r" ms, (\S+) x the speed of (\d\d);", text)
+        if gain is not None and score is not None:
+            (before,) = SOLUTIONS.glob(f"{gain[2]}_*.cu")
+            other = score_of(before)
+            assert other is not None
+            assert gain[1] == f"{other.kernel_ms / score.kernel_ms:.2f}", kernel
 
 
 @pytest.fixture
@@ -139,11 +151,11 @@ def test_the_readme_gets_the_table(call: Call, repository: Path) -> None:
     text = (repository / "README.md").read_text()
     assert text.startswith("# Title\n\n<!-- board -->\n")
     assert text.endswith("<!-- /board -->\n\nend\n")
-    assert "| 1 | [wide \\| tile](solutions/wide%20|%20tile.cu) | **1.031** |" in text
-    assert "| 2 | [tile](solutions/tile.cu) | **0.900** | 0.898 to 0.902 |" in text
+    assert "| [wide \\| tile](solutions/wide%20|%20tile.cu) | **1.031** |" in text
+    assert "| [tile](solutions/tile.cu) | **0.900** | 0.898 to 0.902 | 2 |" in text
     assert "[report](reports/h100/tile.json)" in text
     assert "driver 580.95.05, CUDA 13.0, cuBLAS 13.0.2" in text
-    assert "bar [1.031, 0.900]" in text
+    assert "bar [0.900, 1.031]" in text
     again = text
     assert written(call, repository) == (0, "")
     assert (repository / "README.md").read_text() == again
@@ -153,7 +165,7 @@ def test_the_readme_says_regrade_of_another_edition(call: Call, repository: Path
     old = Edition("0.0.1", Edition.current().cases)
     commit(repository, factory.report("tile", "ada", 0.9, edition=old))
     assert written(call, repository)[0] == 0
-    assert "| regrade | [tile]" in (repository / "README.md").read_text()
+    assert "| regrade |" in (repository / "README.md").read_text()
 
 
 def test_the_readme_is_not_written_from_reports_that_do_not_fit(
