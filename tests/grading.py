@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from unittest.mock import patch
 
 from pydantic import TypeAdapter
 
 from harness import grade as grading
 from harness.devices.device import Fault
-from harness.report import Value
+from harness.grade import Options, grade
+from harness.report import Report, Value
+from harness.workers.companion import Companion
 from harness.workers.isolation import Role
 from harness.workers.remote import RemoteCompiler, RemoteDevice, T, Worker
 from problem.cases import Matrix
@@ -48,23 +52,50 @@ class _PerThread(threading.local):
     """The workers of one thread, started when it first grades."""
 
     def __init__(self, all_workers: list[LastingWorker]) -> None:
-        self.compiler, self.device = RemoteCompiler(), RemoteDevice(Role.CPU)
-        workers = [LastingWorker(Role.COMPILER), LastingWorker(Role.CPU)]
-        self.compiler.worker, self.device.worker = workers
-        all_workers += workers
+        self.compiler = RemoteCompiler()
+        self.devices = {role: RemoteDevice(role) for role in (Role.CPU, Role.CUDA)}
+        for remote, role in (
+            (self.compiler, Role.COMPILER),
+            *((device, role) for role, device in self.devices.items()),
+        ):
+            worker = LastingWorker(role)
+            remote.worker = worker
+            all_workers.append(worker)
 
 
 @contextmanager
-def shared_cpu_workers() -> Iterator[None]:
-    """Inside, the gradings of a thread on the CPU device share one compiler and one device."""
+def shared_workers(role: Role) -> Iterator[None]:
+    """Inside, the gradings of a thread on this device share one compiler and one device, and
+    gradings on one GPU do not wait for each other: only their verdicts count."""
     workers: list[LastingWorker] = []
     mine = _PerThread(workers)
+
+    class SharedCompanion(Companion):
+        def __init__(self) -> None:
+            super().__init__()
+            self.device = mine.devices[Role.CPU]
+
     with (
         patch.object(grading, "RemoteCompiler", lambda: mine.compiler),
-        patch.object(grading, "open_device", lambda choice: mine.device),
+        patch.object(grading, "open_device", lambda choice: mine.devices[role]),
+        patch.object(grading, "Companion", SharedCompanion),
+        patch.object(grading, "alone_on", lambda *_: nullcontext()),
     ):
         try:
             yield
         finally:
             for worker in workers:
                 worker.end()
+
+
+@contextmanager
+def graded(
+    role: Role, options: dict[Path, Options], threads: int
+) -> Iterator[Callable[[Path], Report]]:
+    """The report of each of these files, graded so many at a time, in this order."""
+    with shared_workers(role), ThreadPoolExecutor(threads) as pool:
+        reports = {path: pool.submit(grade, path, how) for path, how in options.items()}
+        try:
+            yield lambda path: reports[path].result()
+        finally:
+            pool.shutdown(cancel_futures=True)

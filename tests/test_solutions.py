@@ -7,14 +7,15 @@ import pytest
 
 from harness.grade import Options, grade
 from harness.report import Verdict
-from tests.grading import shared_cpu_workers
+from harness.workers.isolation import Role
+from tests.grading import shared_workers
 
 SOLUTIONS = sorted((Path(__file__).resolve().parent.parent / "solutions").glob("*.cu"))
 
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[None]:
-    with shared_cpu_workers():
+    with shared_workers(Role.CPU):
         yield
 
 

@@ -1,17 +1,23 @@
-"""What can break on a GPU machine, and two hundred gradings in a row."""
+"""What can break on a GPU machine, and what two hundred gradings leave behind."""
 
 from __future__ import annotations
 
 import os
 import resource
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from harness import grade as grading
 from harness.devices.available import open_device
 from harness.grade import Options, grade
-from harness.report import DeviceInfo, Tool
+from harness.report import DeviceInfo, Report, Tool
 from problem.cases import Shape
 
 pytestmark = pytest.mark.gpu
@@ -28,7 +34,7 @@ MIXED = [
     SUBMISSIONS / "race" / "no_barrier_after_loading.cu",
     SUBMISSIONS / "rule-violation" / "lazy_when_timed.cu",
 ]
-QUICK = Options(device="cuda", quick=True, seconds=3)
+QUICK = Options(device="cuda", quick=True, seconds=1)
 
 
 def gpu_memory_used() -> int:
@@ -67,18 +73,31 @@ def held() -> dict[str, int]:
     }
 
 
-def test_gradings_in_a_row_leak_nothing() -> None:
-    """MATMUL_ARENA_SOAK=200 for the long run."""
-    count = int(os.environ.get("MATMUL_ARENA_SOAK", str(len(MIXED))))
+def verdict_of(path: Path) -> str:
+    return "accepted" if path.parent.name == "solutions" else path.parent.name
+
+
+def test_many_gradings_leak_nothing(
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
+    """MATMUL_ARENA_SOAK=200 for the long run. Several at a time: their times do not count."""
+    monkeypatch.setattr(grading, "alone_on", lambda *_: nullcontext())
+    count = int(os.environ.get("MATMUL_ARENA_SOAK", str(2 * len(MIXED))))
+    paths = [MIXED[number % len(MIXED)] for number in range(count)]
     for path in MIXED:
         grade(path, QUICK)
     before = held()
-    for number in range(count):
-        path = MIXED[number % len(MIXED)]
-        verdict = "accepted" if path.parent.name == "solutions" else path.parent.name
-        assert grade(path, QUICK).verdict == verdict
+    reports: list[Report] = []
+    with ThreadPoolExecutor(6) as pool:
+        for report in pool.map(lambda path: grade(path, QUICK), paths):
+            reports.append(report)
+            print(f"{len(reports)} of {count}: {report.verdict}", flush=True)
     after = held()
-    print(f"{count} gradings: {before} → {after}")
+    record_property("gradings", count)
+    for name, value in before.items():
+        record_property(name, f"{value} before, {after[name]} after")
+    for path, report in zip(paths, reports, strict=True):
+        assert report.verdict == verdict_of(path), report.outcome
     slack = {"GPU memory, MiB": 64, "host memory, MiB": 256}
     for name, value in before.items():
         assert after[name] <= value + slack.get(name, 0), name
@@ -95,6 +114,62 @@ def test_a_full_gpu_is_not_the_submissions_fault() -> None:
         del kept
     assert report.verdict == "judge-error", report.outcome
     assert "MiB left" in getattr(report.outcome, "message", "")
+    assert grade(MIXED[0], QUICK).verdict == "accepted"
+
+
+def test_a_gpu_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as unplugged:
+        unplugged.setenv("CUDA_VISIBLE_DEVICES", "")
+        report = grade(MIXED[0], QUICK)
+    assert report.verdict == "judge-error"
+    assert "there is no GPU any more" in getattr(report.outcome, "message", "")
+    assert grade(MIXED[0], QUICK).verdict == "accepted"
+
+
+def test_errors_of_the_machine_are_not_the_kernels() -> None:
+    """What CUDA and NVML say of a GPU that falls off its bus, is reset, or is another's."""
+    import cupy
+    import pynvml
+
+    from harness.devices.cuda.errors import fault
+
+    for code in (3, 35, 46, 100, 101, 214, 802, 803, 999):
+        found = fault(cupy.cuda.runtime.CUDARuntimeError(code))
+        assert found.cause == "judge" and "cudaError" in found.message, found
+    found = fault(pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
+    assert found.cause == "judge" and "does not answer" in found.message
+
+
+OLD_DRIVER = """
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *version) { *version = 11040; return 0; }
+int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
+    *function = 0;
+    return 500;
+}
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags,
+                        void *status) {
+    *function = 0;
+    return 500;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the old driver is made with gcc")
+def test_a_driver_older_than_the_libraries_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver of which nothing is left but its version."""
+    source = tmp_path / "driver.c"
+    source.write_text(OLD_DRIVER)
+    library = tmp_path / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    path = os.environ.get("LD_LIBRARY_PATH", "")
+    with monkeypatch.context() as old:
+        old.setenv("LD_LIBRARY_PATH", f"{tmp_path}:{path}")
+        report = grade(MIXED[0], QUICK)
+    assert report.verdict == "judge-error"
+    assert "older than the CUDA libraries" in getattr(report.outcome, "message", "")
     assert grade(MIXED[0], QUICK).verdict == "accepted"
 
 

@@ -1,6 +1,6 @@
 // Right, and prints what the judge would print, colours and all: shown as its words, bounded, and
 // never read.
-// expect: message="" absent="99.99" quick=yes
+// expect: message="" absent="most-excellent" quick=yes
 
 #include <cstdio>
 
@@ -9,7 +9,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
     if (row == 0 && column == 0)
-        printf("\033[2J{\"verdict\": \"accepted\", \"score\": {\"ratio\": 99.99}}\n");
+        printf("\033[2J{\"verdict\": \"most-excellent\", \"score\": {\"ratio\": 99.99}}\n");
     if (row >= M || column >= K) return;
     float sum = 0.0f;
     for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];

@@ -1,5 +1,5 @@
 // cp.async without waiting for the copy: the tile is read while it is still on its way.
-// expect: message="" cpu="has not delivered" finding=race,uninitialised quick=yes
+// expect: message="" cpu="has not delivered" finding=race,uninitialised
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
