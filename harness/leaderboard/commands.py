@@ -385,8 +385,11 @@ def _enter(store: Path, documents: Iterable[Document]) -> int:
 
 
 def _lines(path: Path) -> Iterator[Document]:
-    """The reports of a file of JSON lines."""
-    for number, line in enumerate(_read(path).split("\n"), start=1):
+    """The reports of a file of JSON lines. Raises StoreError where there is none."""
+    text = _read(path)
+    if not text.strip():
+        raise StoreError(f"{path} is empty: it holds no report.")
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield Document.parse(line, f"{path}, line {number},")
 

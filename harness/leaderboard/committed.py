@@ -20,7 +20,7 @@ from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank
 from harness.leaderboard.store import Document, StoreError
-from harness.report import Report
+from harness.report import Report, Score, Unscored
 
 BEGIN, END = "<!-- board -->", "<!-- /board -->"
 EMPTY = "No report is committed yet."
@@ -92,6 +92,7 @@ def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str
                 "",
                 _provenance(board),
                 *_chart(board),
+                *_other_sizes(by_id[row.entry.id].document.report for row in _in_order(board)),
             )
         )
         for board in boards
@@ -144,6 +145,33 @@ def _resources(report: Report) -> tuple[str, str, str, str]:
         f"{occupancy.fraction:.0%}, by {occupancy.limited_by}",
         f"{median(watts):.0f} W" if watts else "–",
     )
+
+
+def _other_sizes(reports: Iterable[Report]) -> list[str]:
+    """Scores at other sizes, of those that were graded with `--sizes`."""
+    scores = {
+        report.submission.name: {str(size.shape): size.score for size in report.measurement.sizes}
+        for report in reports
+        if report.measurement and report.measurement.sizes
+    }
+    if not scores:
+        return []
+    shapes = list(dict.fromkeys(shape for sizes in scores.values() for shape in sizes))
+
+    def cell(score: Score | Unscored | None) -> str:
+        return words.ratio(score.ratio) if isinstance(score, Score) else "–"
+
+    return [
+        "",
+        "Other sizes, M×N×K, for information:",
+        "",
+        f"| kernel | {' | '.join(shapes)} |",
+        f"|---|{'---:|' * len(shapes)}",
+        *(
+            f"| {_cell(name)} | {' | '.join(cell(sizes.get(shape)) for shape in shapes)} |"
+            for name, sizes in scores.items()
+        ),
+    ]
 
 
 _ELSEWHERE = re.compile(r"^// Elsewhere: (.+)\.$", re.MULTILINE)

@@ -150,6 +150,14 @@ def test_submit_export_import(call: Call, tmp_path: Path, path: Path) -> None:
     assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
 
 
+def test_an_empty_file_is_no_import(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("\n")
+    code, _, err = call("import", file)
+    assert code == 2 and err.count("\n") == 1
+    assert "is empty" in err
+
+
 def test_import_is_all_or_nothing_and_names_the_line(
     call: Call, tmp_path: Path, path: Path
 ) -> None:

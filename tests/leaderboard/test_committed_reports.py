@@ -10,7 +10,8 @@ import pytest
 from harness.leaderboard import committed
 from harness.leaderboard.ranking import Edition
 from harness.leaderboard.store import StoreError
-from harness.report import Report, Score
+from harness.report import Report, Score, SizeScore, Unscored
+from problem.cases import Shape
 from tests.leaderboard import factory
 from tests.leaderboard.test_commands import Call, call
 
@@ -159,6 +160,30 @@ def test_the_readme_gets_the_table(call: Call, repository: Path) -> None:
     again = text
     assert written(call, repository) == (0, "")
     assert (repository / "README.md").read_text() == again
+
+
+def test_the_readme_shows_other_sizes_where_they_were_scored(call: Call, repository: Path) -> None:
+    report = factory.report("tile", "ada", 0.9)
+    assert report.measurement is not None and report.score is not None
+    sizes = (
+        SizeScore(shape=Shape(64, 8, 4), score=report.score),
+        SizeScore(shape=Shape(5, 6, 7), score=Unscored(reason="throttled", message="")),
+    )
+    measurement = report.measurement.model_copy(update={"sizes": sizes})
+    commit(repository, report.model_copy(update={"measurement": measurement}))
+    assert written(call, repository) == (0, "")
+    text = (repository / "README.md").read_text()
+    assert "| kernel | 64×8×4 | 5×6×7 |" in text
+    assert "| tile | 0.900 | – |" in text
+
+
+def test_the_readme_says_what_the_kernel_quotes_from_elsewhere(
+    call: Call, repository: Path
+) -> None:
+    kernel = repository / "solutions" / "tile.cu"
+    kernel.write_text("// Elsewhere: 12.8 % of cuBLAS (a | b).\n" + kernel.read_text())
+    assert written(call, repository) == (0, "")
+    assert "| 12.8 % of cuBLAS (a \\| b) |" in (repository / "README.md").read_text()
 
 
 def test_the_readme_says_regrade_of_another_edition(call: Call, repository: Path) -> None:
