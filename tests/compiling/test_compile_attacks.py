@@ -12,7 +12,8 @@ from harness.compiling import compiler
 from harness.compiling.kernel import Compile
 from harness.grade import Options, grade
 from harness.report import Report
-from tests.grading import shared_cpu_workers
+from harness.workers.isolation import Role
+from tests.grading import shared_workers
 
 SECRET = "XYZZY7341"
 KERNEL = """
@@ -29,7 +30,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
 
 @pytest.fixture(scope="module", autouse=True)
 def workers() -> Iterator[None]:
-    with shared_cpu_workers():
+    with shared_workers(Role.CPU):
         yield
 
 
