@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000)
 settings.load_profile("default")
+
+
+# What a shell starts in the background ignores Ctrl-C; the judges that tests interrupt must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
