@@ -10,9 +10,10 @@ import pytest
 
 from harness.compiling.kernel import Compiled, Kernel
 from harness.devices.device import Count, Fault, Sanitize, Sanitized
-from harness.report import Counters, Tool
+from harness.report import Counters, Hazard, Race, Tool
+from harness.stages.sanitize import why_it_hung
 from harness.workers.companion import Companion
-from problem.cases import Shape
+from problem.cases import RANKED, Shape
 from tests.compile_worker import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -56,3 +57,14 @@ def test_closing_ends_what_it_is_at(companion: Companion, compiling: Compiling) 
     assert time.monotonic() - started < 2
     assert asked.cancelled() or isinstance(asked.result(), Fault)
     assert companion.device.worker.process_id is None
+
+
+def test_it_tells_why_a_launch_hangs(companion: Companion, compiling: Compiling) -> None:
+    shape = Shape(27, 37, 39)
+    companion.load(kernel(compiling, "tests/submissions/race/barrier_in_a_branch.cu"))
+    why = why_it_hung(companion.sanitize, shape)
+    assert isinstance(why, Race)
+    assert why.findings[0].hazard in (Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
+    assert why_it_hung(companion.sanitize, RANKED.shape) is None
+    companion.load(kernel(compiling, "tests/submissions/time-limit/endless_loop.cu"))
+    assert why_it_hung(companion.sanitize, shape) is None
