@@ -239,11 +239,12 @@ class _Grading:
             self.verification = verified
             return None
         self.failure = verified
-        if self.companion is not None and self.options.quick:
-            self.companion.load(self.kernel)
-        if self.companion is not None and isinstance(verified.outcome, TimeLimit):
-            hung = why_it_hung(self.companion.sanitize, verified.case.shape)
-            return hung or verified.outcome
+        if self.companion is not None:
+            if self.options.quick:
+                self.companion.load(self.kernel)
+            if isinstance(verified.outcome, TimeLimit):
+                hung = why_it_hung(self.companion.sanitize, verified.case.shape)
+                return hung or verified.outcome
         return None if _worth_sanitizing(verified.outcome) else verified.outcome
 
     def _sanitize(self) -> Outcome | None:

@@ -194,6 +194,23 @@ def test_the_counts_that_are_claimed_are_those_of_the_files_and_of_the_run_on_a_
     }
 
 
+def test_the_scores_that_cheats_would_have_had_are_those_on_record() -> None:
+    claimed = dict(
+        re.findall(
+            r"`(lazy_\w+)`[^;`]*? with (\d+\.\d\d)", (ROOT / "SECURITY.md").read_text("utf-8")
+        )
+    )
+    record = ElementTree.parse(ROOT / "reports" / "h100-cheats-unchecked.xml")
+    scores = {
+        str(case.get("name")).partition("[")[2].rstrip("]"): float(str(item.get("value")))
+        for case in record.iter("testcase")
+        for item in case.iter("property")
+    }
+    assert claimed == {
+        name: f"{scores[name]:.2f}" for name in ("lazy_when_timed", "lazy_after_some_seconds")
+    }
+
+
 CHEATS = [path for path in FILES if expectations(path).get("rule") == "stale-result"]
 
 

@@ -138,11 +138,12 @@ def _resources(report: Report) -> tuple[str, str, str, str]:
     if facts is None:
         return "–", "–", "–", "–"
     resources, occupancy = facts.resources, facts.occupancy
+    limited = f", by {occupancy.limited_by}" if occupancy.fraction < 1 else ""
     watts = [round.power_w for round in report.measurement.rounds] if report.measurement else []
     return (
         str(resources.registers),
         f"{resources.shared_bytes / 1024:.3g} KiB",
-        f"{occupancy.fraction:.0%}, by {occupancy.limited_by}",
+        f"{words.percent(occupancy.fraction)}{limited}",
         f"{median(watts):.0f} W" if watts else "–",
     )
 
