@@ -21,6 +21,7 @@ from harness.stages.progress import Progress
 from harness.stages.rounds import FULL, Timed, timed_rounds
 from harness.stages.score import score
 from harness.workers.gpu_lock import alone_on
+from harness.workers.remote import RemoteBench
 from problem.cases import RANKED
 from problem.reference import compare
 
@@ -54,8 +55,10 @@ def calibrate(seed: int | None, progress: Progress) -> Calibration | JudgeError:
         if isinstance(info, Fault):
             return _our_fault(info)
         stack.enter_context(alone_on(info.uuid or info.name, progress))
+        bench = RemoteBench(device)
+        stack.callback(bench.close)
         timed = timed_rounds(
-            device, FULL, baseline=True, seed=seed, seconds=FULL.seconds, progress=progress
+            bench, FULL, baseline=True, seed=seed, seconds=FULL.seconds, progress=progress
         )
         if not isinstance(timed, Timed):
             message = getattr(timed, "message", "cuBLAS could not be timed")

@@ -47,7 +47,7 @@ from harness.submission import read
 from harness.workers.companion import Companion
 from harness.workers.gpu_lock import GpuBusy, alone_on
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteCompiler, RemoteDevice, Worker
+from harness.workers.remote import RemoteBench, RemoteCompiler, RemoteDevice, Worker
 from problem.cases import CASES_VERSION, OTHER_SIZES, Shape
 
 T = TypeVar("T")
@@ -106,6 +106,7 @@ class _Grading:
         self.gpu = gpu
         self.seed = secrets.randbits(48) if options.seed is None else options.seed
         self.companion: Companion | None = None
+        self.bench: RemoteBench | None = None
         self.blocks_depend = False
         self.compiled: Compiled | None = None
         self.failure: Failure | None = None
@@ -200,6 +201,8 @@ class _Grading:
             self.companion = Companion()
             self.workers.callback(self.companion.close)
             self.companion.start()
+            self.bench = RemoteBench(self.device)
+            self.workers.callback(self.bench.close)
         return None
 
     def _compile(self) -> Outcome | None:
@@ -250,6 +253,8 @@ class _Grading:
     def _sanitize(self) -> Outcome | None:
         """Unsafe beats wrong: it is usually why a kernel is wrong."""
         failure = self.failure
+        if self.bench is not None and failure is None:
+            self.bench.start()
         companion = self.companion if failure or not self.options.quick else None
         sanitized = sanitize(
             self.device,
@@ -286,8 +291,9 @@ class _Grading:
             self.counters = counted
 
     def _measure(self) -> Outcome:
+        assert self.bench is not None
         measured = measure(
-            self.device,
+            self.bench,
             self.info,
             self.kernel,
             compile_seconds=sum(t.seconds for t in self.times if t.stage is Stage.COMPILE),
@@ -298,6 +304,7 @@ class _Grading:
             seconds=self.options.seconds,
             progress=self.progress,
         )
+        self._note_isolation(self.bench.referee.worker)
         if not isinstance(measured, Measured):
             return measured
         self.measurement = measured.measurement

@@ -493,8 +493,9 @@ class Measurement(Value):
     warm_up_launches: NonNegativeInt
     warm_up_seconds: NonNegativeFloat
     stopped_by: Steadiness
-    audit_error: NonNegativeFloat
-    """Worst block of one timed launch, chosen after the fact, against the full CPU product."""
+    audit_error: NonNegativeFloat | None
+    """Worst block of one timed launch, chosen after the fact, against the full CPU product; None
+    in a quick grading."""
     first_launch: FirstLaunch
     host_memory: tuple[HostMemory, ...]
     pinning_pays_after: NonNegativeFloat | None

@@ -17,7 +17,7 @@ from harness.grade import Options, grade
 from harness.report import Report, Value
 from harness.workers.companion import Companion
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteCompiler, RemoteDevice, T, Worker
+from harness.workers.remote import RemoteBench, RemoteCompiler, RemoteDevice, T, Worker
 from problem.cases import Matrix
 
 
@@ -54,9 +54,12 @@ class _PerThread(threading.local):
     def __init__(self, all_workers: list[LastingWorker]) -> None:
         self.compiler = RemoteCompiler()
         self.devices = {role: RemoteDevice(role) for role in (Role.CPU, Role.CUDA)}
+        self.bench = RemoteBench(self.devices[Role.CUDA])
         for remote, role in (
             (self.compiler, Role.COMPILER),
             *((device, role) for role, device in self.devices.items()),
+            (self.bench.referee, Role.REFEREE),
+            (self.bench.baseline, Role.CUDA),
         ):
             worker = LastingWorker(role)
             remote.worker = worker
@@ -79,6 +82,7 @@ def shared_workers(role: Role) -> Iterator[None]:
         patch.object(grading, "RemoteCompiler", lambda: mine.compiler),
         patch.object(grading, "open_device", lambda choice: mine.devices[role]),
         patch.object(grading, "Companion", SharedCompanion),
+        patch.object(grading, "RemoteBench", lambda device: mine.bench),
         patch.object(grading, "alone_on", lambda *_: nullcontext()),
     ):
         try:

@@ -151,6 +151,8 @@ class MeasureFirstLaunch(Value):
     kernel: Kernel
     shape: Shape
     compile_ms: NonNegativeFloat
+    seconds: PositiveFloat
+    """Time limit of each of two launches."""
 
 
 class MeasureHostMemory(Value):
@@ -159,16 +161,6 @@ class MeasureHostMemory(Value):
     call: Literal["host-memory"] = "host-memory"
     memory: HostMemoryKind
     shape: Shape
-
-
-class FetchRound(Value):
-    """A, B and the kernel's C of the round just timed."""
-
-    call: Literal["fetch-round"] = "fetch-round"
-
-
-class Fetched(Value):
-    kind: Literal["fetched"] = "fetched"
 
 
 class Arithmetic(StrEnum):
@@ -186,49 +178,58 @@ class RunBaseline(Value):
     arithmetic: Arithmetic
 
 
-class Prepare(Value):
-    """Allocate for timed rounds at a shape, and warm up until the clock is steady."""
+class Done(Value):
+    """It was done, and there is nothing more to say of it."""
 
-    call: Literal["prepare"] = "prepare"
+    kind: Literal["done"] = "done"
+
+
+class SharedMatrices(Value):
+    """A (M×N), B (N×K) and C (M×K) in GPU memory that is the referee's, for others to open."""
+
+    kind: Literal["shared-matrices"] = "shared-matrices"
     shape: Shape
+    handles: tuple[str, str, str]
+    """The cudaIpcMemHandle_t of each, in hexadecimal."""
+
+
+class Attach(Value):
+    """Open the referee's matrices and launch on them once, untimed: what a first launch loads must
+    be there before launches are held back."""
+
+    call: Literal["attach"] = "attach"
+    matrices: SharedMatrices
     baseline: bool = False
-    """Time the baseline beside itself instead of the loaded kernel: the judge's own noise."""
+    """Launch the baseline, not the loaded kernel."""
     seconds: PositiveFloat
-    """Longest warm-up."""
+    """Time limit of the launch."""
 
 
-class Prepared(Value):
-    kind: Literal["prepared"] = "prepared"
-    launches: NonNegativeInt
-    seconds: NonNegativeFloat
-    clock_mhz: NonNegativeInt
+class Detach(Value):
+    """Give the referee's matrices back."""
+
+    call: Literal["detach"] = "detach"
 
 
-class TimeRound(Value):
-    """One timed launch of the baseline and one of the kernel, each on inputs never seen before."""
+class TimeLaunch(Value):
+    """One launch on the referee's matrices, timed."""
 
-    call: Literal["time-round"] = "time-round"
-    kernel_first: bool
-    surprise: bool = False
-    """The kernel's inputs are of other magnitudes than usual, and its launch is also timed by the
-    host's clock: not for the score."""
-    seconds: PositiveFloat = 60.0
-    """Time limit of the round."""
+    call: Literal["time-launch"] = "time-launch"
+    seconds: PositiveFloat
+    """Time limit of the launch."""
 
 
-class RoundTime(Value):
-    kind: Literal["round"] = "round"
-    kernel_ms: NonNegativeFloat
-    baseline_ms: NonNegativeFloat
+class LaunchTime(Value):
+    """One launch by two clocks, and the state of the GPU meanwhile."""
+
+    kind: Literal["launch-time"] = "launch-time"
+    ms: NonNegativeFloat
+    """By the GPU's events."""
+    host_ms: NonNegativeFloat
+    """By the host's clock: longer by what it takes to notice the end, for every kernel alike."""
     clock_mhz: NonNegativeInt
     power_w: NonNegativeFloat
     throttled: tuple[str, ...]
-    check: NonNegativeFloat
-    """The error of the kernel's C over what is allowed."""
-    baseline_check: NonNegativeFloat
-    changed_inputs: tuple[Literal["A", "B"], ...] = ()
-    kernel_host_ms: NonNegativeFloat = 0.0
-    """The kernel's launch by the host's clock; zero unless it was a surprise."""
 
 
 class ScoringDevice(Device, Protocol):
@@ -242,13 +243,78 @@ class ScoringDevice(Device, Protocol):
         self, request: RunBaseline, A: Matrix, B: Matrix
     ) -> tuple[Finished, Matrix] | Fault: ...
 
-    def prepare(self, request: Prepare) -> Prepared | Fault: ...
+    def attach(self, request: Attach) -> Done | Fault: ...
 
-    def time_round(self, request: TimeRound) -> RoundTime | Fault: ...
+    def detach(self, request: Detach) -> Done | Fault: ...
 
-    def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
-        """A, B and the kernel's C of the round just timed."""
+    def time_launch(self, request: TimeLaunch) -> LaunchTime | Fault: ...
+
+
+class LayOut(Value):
+    """Allocate A, B and C of a shape, and nothing of the shape before."""
+
+    call: Literal["lay-out"] = "lay-out"
+    shape: Shape
+
+
+class DrawInputs(Value):
+    """A and B drawn anew, C poisoned, the L2 cache overwritten."""
+
+    call: Literal["draw-inputs"] = "draw-inputs"
+    surprise: bool = False
+    """Groups of rows and columns get magnitudes of their own."""
+
+
+class CheckLaunch(Value):
+    """Is C the product of what was drawn?"""
+
+    call: Literal["check-launch"] = "check-launch"
+
+
+class Checked(Value):
+    kind: Literal["checked"] = "checked"
+    error: NonNegativeFloat
+    """The error of C over what is allowed."""
+    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+
+
+class FetchLaunch(Value):
+    """A, B and C of the launch just checked."""
+
+    call: Literal["fetch-launch"] = "fetch-launch"
+
+
+class Fetched(Value):
+    kind: Literal["fetched"] = "fetched"
+
+
+class Referee(Protocol):
+    """Draws the inputs of timed launches and checks what became of them, in a process that never
+    sees a submission: a kernel can overwrite whatever machine code its own process has on the GPU.
+    """
+
+    def lay_out(self, request: LayOut) -> SharedMatrices | Fault: ...
+
+    def draw_inputs(self, request: DrawInputs) -> Done | Fault: ...
+
+    def check_launch(self, request: CheckLaunch) -> Checked | Fault: ...
+
+    def fetch_launch(self, request: FetchLaunch) -> tuple[Matrix, Matrix, Matrix] | Fault:
+        """A and B as they were drawn (not surprises), C as it was left."""
         ...
+
+
+class Bench(Protocol):
+    """Who takes part in timed rounds, each in a process of its own."""
+
+    @property
+    def referee(self) -> Referee: ...
+
+    @property
+    def kernel(self) -> ScoringDevice: ...
+
+    @property
+    def baseline(self) -> ScoringDevice: ...
 
 
 Request = (
@@ -260,7 +326,9 @@ Request = (
     | MeasureFirstLaunch
     | MeasureHostMemory
     | RunBaseline
-    | Prepare
-    | TimeRound
-    | FetchRound
+    | Attach
+    | Detach
+    | TimeLaunch
 )
+
+RefereeRequest = LayOut | DrawInputs | CheckLaunch | FetchLaunch

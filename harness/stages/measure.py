@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.compiling.kernel import Kernel
-from harness.devices.device import (
-    Fault,
-    MeasureFirstLaunch,
-    MeasureHostMemory,
-    Refusal,
-    ScoringDevice,
-)
+from harness.devices.device import Bench, Fault, MeasureFirstLaunch, MeasureHostMemory, Refusal
 from harness.report import (
     DeviceInfo,
     HostMemory,
@@ -42,7 +36,7 @@ class Measured:
 
 
 def measure(
-    device: ScoringDevice,
+    bench: Bench,
     info: DeviceInfo,
     kernel: Kernel,
     *,
@@ -58,11 +52,13 @@ def measure(
 
     seconds: time limit of one launch.
     """
-    shape = RANKED.shape
+    shape, device = RANKED.shape, bench.kernel
     progress.begin(Stage.MEASURE, None)
     progress.step("first launch")
     first = device.first_launch(
-        MeasureFirstLaunch(kernel=kernel, shape=shape, compile_ms=compile_seconds * 1e3)
+        MeasureFirstLaunch(
+            kernel=kernel, shape=shape, compile_ms=compile_seconds * 1e3, seconds=seconds
+        )
     )
     if isinstance(first, Fault):
         return fault_outcome(first, shape, seconds, Stage.MEASURE)
@@ -79,21 +75,21 @@ def measure(
     if isinstance(ready, Refusal):
         return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
     timed = timed_rounds(
-        device,
+        bench,
         QUICK if quick else FULL,
         baseline=False,
         seed=seed,
         seconds=seconds,
         progress=progress,
+        audit=not quick,
     )
     if not isinstance(timed, Timed):
         return timed
-    assert timed.audit_error is not None
     others: list[SizeScore] = []
     for size in sizes:
         progress.step(f"{size}")
         other = timed_rounds(
-            device,
+            bench,
             OTHER_SIZE,
             baseline=False,
             seed=seed,
@@ -107,8 +103,8 @@ def measure(
         others.append(SizeScore(shape=size, score=score(other.rounds, info, size)))
     measurement = Measurement(
         rounds=timed.rounds,
-        warm_up_launches=timed.prepared.launches,
-        warm_up_seconds=timed.prepared.seconds,
+        warm_up_launches=timed.warm_up.launches,
+        warm_up_seconds=timed.warm_up.seconds,
         stopped_by=timed.stopped_by,
         audit_error=timed.audit_error,
         first_launch=first,

@@ -40,7 +40,7 @@ from harness.stages.verify import Failure, verify
 from harness.submission import UsageError, read
 from harness.tuning.tunable import Setting, Tunables, find_tunables
 from harness.workers.gpu_lock import alone_on
-from harness.workers.remote import RemoteCompiler, RemoteDevice
+from harness.workers.remote import RemoteBench, RemoteCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,9 @@ def tune(path: Path, options: Options, watcher: Watcher) -> Tuning | JudgeError:
         raise UsageError(f"{path}: {error}") from None
     with ExitStack() as stack:
         compiler, device = RemoteCompiler(), open_device(options.device)
-        stack.callback(compiler.worker.close)
-        stack.callback(device.close)
+        bench = RemoteBench(device)
+        for close in (compiler.worker.close, device.close, bench.close):
+            stack.callback(close)
         compiler.worker.start()
         info = device.info()
         if isinstance(info, Fault):
@@ -144,7 +145,7 @@ def tune(path: Path, options: Options, watcher: Watcher) -> Tuning | JudgeError:
         if info.kind is DeviceKind.CUDA:
             stack.enter_context(alone_on(info.uuid or info.name, watcher))
         watcher.plan(len(settings), tunables.count, seed)
-        trial = _Trial(compiler, device, info, tunables, seed, options.seconds, watcher)
+        trial = _Trial(compiler, bench, info, tunables, seed, options.seconds, watcher)
         return Tuning(
             judge=__version__,
             created=datetime.now(UTC).replace(microsecond=0),
@@ -174,7 +175,7 @@ class _Trial:
     """Judges one variant after another in the same workers."""
 
     compiler: RemoteCompiler
-    device: RemoteDevice
+    bench: RemoteBench
     info: DeviceInfo
     tunables: Tunables
     seed: int
@@ -187,7 +188,7 @@ class _Trial:
         if not self.workers_are_fresh and _may_be_the_workers(variant.outcome):
             # A worker's limits of CPU time and memory hold for its whole life.
             self.compiler.worker.close()
-            self.device.close()
+            self.bench.kernel.close()
             variant = self._judge(setting)
         self.workers_are_fresh = False
         return variant
@@ -208,12 +209,12 @@ class _Trial:
             return Variant(setting=setting, outcome=outcome)
 
     def _run(self, compiled: Compiled) -> Outcome:
-        kernel = compiled.kernel
-        ready = load_kernel(self.device, kernel, self.seconds)
+        kernel, device = compiled.kernel, self.bench.kernel
+        ready = load_kernel(device, kernel, self.seconds)
         if not isinstance(ready, Ready):
             return ready
         verification = verify(
-            self.device,
+            device,
             kernel.launch,
             self.seed,
             quick=True,
@@ -229,12 +230,13 @@ class _Trial:
             return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
         self.watcher.begin(Stage.MEASURE, None)
         timed = timed_rounds(
-            self.device,
+            self.bench,
             QUICK,
             baseline=False,
             seed=self.seed,
             seconds=self.seconds,
             progress=self.watcher,
+            audit=False,
         )
         if not isinstance(timed, Timed):
             return timed

@@ -236,8 +236,8 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
     yield (
         "rounds",
         f"{len(measured.rounds)} ({len(measured.rounds) - len(kept)} dropped), "
-        f"{min(clocks)} to {max(clocks)} MHz, {max(power):.0f} W; "
-        f"full check {measured.audit_error:.2g}",
+        f"{min(clocks)} to {max(clocks)} MHz, {max(power):.0f} W"
+        + ("" if measured.audit_error is None else f"; full check {measured.audit_error:.2g}"),
     )
     for other in measured.sizes:
         shown = other.score

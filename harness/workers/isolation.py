@@ -29,15 +29,20 @@ class Role(StrEnum):
 
     COMPILER = "compiler"
     CUDA = "cuda"
+    REFEREE = "referee"
     CPU = "cpu"
 
 
-_CPU_SECONDS = {Role.COMPILER: 120, Role.CUDA: 3600, Role.CPU: 3600}
+_ON_GPU = (Role.CUDA, Role.REFEREE)
+"""Those that load the driver."""
+
+
+_CPU_SECONDS = {Role.COMPILER: 120, Role.CUDA: 3600, Role.REFEREE: 3600, Role.CPU: 3600}
 _ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
-"""The CUDA driver reserves far more address space than it uses, so its worker has no such limit."""
+"""The CUDA driver reserves far more address space than it uses: its workers have no such limit."""
 _FILE_SIZE = 1 * _GIB
 _OPEN_FILES = 1024
-_MORE_TASKS = {Role.COMPILER: 256, Role.CUDA: 1024, Role.CPU: 256}
+_MORE_TASKS = {Role.COMPILER: 256, Role.CUDA: 1024, Role.REFEREE: 1024, Role.CPU: 256}
 """Processes and threads beyond those that the user has already: the system counts them all."""
 
 
@@ -48,7 +53,7 @@ def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[s
     """
     enforced = [*_limits(role)]
     if sys.platform == "linux":
-        if role is not Role.CUDA:
+        if role not in _ON_GPU:
             enforced += _leave_network()
         _die_with_parent()
         enforced += _landlock(role, [scratch, *writable])
@@ -136,10 +141,10 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
     if abi < 1:
         return []
     everything = _ALL_V1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
-    reads_anywhere = role is Role.CUDA
+    reads_anywhere = role in _ON_GPU
     files = everything & ~_READ if reads_anywhere else everything
     # compute-sanitizer speaks to the program that it watches over TCP on this machine.
-    network = (_TCP_BIND | _TCP_CONNECT) if abi >= 4 and role is not Role.CUDA else 0
+    network = (_TCP_BIND | _TCP_CONNECT) if abi >= 4 and role not in _ON_GPU else 0
     attributes = struct.pack("=QQ", files, network)[: 16 if network else 8]
     ruleset = libc.syscall(
         _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)

@@ -19,25 +19,31 @@ from pydantic import TypeAdapter
 
 from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.device import (
+    Attach,
+    Checked,
+    CheckLaunch,
     Count,
     Describe,
+    Detach,
+    Done,
+    DrawInputs,
     Fault,
     Fetched,
-    FetchRound,
+    FetchLaunch,
     Finished,
+    LaunchTime,
+    LayOut,
     Load,
     MeasureFirstLaunch,
     MeasureHostMemory,
-    Prepare,
-    Prepared,
     Ready,
     Refusal,
-    RoundTime,
     Run,
     RunBaseline,
     Sanitize,
     Sanitized,
-    TimeRound,
+    SharedMatrices,
+    TimeLaunch,
     Uncounted,
 )
 from harness.report import (
@@ -266,8 +272,10 @@ _SANITIZED: TypeAdapter[Sanitized | Fault] = TypeAdapter(Sanitized | Fault)
 _COUNTED: TypeAdapter[Counters | Uncounted | Fault] = TypeAdapter(Counters | Uncounted | Fault)
 _FIRST: TypeAdapter[FirstLaunch | Fault] = TypeAdapter(FirstLaunch | Fault)
 _HOST: TypeAdapter[HostMemory | Fault] = TypeAdapter(HostMemory | Fault)
-_PREPARED: TypeAdapter[Prepared | Fault] = TypeAdapter(Prepared | Fault)
-_ROUND: TypeAdapter[RoundTime | Fault] = TypeAdapter(RoundTime | Fault)
+_DONE: TypeAdapter[Done | Fault] = TypeAdapter(Done | Fault)
+_LAUNCH_TIME: TypeAdapter[LaunchTime | Fault] = TypeAdapter(LaunchTime | Fault)
+_MATRICES: TypeAdapter[SharedMatrices | Fault] = TypeAdapter(SharedMatrices | Fault)
+_CHECKED: TypeAdapter[Checked | Fault] = TypeAdapter(Checked | Fault)
 _FETCHED: TypeAdapter[Fetched | Fault] = TypeAdapter(Fetched | Fault)
 
 
@@ -324,7 +332,8 @@ class RemoteDevice:
 
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch | Fault:
         """Measured in a child of its own, which has touched nothing before."""
-        first = self._fresh.ask(request, _FIRST)[0]
+        seconds = 2 * request.seconds + GRACE_SECONDS
+        first = self._fresh.ask(request, _FIRST, seconds=seconds)[0]
         self._fresh.close()
         return first
 
@@ -337,18 +346,18 @@ class RemoteDevice:
         answer, results = self.worker.ask(request, _FINISHED, (A, B))
         return answer if isinstance(answer, Fault) else (answer, results[0])
 
-    def prepare(self, request: Prepare) -> Prepared | Fault:
-        seconds = ANSWER_SECONDS + request.seconds
+    def attach(self, request: Attach) -> Done | Fault:
         if request.baseline:
-            return self.worker.ask(request, _PREPARED, seconds=seconds)[0]
-        return self._with_kernel(request, _PREPARED, seconds=seconds)[0]
+            return self.worker.ask(request, _DONE, seconds=request.seconds + GRACE_SECONDS)[0]
+        return self._with_kernel(request, _DONE, seconds=request.seconds)[0]
 
-    def time_round(self, request: TimeRound) -> RoundTime | Fault:
-        return self.worker.ask(request, _ROUND, seconds=request.seconds + GRACE_SECONDS)[0]
+    def detach(self, request: Detach) -> Done | Fault:
+        if self.worker.process_id is None:
+            return Done()  # its child is gone, and with it what it had opened
+        return self.worker.ask(request, _DONE)[0]
 
-    def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
-        answer, results = self.worker.ask(FetchRound(), _FETCHED)
-        return answer if isinstance(answer, Fault) else (results[0], results[1], results[2])
+    def time_launch(self, request: TimeLaunch) -> LaunchTime | Fault:
+        return self.worker.ask(request, _LAUNCH_TIME, seconds=request.seconds + GRACE_SECONDS)[0]
 
     def _with_kernel(
         self,
@@ -365,3 +374,42 @@ class RemoteDevice:
             if isinstance(ready, Fault):
                 return ready, []
         return self.worker.ask(request, answer, matrices, seconds=seconds + GRACE_SECONDS)
+
+
+class RemoteReferee:
+    """The referee, in a worker that never sees a submission."""
+
+    def __init__(self) -> None:
+        self.worker = Worker(Role.REFEREE)
+
+    def lay_out(self, request: LayOut) -> SharedMatrices | Fault:
+        return self.worker.ask(request, _MATRICES)[0]
+
+    def draw_inputs(self, request: DrawInputs) -> Done | Fault:
+        return self.worker.ask(request, _DONE)[0]
+
+    def check_launch(self, request: CheckLaunch) -> Checked | Fault:
+        return self.worker.ask(request, _CHECKED)[0]
+
+    def fetch_launch(self, request: FetchLaunch) -> tuple[Matrix, Matrix, Matrix] | Fault:
+        answer, results = self.worker.ask(request, _FETCHED)
+        return answer if isinstance(answer, Fault) else (results[0], results[1], results[2])
+
+
+class RemoteBench:
+    """A kernel's device, and beside it a referee and a baseline in workers of their own."""
+
+    def __init__(self, kernel: RemoteDevice) -> None:
+        self.kernel = kernel
+        self.referee = RemoteReferee()
+        self.baseline = RemoteDevice(Role.CUDA)
+
+    def start(self) -> None:
+        """Start the children without waiting until they are ready."""
+        self.referee.worker.start()
+        self.baseline.worker.start()
+
+    def close(self) -> None:
+        """End the referee and the baseline; the kernel's device is whoever's it was."""
+        self.referee.worker.close()
+        self.baseline.close()

@@ -34,7 +34,7 @@ class Hello(Value):
 def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
     """Serve one role until the judge hangs up. enforced: what this process is held to."""
     capture = Capture()
-    serve = _compiler if role is Role.COMPILER else _device
+    serve = {Role.COMPILER: _compiler, Role.REFEREE: _referee}.get(role, _device)
     answer, requests = serve(role)
     channel.send(connection, Hello(isolation=enforced))
     while True:
@@ -74,6 +74,32 @@ def _compiler(role: Role) -> Served:
         return compiler.compile_source(request), ()
 
     return answer, TypeAdapter(Compile)
+
+
+def _referee(role: Role) -> Served:
+    from harness.devices.cuda.referee import CudaReferee
+
+    referee = CudaReferee()
+
+    def answer(request: Value, _: list[Matrix]) -> Answer:
+        match request:
+            case messages.LayOut():
+                return referee.lay_out(request), ()
+            case messages.DrawInputs():
+                return referee.draw_inputs(request), ()
+            case messages.CheckLaunch():
+                return referee.check_launch(request), ()
+            case messages.FetchLaunch():
+                fetched = referee.fetch_launch(request)
+                return (
+                    (fetched, ()) if isinstance(fetched, Fault) else (messages.Fetched(), fetched)
+                )
+        raise TypeError(f"no such request: {request!r}")
+
+    requests: TypeAdapter[Value] = TypeAdapter(
+        Annotated[messages.RefereeRequest, Field(discriminator="call")]
+    )
+    return answer, requests
 
 
 def _device(role: Role) -> Served:
@@ -119,11 +145,10 @@ def _ask(device: Device | ScoringDevice, request: Value, matrices: list[Matrix])
         case messages.RunBaseline():
             result = scoring.run_baseline(request, *matrices)
             return (result, ()) if isinstance(result, Fault) else (result[0], (result[1],))
-        case messages.Prepare():
-            return scoring.prepare(request), ()
-        case messages.TimeRound():
-            return scoring.time_round(request), ()
-        case messages.FetchRound():
-            fetched = scoring.fetch_round()
-            return (fetched, ()) if isinstance(fetched, Fault) else (messages.Fetched(), fetched)
+        case messages.Attach():
+            return scoring.attach(request), ()
+        case messages.Detach():
+            return scoring.detach(request), ()
+        case messages.TimeLaunch():
+            return scoring.time_launch(request), ()
     raise TypeError(f"no such request: {request!r}")

@@ -3,56 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from harness.devices.device import Fault, Prepare, Prepared, RoundTime, ScoringDevice, TimeRound
+from harness.devices.device import (
+    Attach,
+    Bench,
+    Checked,
+    CheckLaunch,
+    Detach,
+    Done,
+    DrawInputs,
+    Fault,
+    FetchLaunch,
+    LaunchTime,
+    LayOut,
+    SharedMatrices,
+    TimeLaunch,
+)
 from harness.report import JudgeError, Outcome, Rule, RuleViolation, TimeLimit, WrongAnswer
 from harness.stages import rounds
 from harness.stages.progress import Silent
 from harness.stages.rounds import Extent, Timed, timed_rounds
 from problem.cases import Matrix, Shape
 
-GOOD = RoundTime(
-    kernel_ms=10,
-    baseline_ms=8,
-    clock_mhz=1980,
-    power_w=500,
-    throttled=(),
-    check=0.3,
-    baseline_check=0.2,
-    kernel_host_ms=10.05,
-)
 SHAPE = Shape(64, 32, 48)
+RIGHT = Checked(error=0.3)
 
 
-class Machine:
-    """Says of every round what it is told to say."""
+def launch_time(ms: float, host_ms: float | None = None) -> LaunchTime:
+    host_ms = ms + 0.02 if host_ms is None else host_ms
+    return LaunchTime(ms=ms, host_ms=host_ms, clock_mhz=1980, power_w=500, throttled=())
 
-    def __init__(self, answer: Callable[[TimeRound, int], RoundTime | Fault]) -> None:
-        self.answer = answer
-        self.asked: list[TimeRound] = []
-        self.C: Matrix | None = None
 
-    def prepare(self, request: Prepare) -> Prepared:
-        return Prepared(launches=10, seconds=1, clock_mhz=1980)
+@dataclass
+class Player:
+    """A device whose launches take as long as it is told."""
 
-    def time_round(self, request: TimeRound) -> RoundTime | Fault:
-        self.asked.append(request)
-        return self.answer(request, len(self.asked))
+    table: Table
+    answer: Callable[[int], LaunchTime | Fault]
+    launches: int = 0
+    attached: bool = False
 
-    def fetch_round(self) -> tuple[Matrix, Matrix, Matrix]:
+    def attach(self, request: Attach) -> Done:
+        self.attached = True
+        return Done()
+
+    def detach(self, request: Detach) -> Done:
+        self.attached = False
+        return Done()
+
+    def time_launch(self, request: TimeLaunch) -> LaunchTime | Fault:
+        assert self.attached and request.seconds == 20
+        self.launches += 1
+        self.table.last = self
+        return self.answer(self.launches)
+
+
+@dataclass
+class Table:
+    """A bench of players, and a referee who says of each launch what it is told to say."""
+
+    kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
+    baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
+    check: Callable[[bool, int], Checked | Fault] = lambda surprise, launch: RIGHT
+    baseline_check: Checked = RIGHT
+    C: Matrix | None = None
+    draws: list[bool] = field(default_factory=list)
+    last: Player | None = None
+
+    def __post_init__(self) -> None:
+        self.kernel = Player(self, self.kernel_time)
+        self.baseline = Player(self, self.baseline_time)
+        self.referee = self
+
+    def lay_out(self, request: LayOut) -> SharedMatrices:
+        return SharedMatrices(shape=request.shape, handles=("", "", ""))
+
+    def draw_inputs(self, request: DrawInputs) -> Done:
+        self.draws.append(request.surprise)
+        return Done()
+
+    def check_launch(self, request: CheckLaunch) -> Checked | Fault:
+        if self.last is self.baseline:
+            return self.baseline_check
+        return self.check(self.draws[-1], self.kernel.launches)
+
+    def fetch_launch(self, request: FetchLaunch) -> tuple[Matrix, Matrix, Matrix]:
+        assert self.last is self.kernel
         generator = np.random.default_rng(1)
         A = generator.random((SHAPE.M, SHAPE.N), np.float32)
         B = generator.random((SHAPE.N, SHAPE.K), np.float32)
         return A, B, A @ B if self.C is None else self.C
 
 
-def run(machine: Machine, count: int = 40) -> Timed | Outcome:
-    return timed_rounds(
-        cast(ScoringDevice, machine),
+@pytest.fixture(autouse=True)
+def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "LEAST_WARM_UP_SECONDS", 0.0)
+
+
+def run(count: int = 40, **what: Any) -> Timed | Outcome:
+    return run_on(Table(**what), count)
+
+
+def run_on(table: Table, count: int = 40) -> Timed | Outcome:
+    timed = timed_rounds(
+        cast(Bench, table),
         Extent(rounds=count, seconds=1),
         baseline=False,
         seed=1,
@@ -60,71 +119,101 @@ def run(machine: Machine, count: int = 40) -> Timed | Outcome:
         progress=Silent(),
         shape=SHAPE,
     )
+    assert not table.kernel.attached and not table.baseline.attached
+    return timed
 
 
 def test_an_honest_kernel_is_timed_and_surprised() -> None:
-    machine = Machine(lambda request, _: GOOD)
-    timed = run(machine)
+    table = Table()
+    timed = run_on(table)
     assert isinstance(timed, Timed) and timed.audit_error is not None
-    surprises = [request for request in machine.asked if request.surprise]
-    assert surprises and len(timed.rounds) == len(machine.asked) - len(surprises)
-    assert all(request.seconds == 20 for request in machine.asked)
+    surprises = sum(table.draws)
+    in_warm_up = timed.warm_up.launches // 2
+    assert surprises and table.kernel.launches == in_warm_up + len(timed.rounds) + surprises
+    assert table.baseline.launches == in_warm_up + len(timed.rounds)
+    assert len(table.draws) == table.kernel.launches + table.baseline.launches
+
+
+def test_warm_up_waits_for_a_steady_clock() -> None:
+    def rising(launch: int) -> LaunchTime:
+        return launch_time(10).model_copy(update={"clock_mhz": min(1980, 1000 + 100 * launch)})
+
+    timed = run(kernel_time=rising)
+    assert isinstance(timed, Timed) and timed.warm_up.launches == 2 * 14
 
 
 @pytest.mark.parametrize("number", [1, 17, 40])
 def test_a_wrong_round_is_a_stale_result(number: int) -> None:
-    outcome = run(
-        Machine(lambda _, n: GOOD if n < number else GOOD.model_copy(update={"check": 1.01}))
-    )
+    warm_up = 5
+
+    def check(surprise: bool, launch: int) -> Checked:
+        return RIGHT if launch < warm_up + number else Checked(error=1.01)
+
+    outcome = run(check=check)
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.STALE_RESULT
     assert "right when verified, wrong when timed" in outcome.message
 
 
 def test_a_kernel_that_takes_the_magnitude_of_timed_inputs_for_granted_is_found_out() -> None:
-    wrong = GOOD.model_copy(update={"check": 1e6})
-    outcome = run(Machine(lambda request, _: wrong if request.surprise else GOOD))
+    outcome = run(check=lambda surprise, _: Checked(error=1e6) if surprise else RIGHT)
     assert isinstance(outcome, RuleViolation) and "2^±10" in outcome.message
 
 
 def test_changed_inputs_are_named() -> None:
-    changed = GOOD.model_copy(update={"changed_inputs": ("A", "B")})
-    outcome = run(Machine(lambda _, n: changed if n > 20 else GOOD))
+    changed = Checked(error=0.3, changed_inputs=("A", "B"))
+    outcome = run(check=lambda _, launch: changed if launch > 20 else RIGHT)
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.INPUTS_CHANGED
     assert "changed A and B" in outcome.message
 
 
 def test_a_gpu_clock_that_the_host_contradicts_is_not_believed() -> None:
-    slower = GOOD.model_copy(update={"kernel_host_ms": 14.0})
-    outcome = run(Machine(lambda request, _: slower if request.surprise else GOOD))
+    outcome = run(kernel_time=lambda _: launch_time(10, host_ms=10.2))
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
     assert "host's clock" in outcome.message
 
 
-def test_one_late_reading_of_the_hosts_clock_is_no_proof() -> None:
-    late = [14.0, 10.02]
+def test_events_that_are_changed_in_most_rounds_only_are_not_believed() -> None:
+    """A kernel sees by the magnitude of its inputs which launches are surprises."""
+    outcome = run(kernel_time=lambda n: launch_time(10, 14.0 if n % 5 else 10.02))
+    assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
 
-    def answer(request: TimeRound, number: int) -> RoundTime:
-        host_ms = late[number % 2] if request.surprise else 0.0
-        return GOOD.model_copy(update={"kernel_host_ms": host_ms})
 
-    timed = [run(Machine(answer), 60) for _ in range(3)]
-    assert any(isinstance(result, Timed) for result in timed)
+def test_a_host_that_is_late_now_and_then_is_no_proof() -> None:
+    assert isinstance(run(kernel_time=lambda n: launch_time(10, 10.02 if n % 3 else 14.0)), Timed)
+
+
+def test_a_host_that_is_late_for_both_is_no_proof() -> None:
+    timed = run(
+        kernel_time=lambda _: launch_time(10, host_ms=11),
+        baseline_time=lambda _: launch_time(8, host_ms=9),
+    )
+    assert isinstance(timed, Timed)
+
+
+def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
+    timed = run(
+        kernel_time=lambda n: launch_time(10, 11 + n % 3),
+        baseline_time=lambda n: launch_time(8, 8 + n % 3),
+    )
+    assert isinstance(timed, Timed)
 
 
 def test_a_wrong_baseline_is_our_fault() -> None:
-    wrong = GOOD.model_copy(update={"baseline_check": 2.0})
-    assert isinstance(run(Machine(lambda *_: wrong)), JudgeError)
+    assert isinstance(run(baseline_check=Checked(error=2.0)), JudgeError)
+
+
+def test_a_baseline_that_does_not_end_is_our_fault() -> None:
+    fault = Fault(cause="time-limit", message="no end within 25 s")
+    assert isinstance(run(baseline_time=lambda _: fault), JudgeError)
 
 
 def test_the_audit_sees_what_no_check_saw() -> None:
-    machine = Machine(lambda *_: GOOD)
-    machine.C = np.zeros((SHAPE.M, SHAPE.K), np.float32)
-    assert isinstance(run(machine), WrongAnswer)
+    assert isinstance(run(C=np.zeros((SHAPE.M, SHAPE.K), np.float32)), WrongAnswer)
 
 
-def test_a_round_that_does_not_end_is_a_time_limit() -> None:
-    fault = Fault(cause="time-limit", message="no end within 20 s")
-    outcome = run(Machine(lambda _, n: fault if n > 3 else GOOD))
+def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
+    fault = Fault(cause="time-limit", message="no end within 25 s")
+    outcome = run(kernel_time=lambda n: fault if n > 8 else launch_time(10))
     assert isinstance(outcome, TimeLimit) and outcome.seconds == 20
 
 
@@ -132,5 +221,5 @@ def test_rounds_that_never_become_enough_are_a_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rounds, "MOST_SECONDS", 0.0)
-    outcome = run(Machine(lambda *_: GOOD))
+    outcome = run()
     assert isinstance(outcome, TimeLimit) and "rounds" in outcome.message

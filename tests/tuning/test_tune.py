@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,13 +14,19 @@ import pytest
 from harness.cli import main
 from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.device import (
+    Attach,
+    Checked,
+    CheckLaunch,
+    Detach,
+    Done,
+    DrawInputs,
     Fault,
-    Prepare,
-    Prepared,
+    LaunchTime,
+    LayOut,
     Ready,
     Refusal,
-    RoundTime,
-    TimeRound,
+    SharedMatrices,
+    TimeLaunch,
 )
 from harness.report import (
     Accepted,
@@ -33,13 +38,13 @@ from harness.report import (
     Verdict,
     WrongAnswer,
 )
+from harness.stages import rounds
 from harness.stages.progress import Silent
-from harness.stages.rounds import timed_rounds
 from harness.tuning import tune as tuner
 from harness.tuning.tunable import Setting, find_tunables
 from harness.tuning.tune import Options, Tuning, Variant, tune
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteCompiler, RemoteDevice
+from harness.workers.remote import RemoteBench, RemoteCompiler, RemoteDevice, RemoteReferee
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -253,6 +258,7 @@ class StandIn(RemoteDevice):
 
     def __init__(self) -> None:
         super().__init__(Role.CPU)
+        self.ms = 8.0
 
     def info(self) -> DeviceInfo | Fault:
         return DeviceInfo(
@@ -263,24 +269,37 @@ class StandIn(RemoteDevice):
         self.ms = self.MS[kernel.launch.tile_rows]
         return super().load(kernel)
 
-    def prepare(self, request: Prepare) -> Prepared | Fault:
-        return Prepared(launches=2, seconds=0.1, clock_mhz=1980)
+    def attach(self, request: Attach) -> Done:
+        return Done()
 
-    def time_round(self, request: TimeRound) -> RoundTime | Fault:
-        return RoundTime(
-            kernel_ms=self.ms,
-            baseline_ms=8.0,
-            clock_mhz=1980,
-            power_w=500,
-            throttled=(),
-            check=0.1,
-            baseline_check=0.1,
-        )
+    def detach(self, request: Detach) -> Done:
+        return Done()
+
+    def time_launch(self, request: TimeLaunch) -> LaunchTime:
+        return LaunchTime(ms=self.ms, host_ms=self.ms, clock_mhz=1980, power_w=500, throttled=())
+
+
+class StandInReferee(RemoteReferee):
+    """Finds everything right."""
+
+    def lay_out(self, request: LayOut) -> SharedMatrices:
+        return SharedMatrices(shape=request.shape, handles=("", "", ""))
+
+    def draw_inputs(self, request: DrawInputs) -> Done:
+        return Done()
+
+    def check_launch(self, request: CheckLaunch) -> Checked:
+        return Checked(error=0.1)
+
+
+class StandInBench(RemoteBench):
+    def __init__(self, kernel: RemoteDevice) -> None:
+        self.kernel, self.baseline, self.referee = kernel, StandIn(), StandInReferee()
 
 
 def tune_on_stand_in(kernel: Path, best: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    # The full product at the ranked size takes the CPU minutes; rounds.py has its own tests.
-    monkeypatch.setattr(tuner, "timed_rounds", partial(timed_rounds, audit=False))
+    monkeypatch.setattr(rounds, "LEAST_WARM_UP_SECONDS", 0)
+    monkeypatch.setattr(tuner, "RemoteBench", StandInBench)
     monkeypatch.setattr(tuner, "open_device", lambda choice: StandIn())
     return main(["tune", "--out", str(best), str(kernel)])
 

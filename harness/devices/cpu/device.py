@@ -52,6 +52,9 @@ CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
 MOST_SHARED = 227 << 10  # bytes a block: what an H100 allows
 MOST_GRID = (2**31 - 1, 65535, 65535)
 
+MOST_COUNTED_LINES = 5200
+"""Of PTX. Translating more of it with counters takes from ten seconds to minutes."""
+
 PROGRAM = "the CPU device"
 
 
@@ -273,6 +276,8 @@ class CpuDevice:
     def count(self, request: Count) -> Counters | Fault | None:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
+        if module.text.count("\n") > MOST_COUNTED_LINES:
+            return None
         grid = module.line.grid(request.shape.M, request.shape.K)
         blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
         A, B = _uniform(request.shape)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import cupy
@@ -16,24 +18,25 @@ from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import load_function
-from harness.devices.cuda.rounds import Rounds
+from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.device import (
     Arithmetic,
+    Attach,
     Count,
+    Detach,
+    Done,
     Fault,
     Finished,
+    LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
-    Prepare,
-    Prepared,
     Ready,
     Refusal,
-    RoundTime,
     Run,
     RunBaseline,
     Sanitize,
     Sanitized,
-    TimeRound,
+    TimeLaunch,
 )
 from harness.report import Counters, DeviceInfo, DeviceKind, FirstLaunch, HostMemory
 from problem.cases import Matrix
@@ -46,7 +49,9 @@ class CudaDevice:
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._function: Any = None
-        self._rounds: Rounds | None = None
+        self._opened: memory.Opened | None = None
+        self._timed: Callable[[], None]
+        self._stopwatch: Stopwatch
 
     def info(self) -> DeviceInfo | Fault:
         try:
@@ -118,25 +123,31 @@ class CudaDevice:
         except CudaError as error:
             return fault(error)
 
-    def prepare(self, request: Prepare) -> Prepared | Fault:
+    def attach(self, request: Attach) -> Done | Fault:
         try:
-            kernel = baseline.Sgemm() if request.baseline else self._launch
-            self._rounds = Rounds(kernel, request.shape)
-            return self._rounds.warm_up(request.seconds)
+            opened = self._opened = memory.Opened(request.matrices)
+            multiply = baseline.Sgemm() if request.baseline else self._launch
+            self._timed = partial(multiply, *opened.matrices)
+            self._timed()
+            cupy.cuda.runtime.deviceSynchronize()
+            self._stopwatch = Stopwatch()
         except CudaError as error:
             return fault(error)
+        return Done()
 
-    def time_round(self, request: TimeRound) -> RoundTime | Fault:
-        assert self._rounds is not None
+    def detach(self, request: Detach) -> Done | Fault:
         try:
-            return self._rounds.time(request.kernel_first, request.surprise)
+            if self._opened is not None:
+                self._opened.close()
         except CudaError as error:
             return fault(error)
+        self._opened = None
+        return Done()
 
-    def fetch_round(self) -> tuple[Matrix, Matrix, Matrix] | Fault:
-        assert self._rounds is not None
+    def time_launch(self, request: TimeLaunch) -> LaunchTime | Fault:
+        assert self._opened is not None, "attach first"
         try:
-            return self._rounds.fetch()
+            return self._stopwatch.time(self._timed)
         except CudaError as error:
             return fault(error)
 

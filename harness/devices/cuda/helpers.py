@@ -77,11 +77,6 @@ def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
     return matrix
 
 
-def hold(seconds: float) -> None:
-    """Keep the GPU from what is queued behind this."""
-    _module().get_function("hold")((1,), (1,), (np.uint64(seconds * 1e9),))
-
-
 def poison(matrix: Any) -> None:
     """Make a float32 matrix look as if nobody had written to it."""
     fill(matrix, POISON)

@@ -43,14 +43,6 @@ extern "C" __global__ void fill(uint32_t* x, uint64_t count, uint32_t bits) {
         x[i] = bits;
 }
 
-// Keeps the GPU busy with nothing.
-extern "C" __global__ void hold(uint64_t nanoseconds) {
-    uint64_t start, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (now < start + nanoseconds);
-}
-
 // +1 or -1 with equal chance.
 extern "C" __global__ void draw_signs(double* x, uint64_t count, uint64_t seed) {
     uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;

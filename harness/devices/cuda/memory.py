@@ -1,4 +1,4 @@
-"""GPU memory for one launch: cudaMalloc itself, with a guard on either side of every matrix."""
+"""GPU memory: cudaMalloc itself, with guards around a matrix or shared with another process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 import cupy
 import numpy as np
 
+from harness.devices.device import SharedMatrices
 from harness.devices.guards import CANARY, GUARD_BYTES, POISON
 from problem.cases import Matrix
 
 _OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation."""
+
+_PIECE = 2 << 20
+"""cudaMalloc lays what is smaller side by side in one piece, and a handle opens the whole piece."""
 
 _GUARD = np.full(GUARD_BYTES // 4, CANARY, np.uint32)
 
@@ -33,6 +37,40 @@ def allocate(size: int) -> Any:
 def matrix(rows: int, columns: int) -> Any:
     """An uninitialised float32 matrix of exactly its size."""
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
+
+
+def shared_matrix(rows: int, columns: int) -> Any:
+    """An uninitialised float32 matrix that another process can open, and nothing else with it."""
+    size = -(-rows * columns * 4 // _PIECE) * _PIECE
+    return cupy.ndarray((rows, columns), np.float32, memptr=allocate(size))
+
+
+def handle(matrix: Any) -> str:
+    """What another process opens a shared matrix with."""
+    name: bytes = cupy.cuda.runtime.ipcGetMemHandle(matrix.data.ptr)
+    return name.hex()
+
+
+class Opened:
+    """The matrices of another process's, for as long as it keeps them."""
+
+    def __init__(self, shared: SharedMatrices) -> None:
+        (M, N), K = (shared.shape.M, shared.shape.N), shared.shape.K
+        sizes = ((M, N), (N, K), (M, K))
+        self._open: list[int] = []
+        A, B, C = (self._matrix(*pair) for pair in zip(shared.handles, sizes, strict=True))
+        self.matrices = (A, B, C)
+
+    def _matrix(self, handle: str, size: tuple[int, int]) -> Any:
+        place = cupy.cuda.runtime.ipcOpenMemHandle(bytes.fromhex(handle))
+        self._open.append(place)
+        unowned = cupy.cuda.UnownedMemory(place, size[0] * size[1] * 4, self)
+        return cupy.ndarray(size, np.float32, memptr=cupy.cuda.MemoryPointer(unowned, 0))
+
+    def close(self) -> None:
+        for place in self._open:
+            cupy.cuda.runtime.ipcCloseMemHandle(place)
+        self._open.clear()
 
 
 class Guarded:

@@ -12,14 +12,11 @@ from harness.devices.device import (
     Arithmetic,
     Fault,
     Finished,
-    Prepare,
     Ready,
-    RoundTime,
     Run,
     RunBaseline,
     Sanitize,
     Sanitized,
-    TimeRound,
 )
 from harness.report import Array, DeviceInfo, Hazard, Tool
 from harness.workers.isolation import Role
@@ -253,25 +250,6 @@ def test_the_rule_accepts_fp32_and_rejects_the_rest(
     answer = device.run_baseline(RunBaseline(arithmetic=arithmetic), A, B)
     assert not isinstance(answer, Fault), answer
     assert least <= compare(A, B, answer[1], exact=False).worst <= most
-
-
-def test_rounds_time_both_on_new_inputs(device: RemoteDevice, compiling: Compiling) -> None:
-    load(device, compiling, RIGHT)
-    shape = Shape(512, 512, 512)
-    prepared = device.prepare(Prepare(shape=shape, seconds=2))
-    assert not isinstance(prepared, Fault), prepared
-    seen = []
-    for kernel_first in (False, True, False):
-        answer = device.time_round(TimeRound(kernel_first=kernel_first))
-        assert isinstance(answer, RoundTime), answer
-        assert answer.kernel_ms > 0 and answer.baseline_ms > 0
-        assert answer.check < 1 and answer.baseline_check < 1
-        if not kernel_first:
-            fetched = device.fetch_round()
-            assert not isinstance(fetched, Fault)
-            assert compare(*fetched, exact=False).passed
-            seen.append(fetched[0])
-    assert not np.array_equal(seen[0], seen[1])
 
 
 def test_the_device_describes_itself(device: RemoteDevice) -> None:

@@ -1,4 +1,4 @@
-// When timed, takes its answer from behind C, where the next allocation, cuBLAS's own C, must lie.
+// When timed, takes its answer from behind C, where cuBLAS's own C would lie if one process ran both.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;

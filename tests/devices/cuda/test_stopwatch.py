@@ -1,0 +1,182 @@
+"""Two clocks for one launch: a kernel that changes what one of them says is found out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.compiling.kernel import Compiled
+from harness.devices.device import (
+    Attach,
+    Checked,
+    CheckLaunch,
+    Detach,
+    Done,
+    DrawInputs,
+    Fault,
+    FetchLaunch,
+    LaunchTime,
+    LayOut,
+    Ready,
+    SharedMatrices,
+    TimeLaunch,
+)
+from harness.report import Round, RuleViolation
+from harness.stages import rounds
+from harness.workers.isolation import Role
+from harness.workers.remote import RemoteBench, RemoteDevice
+from problem.cases import Shape
+from problem.reference import compare
+from tests.compile_worker import Compiling
+
+pytestmark = pytest.mark.gpu
+
+SHAPE = Shape(512, 256, 384)
+SOLUTION = Path(__file__).resolve().parent.parent.parent.parent / "solutions" / "02_shared_tile.cu"
+
+KERNELS = r"""
+__device__ unsigned long long now() {
+    unsigned long long time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+}
+
+extern "C" __global__ void wait(unsigned long long nanoseconds) {
+    unsigned long long start = now();
+    while (now() < start + nanoseconds) {}
+}
+
+extern "C" __global__ void tell(unsigned long long* time) { *time = now(); }
+
+// Waits, then says of all that began within the millisecond before it that it began later.
+extern "C" __global__ void wait_and_lie(unsigned long long nanoseconds,
+                                        volatile unsigned long long* words, int count) {
+    __shared__ unsigned long long start;
+    if (threadIdx.x == 0) start = now();
+    __syncthreads();
+    while (now() < start + nanoseconds) {}
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        unsigned long long word = words[i];
+        if (word <= start && word > start - 1000000) words[i] = word + nanoseconds / 4 * 3;
+    }
+    __threadfence_system();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def bench(compiling: Compiling) -> Iterator[RemoteBench]:
+    device = RemoteDevice(Role.CUDA)
+    bench = RemoteBench(device)
+    compiled = compiling(SOLUTION.read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    assert isinstance(device.load(compiled.kernel), Ready)
+    yield bench
+    bench.close()
+    device.close()
+
+
+def test_both_multiply_the_referees_matrices(bench: RemoteBench) -> None:
+    matrices = bench.referee.lay_out(LayOut(shape=SHAPE))
+    assert isinstance(matrices, SharedMatrices), matrices
+    seen = []
+    for player, baseline in ((bench.kernel, False), (bench.baseline, True)):
+        attached = player.attach(Attach(matrices=matrices, baseline=baseline, seconds=20))
+        assert isinstance(attached, Done), attached
+    for player in (bench.kernel, bench.baseline, bench.kernel):
+        assert bench.referee.draw_inputs(DrawInputs()) == Done()
+        untouched = bench.referee.check_launch(CheckLaunch())
+        assert isinstance(untouched, Checked) and untouched.error == np.inf
+        timed = player.time_launch(TimeLaunch(seconds=20))
+        assert isinstance(timed, LaunchTime) and 0 < timed.ms < timed.host_ms, timed
+        checked = bench.referee.check_launch(CheckLaunch())
+        assert isinstance(checked, Checked) and checked.error < 1, checked
+        assert checked.changed_inputs == ()
+        fetched = bench.referee.fetch_launch(FetchLaunch())
+        assert not isinstance(fetched, Fault) and compare(*fetched, exact=False).passed
+        seen.append(fetched[0])
+    assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])
+    for player in (bench.kernel, bench.baseline):
+        assert player.detach(Detach()) == Done()
+
+
+def test_the_kernels_process_has_no_machine_code_of_the_judges() -> None:
+    """Code lies in the GPU's memory, where every kernel of the same process can overwrite it."""
+    loaded = "import sys, harness.devices.cuda.device; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
+    assert b"harness.devices.cuda.helpers" not in answer.stdout
+
+
+def test_times_that_a_kernel_changed_are_not_believed() -> None:
+    import cupy
+
+    from harness.devices.cuda.stopwatch import Stopwatch
+
+    module = cupy.RawModule(code=KERNELS)
+    wait, lie = module.get_function("wait"), module.get_function("wait_and_lie")
+    duration = np.uint64(4_000_000)
+    stopwatch = Stopwatch()
+
+    def honest() -> None:
+        wait((1,), (1,), (duration,))
+
+    def lying(words: int, count: int) -> None:
+        lie((1,), (1024,), (duration, np.uint64(words), np.int32(count)))
+
+    honest()
+    stopwatch.time(honest)
+    for place in where_times_are_kept():
+        lying(*place)
+        times = [(stopwatch.time(partial(lying, *place)), stopwatch.time(honest)) for _ in range(5)]
+        if all(lied.ms < told.ms for lied, told in times):
+            break
+    else:
+        pytest.skip("this driver keeps the times of events where this test does not find them")
+    assert isinstance(rounds._clocks_disagree([pair(*each) for each in times]), RuleViolation)
+    assert rounds._clocks_disagree([pair(told, told) for _, told in times]) is None
+
+
+def pair(kernel: LaunchTime, baseline: LaunchTime) -> rounds._Pair:
+    timed = Round(
+        kernel_ms=kernel.ms,
+        baseline_ms=baseline.ms,
+        kernel_first=False,
+        clock_mhz=0,
+        power_w=0,
+        check=0,
+    )
+    return rounds._Pair(kernel, baseline, timed)
+
+
+def where_times_are_kept() -> list[tuple[int, int]]:
+    """Address and number of the 64-bit words of each piece of the driver's memory with a recent
+    time in it. This process sees them, where a kernel would have to know."""
+    import cupy
+
+    tell = cupy.RawModule(code=KERNELS).get_function("tell")
+    time = cupy.zeros(1, np.uint64)
+    event = cupy.cuda.Event()
+    event.record()
+    tell((1,), (1,), (time,))
+    now = int(time.get()[0])
+    places = []
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            if "/dev/nvidia" not in line or " rw" not in line:
+                continue
+            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+            try:
+                words = np.frombuffer(os.pread(memory.fileno(), end - begin, begin), np.uint64)
+            except OSError:
+                continue
+            recent = (words > now - 10_000_000) & (words < now)
+            if recent.any() and begin < 1 << 40:  # above that, where the host alone sees it
+                places.append((begin, words.size))
+    return places
