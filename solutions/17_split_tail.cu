@@ -12,7 +12,7 @@
 // a tile, so that there are enough of them to share; those without work leave at once.
 //
 // Expected gain: 8 / 7.76 = 3 % over 16, less about 10 microseconds for the partial sums.
-// In the judge, on an H100: 1.122 x cuBLAS (95 %: 1.122 to 1.122), 7.225 ms, 1.03 x the speed
+// In the judge, on an H100: 1.122 x cuBLAS (95 %: 1.121 to 1.122), 7.225 ms, 1.02 x the speed
 // of 16; 254 registers, 49680 B of shared memory, 1 block a multiprocessor.
 // reports/h100/17_split_tail.json has the rest.
 

@@ -194,24 +194,22 @@ def test_the_counts_that_are_claimed_are_those_of_the_files_and_of_the_run_on_a_
     }
 
 
+CHEATS = [path for path in FILES if expectations(path).get("rule") == "stale-result"]
+
+
 def test_the_scores_that_cheats_would_have_had_are_those_on_record() -> None:
-    claimed = dict(
-        re.findall(
-            r"`(lazy_\w+)`[^;`]*? with (\d+\.\d\d)", (ROOT / "SECURITY.md").read_text("utf-8")
-        )
-    )
     record = ElementTree.parse(ROOT / "reports" / "h100-cheats-unchecked.xml")
     scores = {
         str(case.get("name")).partition("[")[2].rstrip("]"): float(str(item.get("value")))
         for case in record.iter("testcase")
         for item in case.iter("property")
     }
-    assert claimed == {
-        name: f"{scores[name]:.2f}" for name in ("lazy_when_timed", "lazy_after_some_seconds")
-    }
-
-
-CHEATS = [path for path in FILES if expectations(path).get("rule") == "stale-result"]
+    assert set(scores) == {path.stem for path in CHEATS}
+    claimed = dict(
+        re.findall(r"`(\w+)`,?[^;`]*? with (\d+\.\d\d)", (ROOT / "SECURITY.md").read_text("utf-8"))
+    )
+    assert len(claimed) == 5
+    assert claimed == {name: f"{scores[name]:.2f}" for name in claimed}
 
 
 @pytest.mark.gpu
@@ -223,7 +221,7 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
 ) -> None:
     """Those that copy an answer are then so fast that the last check, of scores that no GPU can
     reach, stops them; so that is off too."""
-    monkeypatch.setattr(rounds, "_checked", lambda *_: None)
+    monkeypatch.setattr(rounds, "_wrong", lambda *_: None)
     monkeypatch.setattr(rounds, "_audit", lambda *_: 0.0)
     monkeypatch.setattr(measure, "impossible", lambda *_: None)
     report = grade(path, options(path, "cuda"))

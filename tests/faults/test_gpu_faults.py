@@ -133,7 +133,7 @@ def test_errors_of_the_machine_are_not_the_kernels() -> None:
 
     from harness.devices.cuda.errors import fault
 
-    for code in (3, 35, 46, 100, 101, 214, 802, 803, 999):
+    for code in (3, 35, 46, 100, 101, 214, 304, 801, 802, 803, 999):
         found = fault(cupy.cuda.runtime.CUDARuntimeError(code))
         assert found.cause == "judge" and "cudaError" in found.message, found
     found = fault(pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -105,13 +103,6 @@ def test_both_multiply_the_referees_matrices(bench: RemoteBench) -> None:
     assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])
     for player in (bench.kernel, bench.baseline):
         assert player.detach(Detach()) == Done()
-
-
-def test_the_kernels_process_has_no_machine_code_of_the_judges() -> None:
-    """Code lies in the GPU's memory, where every kernel of the same process can overwrite it."""
-    loaded = "import sys, harness.devices.cuda.device; print(*sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
-    assert b"harness.devices.cuda.helpers" not in answer.stdout
 
 
 def test_times_that_a_kernel_changed_are_not_believed() -> None:

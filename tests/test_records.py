@@ -1,0 +1,77 @@
+"""What the judge was held to on a GPU, as it wrote it itself (reports/)."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.calibrate import Calibration
+from harness.devices.device import Arithmetic
+from harness.report import Report, Score
+from harness.tuning.tune import Tuning
+from problem.reference import MAX_ERROR
+
+REPORTS = Path(__file__).resolve().parent.parent / "reports"
+
+
+def test_cublas_beside_itself_scores_one() -> None:
+    found = calibration()
+    assert isinstance(found.score, Score)
+    assert abs(found.score.ratio - 1) < 0.0025
+
+
+def test_the_rule_accepts_fp32_with_room_and_rejects_less_by_far() -> None:
+    worst = {found.arithmetic: found.worst_block for found in calibration().precision}
+    assert worst[Arithmetic.FP32] < MAX_ERROR / 4
+    assert worst[Arithmetic.TF32] > 10 * MAX_ERROR
+    assert worst[Arithmetic.FP16] > 10 * MAX_ERROR
+
+
+def test_the_same_file_five_times_in_a_row_scores_the_same() -> None:
+    lines = (REPORTS / "h100-five-in-a-row.jsonl").read_text(encoding="utf-8").splitlines()
+    reports = [Report.model_validate_json(line) for line in lines]
+    scores = [report.score.ratio for report in reports if report.score]
+    assert len(scores) == 5 and len({report.submission.sha256 for report in reports}) == 1
+    assert max(scores) / min(scores) < 1.005
+    assert all(sum(time.seconds for time in report.stages) < 60 for report in reports)
+
+
+def calibration() -> Calibration:
+    text = (REPORTS / "h100-calibration.json").read_text(encoding="utf-8")
+    return Calibration.model_validate_json(text)
+
+
+def test_two_hundred_gradings_left_nothing_behind() -> None:
+    record = ElementTree.parse(REPORTS / "h100-leaks.xml")
+    (case,) = record.iter("testcase")
+    assert case.find("failure") is None
+    found = {str(item.get("name")): str(item.get("value")) for item in case.iter("property")}
+    assert found.pop("gradings") == "200"
+    assert len(found) == 6
+    for name, value in found.items():
+        before, after = map(int, re.findall(r"\d+", value))
+        assert after == before or (name == "host memory, MiB" and after < 2 * before), name
+
+
+@pytest.mark.parametrize("name", ["submissions", "cheats-unchecked", "leaks", "tests"])
+def test_every_test_on_record_passed(name: str) -> None:
+    cases = list(ElementTree.parse(REPORTS / f"h100-{name}.xml").iter("testcase"))
+    assert cases
+    for case in cases:
+        assert not any(case.find(what) is not None for what in ("failure", "error")), case.attrib
+
+
+def test_the_sweep_on_record_is_of_the_file_as_it_stands() -> None:
+    text = (REPORTS / "h100-tune-13_async_copies.json").read_text(encoding="utf-8")
+    found = Tuning.model_validate_json(text)
+    graded = Report.model_validate_json(
+        (REPORTS / "h100" / "13_async_copies.json").read_text(encoding="utf-8")
+    )
+    as_it_stands = found.variants[0].kernel
+    assert as_it_stands is not None and graded.kernel is not None
+    assert as_it_stands.code_sha256 == graded.kernel.code_sha256
+    assert len(found.variants) == found.possible == 9
+    assert found.best is not None and found.best.score is not None
+    said = (REPORTS.parent / "solutions" / "README.md").read_text(encoding="utf-8")
+    assert f"has {found.best.score.ratio:.3f}" in said
