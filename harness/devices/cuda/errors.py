@@ -41,7 +41,8 @@ _OURS: dict[int, str] = {
     3: "the CUDA driver would not start; see what nvidia-smi says",
     35: "the NVIDIA driver is older than the CUDA libraries installed here; update the driver, or "
     "run nox again, which installs those that the driver can run",
-    46: "another program has the GPU for itself; grade again when it has ended",
+    46: "the GPU is taken: by another program, or its compute mode allows one process only, where "
+    "the judge needs several (nvidia-smi -c DEFAULT)",
     100: "there is no GPU any more; grade again when it is back",
     101: "there is no such GPU any more; grade again when it is back",
     214: "the GPU's memory has an uncorrectable error; reset it before grading",
