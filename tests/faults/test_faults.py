@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
 }
 """
 QUICK = Options(device="cpu", quick=True, seconds=10)
+TILE = ROOT / "solutions" / "02_shared_tile.cu"
+ON_GPU = Options(device="cuda", quick=True, seconds=10)
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +131,32 @@ def test_a_worker_killed_at_any_stage_is_said_and_survived(
     assert report.verdict in ("judge-error", "compile-error") and number.name in message
     assert "Traceback" not in message
     next_is_right()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "request_name",
+    [
+        *("Describe", "Compile", "Load", "Run", "Sanitize", "MeasureFirstLaunch"),
+        *("MeasureHostMemory", "LayOut", "Attach", "DrawInputs", "TimeLaunch", "CheckLaunch"),
+        *("FetchLaunch", "Detach"),
+    ],
+)
+def test_a_worker_killed_beside_a_gpu_is_said_and_survived(
+    request_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killer = KilledAt(request_name, signal.SIGKILL)
+    full = request_name in ("MeasureHostMemory", "FetchLaunch")
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "ask", killer.method())
+        report = grade(TILE, replace(ON_GPU, quick=not full))
+    assert killer.killed == 1
+    if request_name == "Detach":  # all is over by then
+        assert report.verdict == "accepted"
+    else:
+        assert report.verdict in ("judge-error", "compile-error")
+        assert "SIGKILL" in getattr(report.outcome, "message", "")
+    assert grade(TILE, ON_GPU).verdict == "accepted"
 
 
 def test_a_worker_that_cannot_start_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
