@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import cast
 from unittest.mock import patch
 
+import pytest
 from pydantic import TypeAdapter
 
 from harness import grade as grading
@@ -103,3 +105,9 @@ def graded(
             yield lambda path: reports[path].result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def wanted(request: pytest.FixtureRequest, test: str) -> list[Path]:
+    """The files that this test was selected for."""
+    items = cast(list[pytest.Function], request.session.items)
+    return [item.callspec.params["path"] for item in items if item.originalname == test]

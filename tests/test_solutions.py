@@ -1,26 +1,27 @@
 """Every solution is right and safe on the CPU device; what it is worth is in reports/."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.grade import Options, grade
-from harness.report import Verdict
+from harness.grade import Options
+from harness.report import Report, Verdict
 from harness.workers.isolation import Role
-from tests.grading import shared_workers
+from tests.grading import graded, wanted
 
 SOLUTIONS = sorted((Path(__file__).resolve().parent.parent / "solutions").glob("*.cu"))
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[None]:
-    with shared_workers(Role.CPU):
-        yield
+def reports(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
+    options = Options(device="cpu", quick=True)
+    paths = wanted(request, "test_a_solution_is_accepted")
+    with graded(Role.CPU, dict.fromkeys(paths, options), threads=2) as reports:
+        yield reports
 
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
-@pytest.mark.usefixtures("workers")
-def test_a_solution_is_accepted(path: Path) -> None:
-    report = grade(path, Options(device="cpu", quick=True))
+def test_a_solution_is_accepted(path: Path, reports: Callable[[Path], Report]) -> None:
+    report = reports(path)
     assert report.verdict is Verdict.ACCEPTED, report.outcome

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 from xml.etree import ElementTree
 
 import pytest
@@ -41,7 +40,7 @@ from harness.report import (
 )
 from harness.stages import measure, rounds
 from harness.workers.isolation import Role
-from tests.grading import graded
+from tests.grading import graded, wanted
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "tests" / "submissions"
@@ -118,12 +117,6 @@ def first_line(outcome: Outcome) -> int | None:
         return outcome.findings[0].at.line
     diagnostics = getattr(outcome, "diagnostics", ())
     return diagnostics[0].line if diagnostics else None
-
-
-def wanted(request: pytest.FixtureRequest, test: str) -> list[Path]:
-    """The files that this test was selected for."""
-    items = cast(list[pytest.Function], request.session.items)
-    return [item.callspec.params["path"] for item in items if item.originalname == test]
 
 
 @pytest.fixture(scope="module")
