@@ -254,7 +254,7 @@ class _Grading:
         """Unsafe beats wrong: it is usually why a kernel is wrong."""
         failure = self.failure
         if self.bench is not None and failure is None:
-            self.bench.start()
+            self.bench.start()  # ready by the time that the sanitizer is
         companion = self.companion if failure or not self.options.quick else None
         sanitized = sanitize(
             self.device,

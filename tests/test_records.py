@@ -10,6 +10,7 @@ from harness.calibrate import Calibration
 from harness.devices.device import Arithmetic
 from harness.report import Report, Score
 from harness.tuning.tune import Tuning
+from problem.cases import RANKED
 from problem.reference import MAX_ERROR
 
 REPORTS = Path(__file__).resolve().parent.parent / "reports"
@@ -47,6 +48,9 @@ def test_two_hundred_gradings_left_nothing_behind() -> None:
     (case,) = record.iter("testcase")
     assert case.find("failure") is None
     found = {str(item.get("name")): str(item.get("value")) for item in case.iter("property")}
+    before, after = re.findall(r"\d+", found["host memory, MiB"])
+    security = (REPORTS.parent / "SECURITY.md").read_text(encoding="utf-8")
+    assert f"grew from {before} to {after} MiB" in security
     assert found.pop("gradings") == "200"
     assert len(found) == 6
     for name, value in found.items():
@@ -65,13 +69,33 @@ def test_every_test_on_record_passed(name: str) -> None:
 def test_the_sweep_on_record_is_of_the_file_as_it_stands() -> None:
     text = (REPORTS / "h100-tune-13_async_copies.json").read_text(encoding="utf-8")
     found = Tuning.model_validate_json(text)
-    graded = Report.model_validate_json(
-        (REPORTS / "h100" / "13_async_copies.json").read_text(encoding="utf-8")
-    )
+    graded, twelve = report("13_async_copies"), report("12_warp_tiling")
     as_it_stands = found.variants[0].kernel
-    assert as_it_stands is not None and graded.kernel is not None
+    assert as_it_stands is not None and graded.kernel is not None and twelve.score is not None
     assert as_it_stands.code_sha256 == graded.kernel.code_sha256
     assert len(found.variants) == found.possible == 9
     assert found.best is not None and found.best.score is not None
-    said = (REPORTS.parent / "solutions" / "README.md").read_text(encoding="utf-8")
-    assert f"has {found.best.score.ratio:.3f}" in said
+    best = f"{found.best.score.ratio:.3f}"
+    assert f"has {best}, where 12 has {twelve.score.ratio:.3f}" in what_did_not_pay()
+
+
+def test_strassens_accuracy_is_that_of_its_report() -> None:
+    strassen, plain = (worst_at_the_ranked_size(name) for name in ("19_strassen", "17_split_tail"))
+    claim = f"{strassen:.1e} in the worst block of the ranked size, against {plain:.1e}"
+    assert claim.replace("e-0", "e-") in what_did_not_pay()
+
+
+def worst_at_the_ranked_size(name: str) -> float:
+    verification = report(name).verification
+    assert verification is not None
+    return max(result.error for result in verification.cases if result.case.shape == RANKED.shape)
+
+
+def what_did_not_pay() -> str:
+    text = (REPORTS.parent / "solutions" / "README.md").read_text(encoding="utf-8")
+    return " ".join(text.split())
+
+
+def report(name: str) -> Report:
+    text = (REPORTS / "h100" / f"{name}.json").read_text(encoding="utf-8")
+    return Report.model_validate_json(text)

@@ -1,4 +1,4 @@
-"""The interface behind which a kernel runs, and the typed values that cross it.
+"""The interfaces behind which a kernel runs and is refereed, and the values that cross them.
 
 A device lives in a worker process (harness/workers/worker.py); the judge speaks to it through
 remote.py beside that, which offers the same interface and turns a worker that hangs or dies into a
@@ -202,7 +202,7 @@ class Attach(Value):
     baseline: bool = False
     """Launch the baseline, not the loaded kernel."""
     seconds: PositiveFloat
-    """Time limit of the launch."""
+    """Time limit of the kernel's launch; the baseline has that of any request."""
 
 
 class Detach(Value):

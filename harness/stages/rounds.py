@@ -117,15 +117,16 @@ def timed_rounds(
     CPU product, besides the checks of every one.
     """
     measuring = _Measuring(bench, shape, seconds)
+    result: Timed | Outcome
     try:
         progress.step("warm-up")
         measuring.begin(baseline)
         warm_up = measuring.warm_up()
-        return _rounds(measuring, extent, warm_up, seed, progress, audit)
+        result = _rounds(measuring, extent, warm_up, seed, progress, audit)
     except _Over as over:
-        return over.outcome
-    finally:
-        measuring.end()
+        result = over.outcome
+    measuring.end()  # not when interrupted: a worker that is at a launch would let us wait
+    return result
 
 
 def _rounds(

@@ -348,7 +348,7 @@ class RemoteDevice:
 
     def attach(self, request: Attach) -> Done | Fault:
         if request.baseline:
-            return self.worker.ask(request, _DONE, seconds=request.seconds + GRACE_SECONDS)[0]
+            return self.worker.ask(request, _DONE)[0]
         return self._with_kernel(request, _DONE, seconds=request.seconds)[0]
 
     def detach(self, request: Detach) -> Done | Fault:

@@ -1,4 +1,4 @@
-"""The child process in which every kernel is compiled and runs. Nothing else touches a GPU.
+"""The child process in which a kernel is compiled, runs, or is refereed. Nothing else touches a GPU.
 
 Started by confined.py, it answers requests until the other side is gone. Standard output belongs to
 the kernel.

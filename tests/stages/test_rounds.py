@@ -53,6 +53,7 @@ class Player:
         return Done()
 
     def detach(self, request: Detach) -> Done:
+        assert not self.table.interrupted, "a worker that is at a launch answers nothing else"
         self.attached = False
         return Done()
 
@@ -74,6 +75,7 @@ class Table:
     C: Matrix | None = None
     draws: list[bool] = field(default_factory=list)
     last: Player | None = None
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         self.kernel = Player(self, self.kernel_time)
@@ -196,6 +198,16 @@ def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
         baseline_time=lambda n: launch_time(8, 8 + n % 3),
     )
     assert isinstance(timed, Timed)
+
+
+def test_an_interruption_waits_for_no_launch() -> None:
+    def interrupt(launch: int) -> LaunchTime:
+        table.interrupted = True
+        raise KeyboardInterrupt
+
+    table = Table(kernel_time=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_on(table)
 
 
 def test_a_wrong_baseline_is_our_fault() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.devices.cpu import device
+from harness.devices.device import Count
 from problem.cases import Shape
 from tests.devices.cpu.cpu_bench import KERNELS, Bench
 
@@ -31,6 +33,16 @@ def test_tile_gives_the_published_figures(cpu: Bench) -> None:
     assert counters.shared_store_wavefronts == 64
     assert counters.bank_conflicts == 0
     assert counters.divergent_branches == 0
+
+
+def test_a_kernel_too_large_to_be_counted_in_time_is_not_begun(
+    cpu: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu.load_file("tile")
+    request = Count(shape=WIDTH32, max_blocks=1, seconds=60)
+    assert cpu.device.count(request) is not None
+    monkeypatch.setattr(device, "MOST_COUNTED_LINES", 10)
+    assert cpu.device.count(request) is None
 
 
 def test_lines_add_up(cpu: Bench) -> None:
