@@ -1,4 +1,4 @@
-"""The child process in which a kernel is compiled, runs, or is refereed. Nothing else touches a GPU.
+"""The child process in which a kernel is compiled, runs or is refereed. Only it touches a GPU.
 
 Started by confined.py, it answers requests until the other side is gone. Standard output belongs to
 the kernel.
