@@ -81,9 +81,10 @@ class Collective(IntEnum):
     WMMA_STORE = 10
     WMMA = 11
     WGMMA = 12
-    COUNT_ACCESS = 13
-    COUNT_BLOCK = 14
-    COUNT_BRANCH = 15
+    WGMMA_INTEGER = 13
+    COUNT_ACCESS = 14
+    COUNT_BLOCK = 15
+    COUNT_BRANCH = 16
 
 
 MAIL_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators

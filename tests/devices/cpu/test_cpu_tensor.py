@@ -274,3 +274,142 @@ def test_wgmma_is_as_precise_as_its_inputs(cpu: Bench) -> None:
         _, C = cpu.finish(shape)
         error = np.abs(C - product(A, B)).max()
         assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else ROUNDED[kind])
+
+
+# ---- wgmma on 8-bit integers: sums are compared as bits, and may start anywhere
+
+WGMMA_INTEGER = """
+// A is 64 x DEPTH, B is DEPTH x WIDTH; both with k side by side, in SWIZZLE bytes
+__device__ unsigned long long descriptor(unsigned address) {
+    return (unsigned long long)(address >> 4) | 1ull << 16 |
+           (unsigned long long)(8 * SWIZZLE >> 4) << 32 | (unsigned long long)MODE << 62;
+}
+__device__ unsigned place(int outer, int k, int extent) {
+    unsigned at = k / SWIZZLE * SWIZZLE * extent + outer * SWIZZLE + k % SWIZZLE;
+    return at ^ ((at >> 7 & (SWIZZLE / 16 - 1)) << 4);
+}
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    extern __shared__ __align__(1024) char memory[];
+    char* b_at = memory + 64 * DEPTH;
+    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
+    int g = lane / 4, q = lane % 4;
+    for (int i = id; i < 64 * DEPTH; i += 256)
+        memory[place(i / DEPTH, i % DEPTH, 64)] = (char)(int)A[i];
+    for (int i = id; i < DEPTH * WIDTH; i += 256)
+        b_at[place(i % WIDTH, i / WIDTH, WIDTH)] = (char)(int)B[i];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (warp >= 4) return;
+    int d[WIDTH / 2];
+    for (int i = 0; i < WIDTH / 2; ++i) d[i] = START;
+    unsigned a0 = __cvta_generic_to_shared(memory), b0 = __cvta_generic_to_shared(b_at);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += 32) {
+        int scale = k + SCALE;
+        unsigned long long b = descriptor(b0 + place(0, k, WIDTH));
+        A_OPERANDS
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
+            "wgmma.mma_async.sync.aligned.m64nWIDTHk32FINITE.s32.KIND "
+            "{D_REGS}, A_REGS, %B_REG, p; }"
+            : D_LIST : A_LIST, "l"(b), "r"(scale));
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < WIDTH / 2; ++i)
+        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = __int_as_float(d[i]);
+}
+"""
+BYTES_FROM_SHARED = "unsigned long long a = descriptor(a0 + place(0, k, 64));"
+BYTES_FROM_REGISTERS = """unsigned a[4];
+        for (int w = 0; w < 4; ++w) {
+            a[w] = 0;
+            for (int i = 0; i < 4; ++i)
+                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N + k + 16 * (w >> 1) + 4 * q + i] & 255)
+                        << 8 * i;
+        }"""
+
+
+def check_integer_wgmma(
+    cpu: Bench,
+    width: int,
+    a_type: str = "s8",
+    b_type: str = "s8",
+    *,
+    swizzle: int = 64,
+    a_registers: bool = False,
+    saturates: bool = False,
+    start: int | None = None,
+) -> None:
+    """Every sum, bit for bit; `start` is what the accumulators hold before, if it counts."""
+    depth, registers = max(64, swizzle), width // 2
+    after_a = registers + (4 if a_registers else 1)
+    fields = {
+        "A_OPERANDS": BYTES_FROM_REGISTERS if a_registers else BYTES_FROM_SHARED,
+        "D_LIST": ", ".join(f'"+r"(d[{i}])' for i in range(registers)),
+        "A_LIST": ", ".join(f'"r"(a[{i}])' for i in range(4)) if a_registers else '"l"(a)',
+        "A_REGS": "{" + ",".join(f"%{registers + i}" for i in range(4)) + "}"
+        if a_registers
+        else f"%{registers}",
+        "%B_REG": f"%{after_a}",
+        "%SCALE": f"%{after_a + 1}",
+        "D_REGS": ",".join(f"%{i}" for i in range(registers)),
+        "SCALE": int(start is not None),
+        "START": 100 if start is None else start,
+        "FINITE": ".satfinite" if saturates else "",
+        "KIND": f"{a_type}.{b_type}",
+        "SWIZZLE": swizzle,
+        "MODE": MODES[swizzle],
+        "DEPTH": depth,
+        "WIDTH": width,
+    }
+    source = WGMMA_INTEGER
+    for name, text in fields.items():
+        source = source.replace(name, str(text))
+    ready = cpu.load(f"// solve: tile=64x{width} shared_memory={depth * (64 + width)}\n{source}")
+    assert isinstance(ready, Ready), ready
+
+    random = np.random.default_rng(width)
+    limits = {"s8": (-128, 128), "u8": (0, 256)}
+    A = random.integers(*limits[a_type], (64, depth))
+    B = random.integers(*limits[b_type], (depth, width))
+    A[:2], B[:, :2] = limits[a_type][0], limits[b_type][0]  # the largest sums there are
+    A[2:4], B[:, 2:4] = limits[a_type][1] - 1, limits[b_type][1] - 1
+    expected = np.full((64, width), start or 0)
+    for k in range(0, depth, 32):
+        expected += A[:, k : k + 32] @ B[k : k + 32]
+        if saturates:
+            expected = expected.clip(-(2**31), 2**31 - 1)
+    shape = Shape(64, depth, width)
+    result = cpu.device.run(
+        Run(shape=shape, seconds=30), A.astype(np.float32), B.astype(np.float32)
+    )
+    assert not isinstance(result, Fault), result.message
+    assert np.array_equal(result[1].view(np.int32), expected.astype(np.int32))
+
+
+INTEGER_WIDTHS = (8, 16, 24, 32, *range(48, 257, 16))
+
+
+@pytest.mark.parametrize("width", INTEGER_WIDTHS)
+def test_integer_wgmma_widths(cpu: Bench, width: int) -> None:
+    check_integer_wgmma(cpu, width)
+
+
+@pytest.mark.parametrize("a_registers", [False, True], ids=["A shared", "A registers"])
+@pytest.mark.parametrize(("a_type", "b_type"), list(itertools.product(("s8", "u8"), repeat=2)))
+def test_integer_wgmma_types(cpu: Bench, a_type: str, b_type: str, a_registers: bool) -> None:
+    check_integer_wgmma(cpu, 16, a_type, b_type, a_registers=a_registers)
+
+
+@pytest.mark.parametrize("swizzle", [32, 64, 128])
+def test_integer_wgmma_swizzles(cpu: Bench, swizzle: int) -> None:
+    check_integer_wgmma(cpu, 24, swizzle=swizzle)
+
+
+@pytest.mark.parametrize("start", [2**31 - 1000, -(2**31) + 1000])
+@pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
+def test_integer_wgmma_at_the_ends_of_an_integer(cpu: Bench, start: int, saturates: bool) -> None:
+    check_integer_wgmma(cpu, 16, start=start, saturates=saturates)

@@ -275,15 +275,7 @@ def wgmma(t: Translator, f: Form) -> None:
     _, n, k = _sizes(f["shape"])
     if f["atype"] != f["btype"] or k != (8 if f["atype"] == "tf32" else 16):
         raise CannotTranslate("a combination of shape and types that no GPU has")
-    d, a = f.operands["d"], f.operands["a"]
-    registers = isinstance(a, Vector)
-    _need(d, n // 2)
-    if registers:
-        _need(a, 4)
-    words = _words(t, d)
-    words += _words(t, a) if registers else _halves(t, t.read(a, B64))
-    words += _halves(t, t.read(f.operands["b"], B64))
-    words.append(_scale(t, f.operands["scale"]))
+    words, registers = _wgmma_words(t, f, n)
     # A from registers cannot be transposed: then the only flag is B's.
     flags = [_flag(f, name, (0, 1)) for name in ("transpose", "b_transpose")]
     a_transposed, b_transposed = (0, flags[0]) if registers else (flags[0], flags[1])
@@ -298,7 +290,49 @@ def wgmma(t: Translator, f: Form) -> None:
         | n << 8
     )
     results = t.collective(f.index, Collective.WGMMA, words, results=n // 2, argument=variant)
-    _write_all(t, d, results)
+    _write_all(t, f.operands["d"], results)
+
+
+_WGMMA_INTEGER_SHAPES = tuple(f"m64n{n}k32" for n in (8, 24, *range(16, 257, 16)))
+_BYTES = ("s8", "u8")
+
+
+@instruction(
+    "wgmma.mma_async.sync.aligned.shape{.satfinite}.s32.atype.btype d, a, b, scale",
+    shape=_WGMMA_INTEGER_SHAPES,
+    atype=_BYTES,
+    btype=_BYTES,
+)
+def wgmma_integer(t: Translator, f: Form) -> None:
+    """The same of 8-bit integers into 32-bit ones, which wrap or saturate."""
+    _, n, _ = _sizes(f["shape"])
+    words, registers = _wgmma_words(t, f, n)
+    variant = (
+        int(f["atype"] == "s8")
+        | int(f["btype"] == "s8") << 1
+        | int(registers) << 2
+        | int(bool(f["satfinite"])) << 3
+        | n << 8
+    )
+    results = t.collective(
+        f.index, Collective.WGMMA_INTEGER, words, results=n // 2, argument=variant
+    )
+    _write_all(t, f.operands["d"], results)
+
+
+def _wgmma_words(t: Translator, f: Form, n: int) -> tuple[list[Value], bool]:
+    """What a lane publishes: accumulators, A (or its descriptor), the descriptor of B, whether the
+    accumulators count. And whether A comes from registers."""
+    d, a = f.operands["d"], f.operands["a"]
+    registers = isinstance(a, Vector)
+    _need(d, n // 2)
+    if registers:
+        _need(a, 4)
+    words = _words(t, d)
+    words += _words(t, a) if registers else _halves(t, t.read(a, B64))
+    words += _halves(t, t.read(f.operands["b"], B64))
+    words.append(_scale(t, f.operands["scale"]))
+    return words, registers
 
 
 def _scale(t: Translator, operand: Operand) -> Value:

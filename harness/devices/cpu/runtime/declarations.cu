@@ -39,6 +39,7 @@ __device__ __noinline__ void mma(Context* c, long long w, long long variant);
 __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store);
 __device__ __noinline__ void wmma(Context* c, long long w, long long variant);
 __device__ __noinline__ void wgmma(Context* c, long long w, long long pc, long long variant);
+__device__ __noinline__ void wgmma_integer(Context* c, long long w, long long pc, long long variant);
 
 // counts.cu
 __device__ __noinline__ void count_access(Context* c, long long w, long long pc, unsigned here, long long kind);

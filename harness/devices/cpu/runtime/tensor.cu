@@ -187,12 +187,24 @@ __device__ Address place(const SharedMatrix& m, int row, int k, int bytes) {
     return at ^ ((at >> 7 & bits) << 4);
 }
 
+// Where n bytes from element (row, k) on lie on the host, or null after a fault.
+__device__ char* locate_shared(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k,
+                               int element_bytes, int n) {
+    Address address = ((Address)WINDOW_SHARED << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1));
+    return touch(c, t, pc, address + place(m, row, k, element_bytes), n, n, ACCESS_READ);
+}
+
 __device__ float fetch(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k, int kind) {
     int bytes = kind == TF32 ? 4 : 2;
-    Address address = ((Address)WINDOW_SHARED << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1));
-    char* host = touch(c, t, pc, address + place(m, row, k, bytes), bytes, bytes, ACCESS_READ);
+    char* host = locate_shared(c, t, pc, m, row, k, bytes, bytes);
     if (!host) return 0;
     return element(kind == TF32 ? *(unsigned*)host : *(unsigned short*)host, 0, kind);
+}
+
+// Four neighbouring 8-bit elements.
+__device__ unsigned fetch_bytes(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k) {
+    char* host = locate_shared(c, t, pc, m, row, k, 1, 4);
+    return host ? *(unsigned*)host : 0;
 }
 
 // variant: kind | A in registers << 2 | A transposed << 3 | B transposed << 4 | A negated << 5 |
@@ -234,5 +246,54 @@ __device__ void wgmma(Context* c, long long w, long long pc, long long variant) 
             for (int i = 0; i < 4; ++i)
                 mail(c, w, column / 2 + i)[lane] =
                     __float_as_uint(d[(lane >> 2) + 8 * (i >> 1)][2 * (lane & 3) + (i & 1)]);
+    }
+}
+
+// 8-bit integers into s32. Sums wrap, or saturate: then they are exact until the end.
+__device__ int byte_of(unsigned word, int i, bool is_signed) {
+    return is_signed ? (int)(signed char)(word >> 8 * i) : (int)(word >> 8 * i & 255);
+}
+
+// variant: A signed | B signed << 1 | A in registers << 2 | saturates << 3 | N << 8; words as for
+// wgmma. Both matrices have k side by side: only 16-bit elements can be transposed.
+__device__ void wgmma_integer(Context* c, long long w, long long pc, long long variant) {
+    const int DEPTH = 32;
+    bool a_signed = variant & 1, b_signed = variant >> 1 & 1, registers = variant >> 2 & 1;
+    bool saturates = variant >> 3 & 1;
+    int columns = variant >> 8 & 511, words = columns / 2, next = words + (registers ? 4 : 2);
+    int a[16][DEPTH], b[DEPTH][8];
+    Address a_code = mail(c, w, words)[0] | (Address)mail(c, w, words + 1)[0] << 32;
+    Address b_code = mail(c, w, next)[0] | (Address)mail(c, w, next + 1)[0] << 32;
+    bool accumulates = mail(c, w, next + 2)[0];
+    SharedMatrix a_matrix = shared_matrix(a_code, false), b_matrix = shared_matrix(b_code, false);
+    int first_row = 16 * (int)(w & 3);
+    for (int lane = 0; lane < LANES; ++lane)
+        for (int word = 0; word < 4; ++word) {
+            int row = (lane >> 2) + 8 * (word & 1), k = 4 * (4 * (word >> 1) + (lane & 3));
+            unsigned four = registers ? mail(c, w, words + word)[lane]
+                                      : fetch_bytes(c, w * LANES + lane, pc, a_matrix, first_row + row, k);
+            for (int i = 0; i < 4; ++i) a[row][k + i] = byte_of(four, i, a_signed);
+        }
+    for (int column = 0; column < columns; column += 8) {
+        for (int k = 0; k < DEPTH; k += 4)
+            for (int n = 0; n < 8; ++n) {
+                unsigned four = fetch_bytes(c, w * LANES + (2 * k + n) % LANES, pc, b_matrix, column + n, k);
+                for (int i = 0; i < 4; ++i) b[k + i][n] = byte_of(four, i, b_signed);
+            }
+        for (int m = 0; m < 16; ++m) {
+            int sum[8];  // of 32 products: far from the ends of an int
+            for (int n = 0; n < 8; ++n) sum[n] = 0;
+            for (int k = 0; k < DEPTH; ++k) {
+#pragma unroll
+                for (int n = 0; n < 8; ++n) sum[n] += a[m][k] * b[k][n];
+            }
+            for (int n = 0; n < 8; ++n) {
+                int lane = 4 * (m & 7) + (n >> 1), i = 2 * (m >> 3) + (n & 1);
+                unsigned* d = mail(c, w, column / 2 + i) + lane;
+                long long exact = (long long)sum[n] + (accumulates ? (int)*d : 0);
+                if (saturates) exact = min(max(exact, -0x80000000ll), 0x7fffffffll);
+                *d = (unsigned)exact;
+            }
+        }
     }
 }

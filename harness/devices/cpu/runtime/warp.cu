@@ -108,6 +108,7 @@ __device__ void act(Context* c, long long w, unsigned here) {
         case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;
         case COLLECTIVE_WMMA: wmma(c, w, variant); break;
         case COLLECTIVE_WGMMA: wgmma(c, w, pc, variant); break;
+        case COLLECTIVE_WGMMA_INTEGER: wgmma_integer(c, w, pc, variant); break;
         case COLLECTIVE_COUNT_ACCESS: count_access(c, w, pc, here, variant); break;
         case COLLECTIVE_COUNT_BLOCK: count_block(c, pc, here); break;
         case COLLECTIVE_COUNT_BRANCH: count_branch(c, w, pc, here); break;
