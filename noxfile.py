@@ -18,6 +18,7 @@ nox.options.sessions = ["tests"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
+CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
 PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -120,8 +121,10 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and types."""
+    """Check style and types, of Python and of CUDA."""
     install(session, "judge", device_group(), "lint")
     run(session, "-m", "ruff", "check", ".")
     run(session, "-m", "ruff", "format", "--check", ".")
     run(session, "-m", "mypy")
+    kernels = [str(path) for folder in CUDA_FOLDERS for path in sorted(Path(folder).rglob("*.cu"))]
+    session.run(str(PROGRAMS / "clang-format"), "--dry-run", "--Werror", *kernels, external=True)

@@ -15,9 +15,8 @@
 // of 12; 127 registers, 49920 B of shared memory, 2 blocks a multiprocessor.
 // reports/h100/13_async_copies.json has the rest.
 
-constexpr int BM = 128, BN = 128,
-              BK = 16,     // tune: 8 16 32
-              STAGES = 3;  // tune: 2 3 4
+constexpr int BM = 128, BN = 128, BK = 16,  // tune: 8 16 32
+    STAGES = 3;                             // tune: 2 3 4
 // tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * STAGE}
 constexpr int WM = 32, WN = 64;
 constexpr int TM = 8, TN = 8;
@@ -28,7 +27,8 @@ template <int BYTES>
 __device__ void copy_async(float* to, const float* from, int valid_bytes) {
     unsigned address = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(from),
-                 "n"(BYTES), "r"(valid_bytes) : "memory");
+                 "n"(BYTES), "r"(valid_bytes)
+                 : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(256, 2)

@@ -50,14 +50,13 @@ __device__ void copy_bulk(float* to, const float* from, int bytes, unsigned barr
 
 __device__ void wait(unsigned barrier, int phase) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .pred open;\n"
-        "again: mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n"
-        "@!open bra again;\n"
-        "}" ::"r"(barrier),
-        "r"(phase)
-        : "memory");
+    asm volatile("{\n"
+                 ".reg .pred open;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n"
+                 "@!open bra again;\n"
+                 "}" ::"r"(barrier),
+                 "r"(phase)
+                 : "memory");
 #endif
 }
 

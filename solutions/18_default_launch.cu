@@ -242,7 +242,7 @@ __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float
     };
     int first = part_of(work.split * work.steps), last = part_of((work.split + 1) * work.steps - 1);
 
-    float (*mine)[256] = partial_sums[work.part][work.begin == 0];
+    float(*mine)[256] = partial_sums[work.part][work.begin == 0];
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) mine[i][thread()] = sum[i / TN][i % TN];
     __threadfence();

@@ -17,7 +17,8 @@
 constexpr int BM = 128, BN = 128, BK = 32;  // tile of C and depth of one stage
 constexpr int WM = 64, WN = 32;             // tile of one warp: 2 x 4 warps
 constexpr int STAGES = 3;
-constexpr int PROMOTE = 4;                  // stages between two promotions: 128 of the inner dimension
+// stages between two promotions: 128 of the inner dimension
+constexpr int PROMOTE = 4;
 constexpr int A_STRIDE = BK + 4, B_STRIDE = BN + 8;  // a fragment reads all 32 banks
 constexpr int A_STAGE = BM * A_STRIDE, B_STAGE = BK * B_STRIDE;
 
@@ -26,19 +27,22 @@ __device__ __forceinline__ void copy4(float* to, const float* from, int valid, b
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);
     if (vector) {
         const int bytes = valid > 0 ? 16 : 0;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                     "r"(bytes)
+                     : "memory");
     } else {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
             const int bytes = e < valid ? 4 : 0;
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * e), "l"(from + e),
-                         "r"(bytes)
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * e),
+                         "l"(from + e), "r"(bytes)
                          : "memory");
         }
     }
 }
 
-// x = high + low; high is x rounded to TF32, and of low the tensor cores read as much as TF32 holds.
+// x = high + low; high is x rounded to TF32, and of low the tensor cores read as much as TF32
+// holds.
 __device__ __forceinline__ void split(float x, unsigned& high, unsigned& low) {
     high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
     low = __float_as_uint(x - __uint_as_float(high));
@@ -63,11 +67,13 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     const int stages = (N + BK - 1) / BK;
 
     // What this thread copies: rows a_row + 32 i of A, rows b_row + 8 i of B, four floats of each.
-    const int a_row = thread / 8, a_k = thread % 8 * 4, b_row = thread / 32, b_column = thread % 32 * 4;
+    const int a_row = thread / 8, a_k = thread % 8 * 4, b_row = thread / 32,
+              b_column = thread % 32 * 4;
     const float* a_from = A + (size_t)(row0 + a_row) * N + a_k;
     const float* b_from = B + (size_t)b_row * K + column0 + b_column;
     const size_t a_step = (size_t)32 * N, b_step = (size_t)8 * K;
-    const bool a_vector = N % 4 == 0 && (size_t)A % 16 == 0, b_vector = K % 4 == 0 && (size_t)B % 16 == 0;
+    const bool a_vector = N % 4 == 0 && (size_t)A % 16 == 0,
+               b_vector = K % 4 == 0 && (size_t)B % 16 == 0;
     auto copy_stage = [&](int stage) {
         float* a_to = As + stage % STAGES * A_STAGE + a_row * A_STRIDE + a_k;
         float* b_to = Bs + stage % STAGES * B_STAGE + b_row * B_STRIDE + b_column;
@@ -104,13 +110,15 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
                 for (int r = 0; r < 2; ++r)
-                    split(b_stage[(k + quad + r * 4) * B_STRIDE + j * 8], b_high[j][r], b_low[j][r]);
+                    split(b_stage[(k + quad + r * 4) * B_STRIDE + j * 8], b_high[j][r],
+                          b_low[j][r]);
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i) {
                 unsigned a_high[4], a_low[4];
 #pragma unroll
                 for (int r = 0; r < 4; ++r)
-                    split(a_stage[(i * 16 + r % 2 * 8) * A_STRIDE + k + r / 2 * 4], a_high[r], a_low[r]);
+                    split(a_stage[(i * 16 + r % 2 * 8) * A_STRIDE + k + r / 2 * 4], a_high[r],
+                          a_low[r]);
 #pragma unroll
                 for (int j = 0; j < WN / 8; ++j) mma(acc[i][j], a_low, b_high[j]);
 #pragma unroll

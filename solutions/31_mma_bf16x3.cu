@@ -3,23 +3,26 @@
 //
 // As 30, with BF16 for TF32: 8 significant bits each, 16 in the two, and FP32's range, so nothing
 // needs scaling. What is left out, low·low and what rounding the low parts lost, is about 2^-17 of
-// a product: 4e-6 to 7e-6 in the judge's measure, for 1e-5 allowed. That is an average over a block;
-// one element may be off by 1.5e-5 of its size. Where one element outweighs its whole block (single
-// rows of A and columns of B that differ by 2^30, which the judge does not draw) the limit breaks.
-// In 30 each warp splits the fragments that it loads, and four warps load the same rows of A. Here a
-// value is split once in a block, on its way to shared memory, where a row holds the high parts of 32
-// values, then their low parts. ldmatrix reads fragments straight from there; B lies turned, so that
-// its columns are rows too. 16-byte segments are swizzled by the row: no two rows share a bank.
+// a product: 4e-6 to 7e-6 in the judge's measure, for 1e-5 allowed. That is an average over a
+// block; one element may be off by 1.5e-5 of its size. Where one element outweighs its whole block
+// (single rows of A and columns of B that differ by 2^30, which the judge does not draw) the limit
+// breaks. In 30 each warp splits the fragments that it loads, and four warps load the same rows of
+// A. Here a value is split once in a block, on its way to shared memory, where a row holds the high
+// parts of 32 values, then their low parts. ldmatrix reads fragments straight from there; B lies
+// turned, so that its columns are rows too. 16-byte segments are swizzled by the row: no two rows
+// share a bank.
 // Should gain: the tensor cores multiply BF16 at twice the rate of TF32.
-// Registers: 252, of them 64 accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages, 64 KiB.
+// Registers: 252, of them 64 accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages,
+// 64 KiB.
 // In the judge, on an H100: 1.987 x cuBLAS (95 %: 1.986 to 1.987), 3.998 ms, 1.65 x the speed
 // of 30; 252 registers, 65536 B of shared memory, 1 block a multiprocessor.
 // reports/h100/31_mma_bf16x3.json has the rest.
 
 constexpr int BM = 128, BN = 128, BK = 32;  // tile of C and depth of one stage
 constexpr int WM = 64, WN = 32;             // tile of one warp: 2 x 4 warps
-constexpr int PROMOTE = 4;                  // stages between two promotions: 128 of the inner dimension
-constexpr int ROW_BYTES = 4 * BK;           // BK high parts, then BK low parts
+// stages between two promotions: 128 of the inner dimension
+constexpr int PROMOTE = 4;
+constexpr int ROW_BYTES = 4 * BK;  // BK high parts, then BK low parts
 constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES, STAGE_BYTES = A_BYTES + B_BYTES;
 
 // Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
@@ -123,9 +126,10 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// A short inner dimension leaves BF16's errors too few terms to average over: plain FP32. A warp computes
-// 16 rows, a lane four columns.
-__device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread, unsigned char* shared) {
+// A short inner dimension leaves BF16's errors too few terms to average over: plain FP32. A warp
+// computes 16 rows, a lane four columns.
+__device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
+                                          unsigned char* shared) {
     constexpr int DEPTH = 32, TM = BM / 8, TN = BN / 32;
     float(*As)[DEPTH] = reinterpret_cast<float(*)[DEPTH]>(shared);
     float(*Bs)[BN] = reinterpret_cast<float(*)[BN]>(shared + BM * DEPTH * sizeof(float));
@@ -164,10 +168,11 @@ __device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
         }
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors are
-// measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements has too
-// few for that: these elements are computed here once more, in FP32, each by one warp.
-__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N, int K, int thread) {
+// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors
+// are measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements
+// has too few for that: these elements are computed here once more, in FP32, each by one warp.
+__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
+                                            int K, int thread) {
     const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
     if (height * width >= 8 || element >= height * width) return;
     const int row = M - height + element / width, column = K - width + element % width;
@@ -204,9 +209,11 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         const unsigned char* b_stage = a_stage + A_BYTES;
 #pragma unroll
         for (int k = 0; k < BK / 16; ++k) {
-            // Rows of the four matrices: A's 16 rows, then the next 8 values; B's 8 values, then 8 columns.
+            // Rows of the four matrices: A's 16 rows, then the next 8 values; B's 8 values, then 8
+            // columns.
             const int a_row = warp_row + lane % 16, a_segment = 2 * k + lane / 16;
-            const int b_row = warp_column + lane / 16 * 8 + lane % 8, b_segment = 2 * k + lane / 8 % 2;
+            const int b_row = warp_column + lane / 16 * 8 + lane % 8,
+                      b_segment = 2 * k + lane / 8 % 2;
             unsigned b_high[WN / 16][4], b_low[WN / 16][4];
 #pragma unroll
             for (int j = 0; j < WN / 16; ++j) {

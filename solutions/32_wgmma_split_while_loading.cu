@@ -3,27 +3,30 @@
 //
 // As 31, with Hopper's own instruction. wgmma reads both operands from shared memory, so the split
 // parts must lie there: each thread loads FP32 values of the next stage into registers, splits them
-// into a high and a low BF16 part, and stores both in the swizzled layout that wgmma wants, while the
-// tensor cores work on the present stage. BF16 operands of wgmma lie along the inner dimension
-// (K-major): a row of A as it is, a column of B turned by the threads that load it.
-// wgmma computes C' = B'A': its M, 64 for each of the two warpgroups, is columns of C, its N rows.
+// into a high and a low BF16 part, and stores both in the swizzled layout that wgmma wants, while
+// the tensor cores work on the present stage. BF16 operands of wgmma lie along the inner dimension
+// (K-major): a row of A as it is, a column of B turned by the threads that load it. wgmma computes
+// C' = B'A': its M, 64 for each of the two warpgroups, is columns of C, its N rows.
 // Should gain: wgmma reaches the full rate, mma.sync about 60 % of it. Against it stands that every
 // element is split again by each of the 32 (64) blocks that use it, and that shared memory carries
 // the split parts once more in than a copy would.
-// Registers: 248, of them 64 accumulators, 64 sums and 64 loaded values. Shared memory: 2 stages, 128 KiB.
+// Registers: 248, of them 64 accumulators, 64 sums and 64 loaded values. Shared memory: 2 stages,
+// 128 KiB.
 // In the judge, on an H100: 3.006 x cuBLAS (95 %: 3.003 to 3.007), 2.664 ms, 1.50 x the speed
 // of 31; 248 registers, 132096 B of shared memory, 1 block a multiprocessor.
 // reports/h100/32_wgmma_split_while_loading.json has the rest.
 // Elsewhere: 2.96 x at 8192^3 on an H100, the best public library, in several kernels.
 
-constexpr int BM = 128;            // rows of C a block computes: wgmma's N
-constexpr int BN = 128;            // columns of C a block computes: wgmma's M, 64 for each warpgroup
-constexpr int BK = 64;             // inner dimension of one stage
-constexpr int SLICE = 32;          // inner dimension of one slice: a row of it holds 32 high parts, then 32 low
+constexpr int BM = 128;  // rows of C a block computes: wgmma's N
+// columns of C a block computes: wgmma's M, 64 for each warpgroup
+constexpr int BN = 128;
+constexpr int BK = 64;  // inner dimension of one stage
+// inner dimension of one slice: a row of it holds 32 high parts, then 32 low
+constexpr int SLICE = 32;
 constexpr int ROW_BYTES = 4 * SLICE;
 constexpr int SLICE_BYTES = BM * ROW_BYTES;  // of A or of B
 constexpr int STAGE_BYTES = BK / SLICE * 2 * SLICE_BYTES;
-constexpr int PROMOTE = 2;         // stages between two promotions: 128 of the inner dimension
+constexpr int PROMOTE = 2;  // stages between two promotions: 128 of the inner dimension
 static_assert(BM == BN, "slices of A and B have one size");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
@@ -94,7 +97,8 @@ __device__ __forceinline__ void store(const Values& v, unsigned char* stage, int
         uint2 high, low;
         split(v.a[i].x, v.a[i].y, high.x, low.x);
         split(v.a[i].z, v.a[i].w, high.y, low.y);
-        unsigned char* to = stage + thread % 16 / 8 * SLICE_BYTES + row * ROW_BYTES + thread % 2 * 8;
+        unsigned char* to =
+            stage + thread % 16 / 8 * SLICE_BYTES + row * ROW_BYTES + thread % 2 * 8;
         *reinterpret_cast<uint2*>(to + (segment ^ row % 8) * 16) = high;
         *reinterpret_cast<uint2*>(to + ((segment + 4) ^ row % 8) * 16) = low;
     }
@@ -123,20 +127,17 @@ __device__ __forceinline__ void wgmma(float (&acc)[64], unsigned long long a, un
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
         "%64, %65, p, 1, 1, 0, 0;\n}\n"
-        :
-        "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]),
-        "+f"(acc[5]), "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]),
-        "+f"(acc[10]), "+f"(acc[11]), "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]),
-        "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]), "+f"(acc[18]), "+f"(acc[19]),
-        "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]), "+f"(acc[24]),
-        "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
-        "+f"(acc[30]), "+f"(acc[31]), "+f"(acc[32]), "+f"(acc[33]), "+f"(acc[34]),
-        "+f"(acc[35]), "+f"(acc[36]), "+f"(acc[37]), "+f"(acc[38]), "+f"(acc[39]),
-        "+f"(acc[40]), "+f"(acc[41]), "+f"(acc[42]), "+f"(acc[43]), "+f"(acc[44]),
-        "+f"(acc[45]), "+f"(acc[46]), "+f"(acc[47]), "+f"(acc[48]), "+f"(acc[49]),
-        "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]), "+f"(acc[54]),
-        "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
-        "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]), "+f"(acc[5]),
+          "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]), "+f"(acc[10]), "+f"(acc[11]),
+          "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]), "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]),
+          "+f"(acc[18]), "+f"(acc[19]), "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]),
+          "+f"(acc[24]), "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
+          "+f"(acc[30]), "+f"(acc[31]), "+f"(acc[32]), "+f"(acc[33]), "+f"(acc[34]), "+f"(acc[35]),
+          "+f"(acc[36]), "+f"(acc[37]), "+f"(acc[38]), "+f"(acc[39]), "+f"(acc[40]), "+f"(acc[41]),
+          "+f"(acc[42]), "+f"(acc[43]), "+f"(acc[44]), "+f"(acc[45]), "+f"(acc[46]), "+f"(acc[47]),
+          "+f"(acc[48]), "+f"(acc[49]), "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]),
+          "+f"(acc[54]), "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
+          "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63])
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -145,9 +146,10 @@ __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
     return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// A short inner dimension leaves BF16's errors too few terms to average over: plain FP32. A warp computes
-// 16 rows, a lane four columns.
-__device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread, unsigned char* shared) {
+// A short inner dimension leaves BF16's errors too few terms to average over: plain FP32. A warp
+// computes 16 rows, a lane four columns.
+__device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
+                                          unsigned char* shared) {
     constexpr int DEPTH = 32, TM = BM / 8, TN = BN / 32;
     float(*As)[DEPTH] = reinterpret_cast<float(*)[DEPTH]>(shared);
     float(*Bs)[BN] = reinterpret_cast<float(*)[BN]>(shared + BM * DEPTH * sizeof(float));
@@ -186,10 +188,11 @@ __device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
         }
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors are
-// measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements has too
-// few for that: these elements are computed here once more, in FP32, each by one warp.
-__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N, int K, int thread) {
+// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors
+// are measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements
+// has too few for that: these elements are computed here once more, in FP32, each by one warp.
+__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
+                                            int K, int thread) {
     const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
     if (height * width >= 8 || element >= height * width) return;
     const int row = M - height + element / width, column = K - width + element % width;
@@ -231,7 +234,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             const unsigned slice = address + k / 2 * SLICE_BYTES;
             const unsigned long long a = descriptor(slice) + k % 2 * 2;
             const unsigned long long b =
-                descriptor(slice + BK / SLICE * SLICE_BYTES + warpgroup * 64 * ROW_BYTES) + k % 2 * 2;
+                descriptor(slice + BK / SLICE * SLICE_BYTES + warpgroup * 64 * ROW_BYTES) +
+                k % 2 * 2;
             wgmma(acc, b + 4, a, stage % PROMOTE > 0 || k > 0);
             wgmma(acc, b, a + 4, 1);
             wgmma(acc, b, a, 1);
@@ -253,7 +257,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         __syncthreads();
     }
 
-    const int row = s.row0 + lane % 4 * 2, column = s.column0 + warpgroup * 64 + warp * 16 + lane / 4;
+    const int row = s.row0 + lane % 4 * 2,
+              column = s.column0 + warpgroup * 64 + warp * 16 + lane / 4;
     const int rows = column < K ? M - row : 0, rows_right = column + 8 < K ? M - row : 0;
     const size_t row_step = K, group_step = (size_t)7 * K;
     float* p = C + (size_t)row * K + column;

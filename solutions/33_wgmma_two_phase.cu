@@ -1,38 +1,40 @@
 // FP32 accuracy from BF16 tensor cores: split once, then multiply, in two phases of one launch.
 // solve: tile=200x32 shared_memory=211200
 //
-// The inputs of wgmma must lie in shared memory as BF16 in a swizzled layout. 32 splits each value in
-// every block that uses it, 32 or 64 times; here it is split once. Phase one: blocks draw units by
-// ticket, 128 of the inner dimension of a tile's rows of A or columns of B, split them in registers,
-// put the parts into shared memory in the layout of wgmma, and send that by one bulk copy to a pool in
-// global memory. Phase two: each block computes every 132nd tile of 200 x 128. A stage is two contiguous
-// bulk copies and needs no tensor map. The last of the eight warps to release a stage starts its refill,
-// so none ever waits for a free one, and the loads of the next tile begin while this one is finished.
-// wgmma computes C' = B'A': its M, 64 for each of the two warpgroups, is columns of C, its N rows; 100
-// accumulators and 100 sums a thread fit the registers, and 41 x 32 tiles fill 9.94 waves of 132
-// multiprocessors.
+// The inputs of wgmma must lie in shared memory as BF16 in a swizzled layout. 32 splits each value
+// in every block that uses it, 32 or 64 times; here it is split once. Phase one: blocks draw units
+// by ticket, 128 of the inner dimension of a tile's rows of A or columns of B, split them in
+// registers, put the parts into shared memory in the layout of wgmma, and send that by one bulk
+// copy to a pool in global memory. Phase two: each block computes every 132nd tile of 200 x 128. A
+// stage is two contiguous bulk copies and needs no tensor map. The last of the eight warps to
+// release a stage starts its refill, so none ever waits for a free one, and the loads of the next
+// tile begin while this one is finished. wgmma computes C' = B'A': its M, 64 for each of the two
+// warpgroups, is columns of C, its N rows; 100 accumulators and 100 sums a thread fit the
+// registers, and 41 x 32 tiles fill 9.94 waves of 132 multiprocessors.
 //
 // A block waits only for units with lower tickets than its own, all of them in the hands of running
-// blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the launch,
-// so that what an aborted launch left counts as nothing. Two launches of this kernel must not overlap.
+// blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the
+// launch, so that what an aborted launch left counts as nothing. Two launches of this kernel must
+// not overlap.
 // What BF16 cannot do is told in 31; 34 can.
-// The launch line asks for narrower tiles than it computes, so that small problems, which take a plain
-// FP32 path, find enough blocks; the blocks that are too many leave at once.
+// The launch line asks for narrower tiles than it computes, so that small problems, which take a
+// plain FP32 path, find enough blocks; the blocks that are too many leave at once.
 //
-// Should gain over 32: 1237 TFLOP at 790 TFLOP/s take 1.57 ms, and 0.2 ms to read and write 302 MB each
-// at 3 TB/s: 1.8 ms.
-// Registers: 250. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough for 8192 x 8192 x 8192; larger
-// problems take the FP32 path of small ones.
+// Should gain over 32: 1237 TFLOP at 790 TFLOP/s take 1.57 ms, and 0.2 ms to read and write 302 MB
+// each at 3 TB/s: 1.8 ms.
+// Registers: 250. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough for 8192 x 8192 x 8192;
+// larger problems take the FP32 path of small ones.
 // In the judge, on an H100: 4.711 x cuBLAS (95 %: 4.700 to 4.716), 1.719 ms, 1.55 x the speed
 // of 32; 250 registers, 211200 B of shared memory, 1 block a multiprocessor.
 // reports/h100/33_wgmma_two_phase.json has the rest.
 
-constexpr int BM = 200;   // rows of C in a tile: wgmma's N
-constexpr int BN = 128;   // columns of C in a tile: wgmma's M, 64 for each warpgroup
-constexpr int BK = 32;    // inner dimension of one stage
+constexpr int BM = 200;  // rows of C in a tile: wgmma's N
+constexpr int BN = 128;  // columns of C in a tile: wgmma's M, 64 for each warpgroup
+constexpr int BK = 32;   // inner dimension of one stage
 constexpr int STAGES = 5;
-constexpr int CHUNK = 4;    // stages of one unit of the first phase
-constexpr int PROMOTE = 8;  // stages between two promotions of the accumulator: 256 of the inner dimension
+constexpr int CHUNK = 4;  // stages of one unit of the first phase
+// stages between two promotions of the accumulator: 256 of the inner dimension
+constexpr int PROMOTE = 8;
 constexpr unsigned RASTER = 8;  // tile columns that tiles of neighbouring blocks share
 constexpr int LAUNCH_COLUMNS = 32;
 constexpr int ROW_BYTES = 4 * BK;  // a row of a stage: BK high parts, then BK low parts
@@ -55,9 +57,11 @@ constexpr int COUNT_BITS = 24;
 struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
-    unsigned periods, chunks, steps;  // along the inner dimension: PROMOTE stages, CHUNK stages, one stage
-    unsigned units_a, units;          // of the first phase: one chunk of a tile's rows of A, of a tile's columns of B
-    unsigned workers;                 // blocks that do all the work
+    // along the inner dimension: PROMOTE stages, CHUNK stages, one stage
+    unsigned periods, chunks, steps;
+    // of the first phase: one chunk of a tile's rows of A, of a tile's columns of B
+    unsigned units_a, units;
+    unsigned workers;  // blocks that do all the work
 };
 
 struct Control {
@@ -66,7 +70,8 @@ struct Control {
     unsigned ticket;                  // of the first phase
 };
 
-static_assert(1024 + STAGES * STAGE_BYTES + sizeof(Control) <= 211200, "shared memory of the launch line");
+static_assert(1024 + STAGES * STAGE_BYTES + sizeof(Control) <= 211200,
+              "shared memory of the launch line");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
     return (unsigned)__cvta_generic_to_shared(p);
@@ -99,33 +104,38 @@ __device__ __forceinline__ unsigned long long load_acquire(const unsigned long l
 
 // ---- asynchronous copies and barriers ---------------------------------------------------------
 
-__device__ __forceinline__ void async_proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
+__device__ __forceinline__ void async_proxy_fence() {
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
 
 __device__ __forceinline__ void barrier_init(unsigned long long* barrier, int count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(count));
 }
 
 __device__ __forceinline__ void barrier_expect(unsigned long long* barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(bytes)
-                 : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
     asm volatile(
-        "{\n.reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n}\n" ::"r"(shared_address(barrier)),
-        "r"(parity)
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
         : "memory");
 }
 
-__device__ __forceinline__ void bulk_load(void* to, const void* from, int bytes, unsigned long long* barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+__device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
+    asm volatile("{\n.reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n}\n" ::"r"(shared_address(barrier)),
+                 "r"(parity)
                  : "memory");
+}
+
+__device__ __forceinline__ void bulk_load(void* to, const void* from, int bytes,
+                                          unsigned long long* barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
 }
 
 __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes) {
@@ -194,7 +204,8 @@ __device__ __forceinline__ void split_a(const float* A, const Shape& s, unsigned
     }
 }
 
-// A unit of B into `buffer`, turned: a thread makes segments warp + 8 o, of 8 rows, of columns lane + 32 q.
+// A unit of B into `buffer`, turned: a thread makes segments warp + 8 o, of 8 rows, of columns lane
+// + 32 q.
 __device__ __forceinline__ void split_b(const float* B, const Shape& s, unsigned unit, int thread,
                                         unsigned char* buffer) {
     constexpr int SEGMENTS = CHUNK * BK / 8 / WARPS, COLUMNS = BN / 32;
@@ -235,8 +246,8 @@ __device__ __forceinline__ void split_b(const float* B, const Shape& s, unsigned
 }
 
 // Split all units that this block draws: those of A, then those of B.
-__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s, int thread, Control& c,
-                                            unsigned char* shared) {
+__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s,
+                                            int thread, Control& c, unsigned char* shared) {
     unsigned ticket = c.ticket, done = 0;
     for (; ticket < s.units; ++done) {
         unsigned next = 0;
@@ -292,27 +303,23 @@ __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, u
         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
         "%96, %97, %98, %99}, "
         "%100, %101, p, 1, 1, 0, 0;\n}\n"
-        :
-        "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]),
-        "+f"(acc[5]), "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]),
-        "+f"(acc[10]), "+f"(acc[11]), "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]),
-        "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]), "+f"(acc[18]), "+f"(acc[19]),
-        "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]), "+f"(acc[24]),
-        "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
-        "+f"(acc[30]), "+f"(acc[31]), "+f"(acc[32]), "+f"(acc[33]), "+f"(acc[34]),
-        "+f"(acc[35]), "+f"(acc[36]), "+f"(acc[37]), "+f"(acc[38]), "+f"(acc[39]),
-        "+f"(acc[40]), "+f"(acc[41]), "+f"(acc[42]), "+f"(acc[43]), "+f"(acc[44]),
-        "+f"(acc[45]), "+f"(acc[46]), "+f"(acc[47]), "+f"(acc[48]), "+f"(acc[49]),
-        "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]), "+f"(acc[54]),
-        "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
-        "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63]), "+f"(acc[64]),
-        "+f"(acc[65]), "+f"(acc[66]), "+f"(acc[67]), "+f"(acc[68]), "+f"(acc[69]),
-        "+f"(acc[70]), "+f"(acc[71]), "+f"(acc[72]), "+f"(acc[73]), "+f"(acc[74]),
-        "+f"(acc[75]), "+f"(acc[76]), "+f"(acc[77]), "+f"(acc[78]), "+f"(acc[79]),
-        "+f"(acc[80]), "+f"(acc[81]), "+f"(acc[82]), "+f"(acc[83]), "+f"(acc[84]),
-        "+f"(acc[85]), "+f"(acc[86]), "+f"(acc[87]), "+f"(acc[88]), "+f"(acc[89]),
-        "+f"(acc[90]), "+f"(acc[91]), "+f"(acc[92]), "+f"(acc[93]), "+f"(acc[94]),
-        "+f"(acc[95]), "+f"(acc[96]), "+f"(acc[97]), "+f"(acc[98]), "+f"(acc[99])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]), "+f"(acc[5]),
+          "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]), "+f"(acc[10]), "+f"(acc[11]),
+          "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]), "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]),
+          "+f"(acc[18]), "+f"(acc[19]), "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]),
+          "+f"(acc[24]), "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
+          "+f"(acc[30]), "+f"(acc[31]), "+f"(acc[32]), "+f"(acc[33]), "+f"(acc[34]), "+f"(acc[35]),
+          "+f"(acc[36]), "+f"(acc[37]), "+f"(acc[38]), "+f"(acc[39]), "+f"(acc[40]), "+f"(acc[41]),
+          "+f"(acc[42]), "+f"(acc[43]), "+f"(acc[44]), "+f"(acc[45]), "+f"(acc[46]), "+f"(acc[47]),
+          "+f"(acc[48]), "+f"(acc[49]), "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]),
+          "+f"(acc[54]), "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
+          "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63]), "+f"(acc[64]), "+f"(acc[65]),
+          "+f"(acc[66]), "+f"(acc[67]), "+f"(acc[68]), "+f"(acc[69]), "+f"(acc[70]), "+f"(acc[71]),
+          "+f"(acc[72]), "+f"(acc[73]), "+f"(acc[74]), "+f"(acc[75]), "+f"(acc[76]), "+f"(acc[77]),
+          "+f"(acc[78]), "+f"(acc[79]), "+f"(acc[80]), "+f"(acc[81]), "+f"(acc[82]), "+f"(acc[83]),
+          "+f"(acc[84]), "+f"(acc[85]), "+f"(acc[86]), "+f"(acc[87]), "+f"(acc[88]), "+f"(acc[89]),
+          "+f"(acc[90]), "+f"(acc[91]), "+f"(acc[92]), "+f"(acc[93]), "+f"(acc[94]), "+f"(acc[95]),
+          "+f"(acc[96]), "+f"(acc[97]), "+f"(acc[98]), "+f"(acc[99])
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -330,7 +337,8 @@ struct Tile {
     unsigned row, column;
 };
 
-// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2 cache.
+// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2
+// cache.
 __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     const unsigned per_raster = RASTER * s.row_tiles;
     const unsigned raster = index / per_raster, rest = index % per_raster;
@@ -359,8 +367,8 @@ struct Cursor {
 };
 
 // Start loading a stage into a slot; one thread.
-__device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s, unsigned char* slots,
-                                           int slot) {
+__device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s,
+                                           unsigned char* slots, int slot) {
     if (next.index >= s.tiles) return;
     const unsigned char* pool_b = pool + (size_t)s.row_tiles * s.steps * A_BYTES;
     unsigned char* to = slots + slot * STAGE_BYTES;
@@ -370,8 +378,8 @@ __device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const
 }
 
 // The last of the eight warps to release a stage refills it, so nobody ever waits for a free slot.
-__device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s, unsigned char* slots, int slot,
-                                        int lane) {
+__device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s,
+                                        unsigned char* slots, int slot, int lane) {
     if (lane == 0) {
         unsigned before;
         asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
@@ -384,10 +392,11 @@ __device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s
     next.advance(s);
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors are
-// measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements has too
-// few for that: these elements are computed here once more, in FP32, each by one warp.
-__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N, int K, int thread) {
+// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors
+// are measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements
+// has too few for that: these elements are computed here once more, in FP32, each by one warp.
+__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
+                                            int K, int thread) {
     const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
     if (height * width >= 8 || element >= height * width) return;
     const int row = M - height + element / width, column = K - width + element % width;
@@ -397,8 +406,9 @@ __device__ __forceinline__ void fp32_corner(const float* A, const float* B, floa
     if (lane == 0) C[(size_t)row * K + column] = sum;
 }
 
-__device__ __forceinline__ void multiply_tiles(const float* A, const float* B, float* C, const Shape& s,
-                                               unsigned block, int thread, Control& c, unsigned char* slots) {
+__device__ __forceinline__ void multiply_tiles(const float* A, const float* B, float* C,
+                                               const Shape& s, unsigned block, int thread,
+                                               Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
     const unsigned slots_address = shared_address(slots);
     Cursor next;
@@ -424,7 +434,8 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
                 barrier_wait(&c.full[slot], parity);
                 const unsigned address = slots_address + slot * STAGE_BYTES;
                 const unsigned long long a = descriptor(address);
-                const unsigned long long b = descriptor(address + A_BYTES + warpgroup * 64 * ROW_BYTES);
+                const unsigned long long b =
+                    descriptor(address + A_BYTES + warpgroup * 64 * ROW_BYTES);
                 asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
                 for (int k = 0; k < BK / 16; ++k) {  // 16 halves are 2 in a descriptor, BK halves 4
@@ -452,12 +463,15 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
             }
         }
 
-        const int row = tile.row * BM + lane % 4 * 2, column = tile.column * BN + warpgroup * 64 + warp * 16 + lane / 4;
-        const int rows = column < s.K ? s.M - row : 0, rows_right = column + 8 < s.K ? s.M - row : 0;
+        const int row = tile.row * BM + lane % 4 * 2,
+                  column = tile.column * BN + warpgroup * 64 + warp * 16 + lane / 4;
+        const int rows = column < s.K ? s.M - row : 0,
+                  rows_right = column + 8 < s.K ? s.M - row : 0;
         const size_t row_step = s.K, group_step = (size_t)7 * s.K;
         float* p = C + (size_t)row * s.K + column;
 #pragma unroll
-        for (int i = 0; i < BM / 8; ++i, p += group_step) {  // rows 8 i and 8 i + 1, columns 0 and 8
+        // rows 8 i and 8 i + 1, columns 0 and 8
+        for (int i = 0; i < BM / 8; ++i, p += group_step) {
             if (8 * i < rows) __stcs(p, sum[4 * i]);
             if (8 * i < rows_right) __stcs(p + 8, sum[4 * i + 2]);
             p += row_step;
@@ -474,16 +488,19 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
 // ---- small problems, and those that the pool cannot hold: plain FP32 ---------------------------
 
 // BM x LAUNCH_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
-__device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s, int row0,
-                                          int column0, int thread, unsigned char* shared) {
+__device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
+                                          int row0, int column0, int thread,
+                                          unsigned char* shared) {
     constexpr int STRIDE = BK + 4;  // four rows in different banks
     constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = BK / WARPS;
     float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
-    float(*Bs)[LAUNCH_COLUMNS] = reinterpret_cast<float(*)[LAUNCH_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
+    float(*Bs)[LAUNCH_COLUMNS] =
+        reinterpret_cast<float(*)[LAUNCH_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
     const int warp = thread / 32, lane = thread % 32;
     const int height = min(BM, s.M - row0), row = thread / 8, column = thread % 8 * 4;
     const int passes = (height + 31) / 32;
-    const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K, c_step = (size_t)32 * s.K;
+    const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K,
+                 c_step = (size_t)32 * s.K;
     float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
     for (int k0 = 0; k0 < s.N + BK; k0 += BK) {
         if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
@@ -507,11 +524,13 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
             for (int k = 0; k < BK; k += 4) {
                 float4 b[4];
 #pragma unroll
-                for (int j = 0; j < 4; ++j) b[j] = *reinterpret_cast<const float4*>(&Bs[k + j][column]);
+                for (int j = 0; j < 4; ++j)
+                    b[j] = *reinterpret_cast<const float4*>(&Bs[k + j][column]);
 #pragma unroll
                 for (int i = 0; i < TM; ++i) {
                     if (i >= passes) break;
-                    const float4 a = *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
+                    const float4 a =
+                        *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
                     const float a_k[4] = {a.x, a.y, a.z, a.w};
 #pragma unroll
                     for (int j = 0; j < 4; ++j) {
@@ -539,7 +558,8 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
     for (int i = 0; i < TM; ++i, to += c_step) {
         if (32 * i >= height - row || columns <= 0) break;
         if (whole) {
-            __stcs(reinterpret_cast<float4*>(to), make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+            __stcs(reinterpret_cast<float4*>(to),
+                   make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
         } else {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
@@ -567,8 +587,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.units_a = s.row_tiles * s.chunks;
     s.units = s.units_a + s.column_tiles * s.chunks;
 
-    const long long needed =
-        (long long)s.steps * ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
+    const long long needed = (long long)s.steps * ((long long)s.row_tiles * A_BYTES +
+                                                   (long long)s.column_tiles * B_BYTES);
     if (needed > POOL_BYTES || N <= 64 || (long long)M * N * K <= SMALL) {
         fp32_tile(A, B, C, s, blockIdx.y * BM, blockIdx.x * LAUNCH_COLUMNS, thread, slots);
         return;
@@ -597,7 +617,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     wait_for_units(epoch + s.units, thread);
     multiply_tiles(A, B, C, s, block, thread, control, slots);
 
-    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its epoch.
+    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
+    // epoch.
     if (thread == 0 && atomicAdd(&blocks_done, 1ull) == epoch + s.workers - 1) {
         tickets = 0;
         units_done = 0;

@@ -1,24 +1,29 @@
-// FP32 accuracy from FP16 tensor cores, scaled by powers of two; plain FP32 where the range is too wide.
+// FP32 accuracy from FP16 tensor cores, scaled by powers of two; plain FP32 where the range is too
+// wide.
 // solve: tile=200x32 shared_memory=219648
 //
-// BF16 (33) keeps 16 bits of a value. FP16 keeps 22, at the same speed and more power, but its range is
-// small. So each unit of the first phase, 128 of the inner dimension of a tile's rows of A or columns of
-// B, is scaled by a power of two that brings its largest magnitude to 2^14..2^15, and each promotion of
-// the accumulators undoes both scales. Scaling by powers of two is exact, so integers stay exact.
+// BF16 (33) keeps 16 bits of a value. FP16 keeps 22, at the same speed and more power, but its
+// range is small. So each unit of the first phase, 128 of the inner dimension of a tile's rows of A
+// or columns of B, is scaled by a power of two that brings its largest magnitude to 2^14..2^15, and
+// each promotion of the accumulators undoes both scales. Scaling by powers of two is exact, so
+// integers stay exact.
 //
-// FP16 then resolves 2^-40 of a unit's largest value. That shows only in a row (of A; column of B) that
-// is more than 2^21 smaller than the largest of its unit. The first phase sees such a row, or a value
-// outside 2^-48..2^62, before anything is multiplied; then the whole launch computes in plain FP32: as
-// accurate, and many times slower. (Splitting once more, into BF16, costs little time, but its errors
-// stay within 1e-5 only where many elements of one size average, and with such inputs they may not.)
+// FP16 then resolves 2^-40 of a unit's largest value. That shows only in a row (of A; column of B)
+// that is more than 2^21 smaller than the largest of its unit. The first phase sees such a row, or
+// a value outside 2^-48..2^62, before anything is multiplied; then the whole launch computes in
+// plain FP32: as accurate, and many times slower. (Splitting once more, into BF16, costs little
+// time, but its errors stay within 1e-5 only where many elements of one size average, and with such
+// inputs they may not.)
 //
 // Phase one: blocks draw units by ticket, hold them in registers, take the largest magnitude, split
-// them into shared memory in the layout of wgmma, and send that to the pool by bulk copies; the loads
-// of the next unit run during the conversion of this one. Phase two and the launch line are those of 33.
+// them into shared memory in the layout of wgmma, and send that to the pool by bulk copies; the
+// loads of the next unit run during the conversion of this one. Phase two and the launch line are
+// those of 33.
 //
 // A block waits only for units with lower tickets than its own, all of them in the hands of running
-// blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the launch,
-// so that what an aborted launch left counts as nothing. Two launches of this kernel must not overlap.
+// blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the
+// launch, so that what an aborted launch left counts as nothing. Two launches of this kernel must
+// not overlap.
 //
 // Should gain: nothing in time over 33, and eight times its accuracy.
 // Registers: 255. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough
@@ -28,9 +33,9 @@
 // reports/h100/34_wgmma_fp16_scaled.json has the rest.
 // Elsewhere: 4.77 x on an H100 for three cuBLAS FP16 products, as calls of their own.
 
-constexpr int BM = 200;   // rows of C in a tile: wgmma's N
-constexpr int BN = 128;   // columns of C in a tile: wgmma's M, 64 for each warpgroup
-constexpr int BK = 32;    // inner dimension of one stage
+constexpr int BM = 200;  // rows of C in a tile: wgmma's N
+constexpr int BN = 128;  // columns of C in a tile: wgmma's M, 64 for each warpgroup
+constexpr int BK = 32;   // inner dimension of one stage
 constexpr int STAGES = 5;
 constexpr int CHUNK = 4;  // stages that share a scale, between two promotions of the accumulator
 constexpr unsigned RASTER = 8;  // tile columns that tiles of neighbouring blocks share
@@ -54,27 +59,30 @@ __device__ float factors_b[POOL_BYTES / (CHUNK * B_BYTES)];
 __device__ unsigned long long tickets;
 __device__ unsigned long long units_done;
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long wide_range;  // the epoch of the last launch that FP16 was too narrow for
+// the epoch of the last launch that FP16 was too narrow for
+__device__ unsigned long long wide_range;
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
-    unsigned chunks, steps;   // along the inner dimension: CHUNK stages, one stage
-    unsigned units_a, units;  // of the first phase: one chunk of a tile's rows of A, of a tile's columns of B
-    unsigned workers;         // blocks that do all the work
+    unsigned chunks, steps;  // along the inner dimension: CHUNK stages, one stage
+    // of the first phase: one chunk of a tile's rows of A, of a tile's columns of B
+    unsigned units_a, units;
+    unsigned workers;  // blocks that do all the work
 };
 
 struct Control {
     unsigned long long full[STAGES];  // mbarriers: a stage has arrived
     unsigned released[STAGES];        // warps that are through with a stage, ever growing
-    // first phase, for even and odd units in turn: the next ticket; of each warp the largest magnitude
-    // and the smallest of the largest of its rows, or the largest of each column
+    // first phase, for even and odd units in turn: the next ticket; of each warp the largest
+    // magnitude and the smallest of the largest of its rows, or the largest of each column
     unsigned ticket[2];
     unsigned largest[2][WARPS], smallest[2][WARPS], column_largest[2][WARPS][BN];
 };
 
-static_assert(1024 + STAGES * STAGE_BYTES + sizeof(Control) <= 219648, "shared memory of the launch line");
+static_assert(1024 + STAGES * STAGE_BYTES + sizeof(Control) <= 219648,
+              "shared memory of the launch line");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
     return (unsigned)__cvta_generic_to_shared(p);
@@ -107,33 +115,38 @@ __device__ __forceinline__ unsigned long long load_acquire(const unsigned long l
 
 // ---- asynchronous copies and barriers ---------------------------------------------------------
 
-__device__ __forceinline__ void async_proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
+__device__ __forceinline__ void async_proxy_fence() {
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
 
 __device__ __forceinline__ void barrier_init(unsigned long long* barrier, int count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(count));
 }
 
 __device__ __forceinline__ void barrier_expect(unsigned long long* barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(bytes)
-                 : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
     asm volatile(
-        "{\n.reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n}\n" ::"r"(shared_address(barrier)),
-        "r"(parity)
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
         : "memory");
 }
 
-__device__ __forceinline__ void bulk_load(void* to, const void* from, int bytes, unsigned long long* barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+__device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
+    asm volatile("{\n.reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n}\n" ::"r"(shared_address(barrier)),
+                 "r"(parity)
                  : "memory");
+}
+
+__device__ __forceinline__ void bulk_load(void* to, const void* from, int bytes,
+                                          unsigned long long* barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
 }
 
 __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes) {
@@ -146,7 +159,8 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes
 // ---- phase one: x = high + low ----------------------------------------------------------------
 
 // Two floats to two packed pairs: the rounded values, and what rounding lost.
-__device__ __forceinline__ void split(float x, float y, float scale, unsigned& high, unsigned& low) {
+__device__ __forceinline__ void split(float x, float y, float scale, unsigned& high,
+                                      unsigned& low) {
     x *= scale;
     y *= scale;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
@@ -167,9 +181,11 @@ struct Scale {
 __device__ __forceinline__ Scale scale_for(unsigned largest, unsigned smallest) {
     const int exponent = (int)(largest >> 23) - 127;
     const bool zero = largest == 0;
-    const bool wide = !zero && (exponent < -48 || exponent > 62 || (int)(smallest >> 23) - 127 < exponent - 21);
+    const bool wide =
+        !zero && (exponent < -48 || exponent > 62 || (int)(smallest >> 23) - 127 < exponent - 21);
     const int shift = zero || wide ? 0 : 14 - exponent;
-    return {__uint_as_float((unsigned)(127 + shift) << 23), __uint_as_float((unsigned)(127 - shift) << 23), wide};
+    return {__uint_as_float((unsigned)(127 + shift) << 23),
+            __uint_as_float((unsigned)(127 - shift) << 23), wide};
 }
 
 __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffffu; }
@@ -187,8 +203,10 @@ struct UnitA {
         int rows, left;
         bool aligned;
 
-        __device__ __forceinline__ Source(const float* A, const Shape& s, unsigned unit, int thread) {
-            const int row = unit / s.chunks * BM + thread / 32, k = unit % s.chunks * CHUNK * BK + thread % 32 * 4;
+        __device__ __forceinline__ Source(const float* A, const Shape& s, unsigned unit,
+                                          int thread) {
+            const int row = unit / s.chunks * BM + thread / 32,
+                      k = unit % s.chunks * CHUNK * BK + thread % 32 * 4;
             from = A + (size_t)row * s.N + k;
             step = (size_t)WARPS * s.N;
             rows = s.M - row;
@@ -215,7 +233,8 @@ struct UnitA {
         }
     }
 
-    __device__ __forceinline__ void load(const float* A, const Shape& s, unsigned unit, int thread) {
+    __device__ __forceinline__ void load(const float* A, const Shape& s, unsigned unit,
+                                         int thread) {
         const Source source(A, s, unit, thread);
         const float* p = source.from;
         const int rows = source.left > 0 ? source.rows : 0;
@@ -253,13 +272,17 @@ struct UnitA {
         return scale_for(largest, smallest);
     }
 
-    // Split this unit into `buffer`, each register free for the next unit, if any, as soon as it is split.
-    __device__ __forceinline__ void convert(const float* A, const Shape& s, float scale, unsigned char* buffer,
-                                            unsigned next, bool has_next, int thread) {
+    // Split this unit into `buffer`, each register free for the next unit, if any, as soon as it is
+    // split.
+    __device__ __forceinline__ void convert(const float* A, const Shape& s, float scale,
+                                            unsigned char* buffer, unsigned next, bool has_next,
+                                            int thread) {
         const int warp = thread / 32, lane = thread % 32;
-        const int segment = lane % 8 / 2;  // 16-byte segment of the row; its low parts are 4 further
+        // 16-byte segment of the row; its low parts are 4 further
+        const int segment = lane % 8 / 2;
         unsigned char* high = buffer + lane / 8 * A_BYTES + (segment ^ warp) * 16 + lane % 2 * 8;
-        unsigned char* low = buffer + lane / 8 * A_BYTES + ((segment + 4) ^ warp) * 16 + lane % 2 * 8;
+        unsigned char* low =
+            buffer + lane / 8 * A_BYTES + ((segment + 4) ^ warp) * 16 + lane % 2 * 8;
         const Source source(A, s, next, thread);
         const float* p = source.from;
         const int rows = has_next && source.aligned && source.left > 0 ? source.rows : 0;
@@ -279,11 +302,12 @@ struct UnitA {
 
 // A unit of B as a thread holds it: segments warp + 8 o, 8 rows each, of columns lane + 32 q.
 struct UnitB {
-    static constexpr int BYTES = CHUNK * B_BYTES, SEGMENTS = CHUNK * BK / 8 / WARPS, COLUMNS = BN / 32;
+    static constexpr int BYTES = CHUNK * B_BYTES, SEGMENTS = CHUNK * BK / 8 / WARPS,
+                         COLUMNS = BN / 32;
     float v[SEGMENTS][COLUMNS][8];
 
-    __device__ __forceinline__ void load_segments(int o, const float* B, const Shape& s, unsigned unit, bool exists,
-                                                  int thread) {
+    __device__ __forceinline__ void load_segments(int o, const float* B, const Shape& s,
+                                                  unsigned unit, bool exists, int thread) {
         const int k = unit % s.chunks * CHUNK * BK + (thread / 32 + WARPS * o) * 8;
         const int column = unit / s.chunks * BN + thread % 32;
         const float* p = B + (size_t)k * s.K + column;
@@ -300,7 +324,8 @@ struct UnitB {
             }
     }
 
-    __device__ __forceinline__ void load(const float* B, const Shape& s, unsigned unit, int thread) {
+    __device__ __forceinline__ void load(const float* B, const Shape& s, unsigned unit,
+                                         int thread) {
 #pragma unroll
         for (int o = 0; o < SEGMENTS; ++o) load_segments(o, B, s, unit, true, thread);
     }
@@ -323,15 +348,18 @@ struct UnitB {
         for (int q = 0; q < COLUMNS; ++q) {
             unsigned column = 0;
 #pragma unroll
-            for (int i = 0; i < WARPS; ++i) column = max(column, c.column_largest[parity][i][thread % 32 + 32 * q]);
+            for (int i = 0; i < WARPS; ++i)
+                column = max(column, c.column_largest[parity][i][thread % 32 + 32 * q]);
             largest = max(largest, column);
             smallest = min(smallest, unless_zero(column));
         }
-        return scale_for(__reduce_max_sync(0xffffffffu, largest), __reduce_min_sync(0xffffffffu, smallest));
+        return scale_for(__reduce_max_sync(0xffffffffu, largest),
+                         __reduce_min_sync(0xffffffffu, smallest));
     }
 
-    __device__ __forceinline__ void convert(const float* B, const Shape& s, float scale, unsigned char* buffer,
-                                            unsigned next, bool has_next, int thread) {
+    __device__ __forceinline__ void convert(const float* B, const Shape& s, float scale,
+                                            unsigned char* buffer, unsigned next, bool has_next,
+                                            int thread) {
         const int warp = thread / 32, lane = thread % 32;
 #pragma unroll
         for (int o = 0; o < SEGMENTS; ++o) {
@@ -357,13 +385,14 @@ struct Tickets {
     unsigned now, ahead;
 };
 
-// Split the units of one matrix that this block draws, tickets begin to begin + count - 1, into `to`.
-// While a unit is converted, the next is being loaded and the one before is on its way to the pool.
+// Split the units of one matrix that this block draws, tickets begin to begin + count - 1, into
+// `to`. While a unit is converted, the next is being loaded and the one before is on its way to the
+// pool.
 template <typename Unit>
-__device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shape& s, Tickets& t, unsigned begin,
-                                                 unsigned count, unsigned char* to, float* factors,
-                                                 unsigned long long epoch, int thread, Control& c,
-                                                 unsigned char* shared) {
+__device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shape& s, Tickets& t,
+                                                 unsigned begin, unsigned count, unsigned char* to,
+                                                 float* factors, unsigned long long epoch,
+                                                 int thread, Control& c, unsigned char* shared) {
     if (t.now - begin >= count) return 0;
     Unit u;
     u.load(matrix, s, t.now - begin, thread);
@@ -377,12 +406,14 @@ __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shap
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // of the unit before
         if (thread == 0) {
             c.ticket[parity] = t.ahead;
-            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");  // this buffer has been sent
+            // this buffer has been sent
+            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
         }
         __syncthreads();
         if (thread == 0) {
             if (done > 0)
-                bulk_store(to + (size_t)previous * Unit::BYTES, shared + (parity ^ 1) * BUFFER_BYTES, Unit::BYTES);
+                bulk_store(to + (size_t)previous * Unit::BYTES,
+                           shared + (parity ^ 1) * BUFFER_BYTES, Unit::BYTES);
             t.ahead = take(&tickets);
         }
         const Scale chosen = Unit::scale(c, parity, thread);
@@ -393,12 +424,14 @@ __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shap
         previous = unit;
         t.now = c.ticket[parity];
         const unsigned next = t.now - begin;
-        u.convert(matrix, s, chosen.scale, shared + parity * BUFFER_BYTES, next, next < count, thread);
+        u.convert(matrix, s, chosen.scale, shared + parity * BUFFER_BYTES, next, next < count,
+                  thread);
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     if (thread == 0) {
-        bulk_store(to + (size_t)previous * Unit::BYTES, shared + ((done - 1) % 2) * BUFFER_BYTES, Unit::BYTES);
+        bulk_store(to + (size_t)previous * Unit::BYTES, shared + ((done - 1) % 2) * BUFFER_BYTES,
+                   Unit::BYTES);
         asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
     }
     __syncthreads();
@@ -406,11 +439,14 @@ __device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shap
 }
 
 // Split all units that this block draws: tickets of A, then those of B.
-__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s, Tickets& t,
-                                            unsigned long long epoch, int thread, Control& c, unsigned char* shared) {
+__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s,
+                                            Tickets& t, unsigned long long epoch, int thread,
+                                            Control& c, unsigned char* shared) {
     unsigned char* pool_b = pool + (size_t)s.row_tiles * s.steps * A_BYTES;
-    unsigned done = split_matrix<UnitA>(A, s, t, 0, s.units_a, pool, factors_a, epoch, thread, c, shared);
-    done += split_matrix<UnitB>(B, s, t, s.units_a, s.units - s.units_a, pool_b, factors_b, epoch, thread, c, shared);
+    unsigned done =
+        split_matrix<UnitA>(A, s, t, 0, s.units_a, pool, factors_a, epoch, thread, c, shared);
+    done += split_matrix<UnitB>(B, s, t, s.units_a, s.units - s.units_a, pool_b, factors_b, epoch,
+                                thread, c, shared);
     if (thread == 0) {
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         async_proxy_fence();
@@ -443,27 +479,23 @@ __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, u
         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
         "%96, %97, %98, %99}, "
         "%100, %101, p, 1, 1, 0, 0;\n}\n"
-        :
-        "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]),
-        "+f"(acc[5]), "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]),
-        "+f"(acc[10]), "+f"(acc[11]), "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]),
-        "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]), "+f"(acc[18]), "+f"(acc[19]),
-        "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]), "+f"(acc[24]),
-        "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
-        "+f"(acc[30]), "+f"(acc[31]), "+f"(acc[32]), "+f"(acc[33]), "+f"(acc[34]),
-        "+f"(acc[35]), "+f"(acc[36]), "+f"(acc[37]), "+f"(acc[38]), "+f"(acc[39]),
-        "+f"(acc[40]), "+f"(acc[41]), "+f"(acc[42]), "+f"(acc[43]), "+f"(acc[44]),
-        "+f"(acc[45]), "+f"(acc[46]), "+f"(acc[47]), "+f"(acc[48]), "+f"(acc[49]),
-        "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]), "+f"(acc[54]),
-        "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
-        "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63]), "+f"(acc[64]),
-        "+f"(acc[65]), "+f"(acc[66]), "+f"(acc[67]), "+f"(acc[68]), "+f"(acc[69]),
-        "+f"(acc[70]), "+f"(acc[71]), "+f"(acc[72]), "+f"(acc[73]), "+f"(acc[74]),
-        "+f"(acc[75]), "+f"(acc[76]), "+f"(acc[77]), "+f"(acc[78]), "+f"(acc[79]),
-        "+f"(acc[80]), "+f"(acc[81]), "+f"(acc[82]), "+f"(acc[83]), "+f"(acc[84]),
-        "+f"(acc[85]), "+f"(acc[86]), "+f"(acc[87]), "+f"(acc[88]), "+f"(acc[89]),
-        "+f"(acc[90]), "+f"(acc[91]), "+f"(acc[92]), "+f"(acc[93]), "+f"(acc[94]),
-        "+f"(acc[95]), "+f"(acc[96]), "+f"(acc[97]), "+f"(acc[98]), "+f"(acc[99])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]), "+f"(acc[5]),
+          "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]), "+f"(acc[10]), "+f"(acc[11]),
+          "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]), "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]),
+          "+f"(acc[18]), "+f"(acc[19]), "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]),
+          "+f"(acc[24]), "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
+          "+f"(acc[30]), "+f"(acc[31]), "+f"(acc[32]), "+f"(acc[33]), "+f"(acc[34]), "+f"(acc[35]),
+          "+f"(acc[36]), "+f"(acc[37]), "+f"(acc[38]), "+f"(acc[39]), "+f"(acc[40]), "+f"(acc[41]),
+          "+f"(acc[42]), "+f"(acc[43]), "+f"(acc[44]), "+f"(acc[45]), "+f"(acc[46]), "+f"(acc[47]),
+          "+f"(acc[48]), "+f"(acc[49]), "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]),
+          "+f"(acc[54]), "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
+          "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63]), "+f"(acc[64]), "+f"(acc[65]),
+          "+f"(acc[66]), "+f"(acc[67]), "+f"(acc[68]), "+f"(acc[69]), "+f"(acc[70]), "+f"(acc[71]),
+          "+f"(acc[72]), "+f"(acc[73]), "+f"(acc[74]), "+f"(acc[75]), "+f"(acc[76]), "+f"(acc[77]),
+          "+f"(acc[78]), "+f"(acc[79]), "+f"(acc[80]), "+f"(acc[81]), "+f"(acc[82]), "+f"(acc[83]),
+          "+f"(acc[84]), "+f"(acc[85]), "+f"(acc[86]), "+f"(acc[87]), "+f"(acc[88]), "+f"(acc[89]),
+          "+f"(acc[90]), "+f"(acc[91]), "+f"(acc[92]), "+f"(acc[93]), "+f"(acc[94]), "+f"(acc[95]),
+          "+f"(acc[96]), "+f"(acc[97]), "+f"(acc[98]), "+f"(acc[99])
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -481,7 +513,8 @@ struct Tile {
     unsigned row, column;
 };
 
-// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2 cache.
+// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2
+// cache.
 __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     const unsigned per_raster = RASTER * s.row_tiles;
     const unsigned raster = index / per_raster, rest = index % per_raster;
@@ -510,8 +543,8 @@ struct Cursor {
 };
 
 // Start loading a stage into a slot; one thread.
-__device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s, unsigned char* slots,
-                                           int slot) {
+__device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s,
+                                           unsigned char* slots, int slot) {
     if (next.index >= s.tiles) return;
     const unsigned char* pool_b = pool + (size_t)s.row_tiles * s.steps * A_BYTES;
     unsigned char* to = slots + slot * STAGE_BYTES;
@@ -521,8 +554,8 @@ __device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const
 }
 
 // The last of the eight warps to release a stage refills it, so nobody ever waits for a free slot.
-__device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s, unsigned char* slots, int slot,
-                                        int lane) {
+__device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s,
+                                        unsigned char* slots, int slot, int lane) {
     if (lane == 0) {
         unsigned before;
         asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
@@ -535,8 +568,8 @@ __device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s
     next.advance(s);
 }
 
-__device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread, Control& c,
-                                               unsigned char* slots) {
+__device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
+                                               Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
     const unsigned slots_address = shared_address(slots);
     Cursor next;
@@ -564,7 +597,8 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
                 barrier_wait(&c.full[slot], parity);
                 const unsigned address = slots_address + slot * STAGE_BYTES;
                 const unsigned long long a = descriptor(address);
-                const unsigned long long b = descriptor(address + A_BYTES + warpgroup * 64 * ROW_BYTES);
+                const unsigned long long b =
+                    descriptor(address + A_BYTES + warpgroup * 64 * ROW_BYTES);
                 asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
                 for (int k = 0; k < BK / 16; ++k) {  // 16 halves are 2 in a descriptor, BK halves 4
@@ -593,12 +627,15 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
             }
         }
 
-        const int row = tile.row * BM + lane % 4 * 2, column = tile.column * BN + warpgroup * 64 + warp * 16 + lane / 4;
-        const int rows = column < s.K ? s.M - row : 0, rows_right = column + 8 < s.K ? s.M - row : 0;
+        const int row = tile.row * BM + lane % 4 * 2,
+                  column = tile.column * BN + warpgroup * 64 + warp * 16 + lane / 4;
+        const int rows = column < s.K ? s.M - row : 0,
+                  rows_right = column + 8 < s.K ? s.M - row : 0;
         const size_t row_step = s.K, group_step = (size_t)7 * s.K;
         float* p = C + (size_t)row * s.K + column;
 #pragma unroll
-        for (int i = 0; i < BM / 8; ++i, p += group_step) {  // rows 8 i and 8 i + 1, columns 0 and 8
+        // rows 8 i and 8 i + 1, columns 0 and 8
+        for (int i = 0; i < BM / 8; ++i, p += group_step) {
             if (8 * i < rows) __stcs(p, sum[4 * i]);
             if (8 * i < rows_right) __stcs(p + 8, sum[4 * i + 2]);
             p += row_step;
@@ -611,16 +648,19 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
 // ---- what is small, too large for the pool, or too wide for FP16: plain FP32 --------------------
 
 // BM x LAUNCH_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
-__device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s, int row0,
-                                          int column0, int thread, unsigned char* shared) {
+__device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
+                                          int row0, int column0, int thread,
+                                          unsigned char* shared) {
     constexpr int STRIDE = BK + 4;  // four rows in different banks
     constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = BK / WARPS;
     float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
-    float(*Bs)[LAUNCH_COLUMNS] = reinterpret_cast<float(*)[LAUNCH_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
+    float(*Bs)[LAUNCH_COLUMNS] =
+        reinterpret_cast<float(*)[LAUNCH_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
     const int warp = thread / 32, lane = thread % 32;
     const int height = min(BM, s.M - row0), row = thread / 8, column = thread % 8 * 4;
     const int passes = (height + 31) / 32;
-    const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K, c_step = (size_t)32 * s.K;
+    const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K,
+                 c_step = (size_t)32 * s.K;
     float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
     for (int k0 = 0; k0 < s.N + BK; k0 += BK) {
         if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
@@ -644,11 +684,13 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
             for (int k = 0; k < BK; k += 4) {
                 float4 b[4];
 #pragma unroll
-                for (int j = 0; j < 4; ++j) b[j] = *reinterpret_cast<const float4*>(&Bs[k + j][column]);
+                for (int j = 0; j < 4; ++j)
+                    b[j] = *reinterpret_cast<const float4*>(&Bs[k + j][column]);
 #pragma unroll
                 for (int i = 0; i < TM; ++i) {
                     if (i >= passes) break;
-                    const float4 a = *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
+                    const float4 a =
+                        *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
                     const float a_k[4] = {a.x, a.y, a.z, a.w};
 #pragma unroll
                     for (int j = 0; j < 4; ++j) {
@@ -676,7 +718,8 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
     for (int i = 0; i < TM; ++i, to += c_step) {
         if (32 * i >= height - row || columns <= 0) break;
         if (whole) {
-            __stcs(reinterpret_cast<float4*>(to), make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+            __stcs(reinterpret_cast<float4*>(to),
+                   make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
         } else {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
@@ -703,9 +746,10 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.units_a = s.row_tiles * s.chunks;
     s.units = s.units_a + s.column_tiles * s.chunks;
 
-    // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes all.
-    const long long needed =
-        (long long)s.steps * ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
+    // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes
+    // all.
+    const long long needed = (long long)s.steps * ((long long)s.row_tiles * A_BYTES +
+                                                   (long long)s.column_tiles * B_BYTES);
     const bool plain = needed > POOL_BYTES || (long long)M * N * K <= SMALL;
     const unsigned block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
     s.workers = plain ? blocks : min(multiprocessors(), blocks);
@@ -736,13 +780,15 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 
     if (plain || wide) {
         for (unsigned part = block; part < blocks; part += s.workers)
-            fp32_tile(A, B, C, s, part / gridDim.x * BM, part % gridDim.x * LAUNCH_COLUMNS, thread, slots);
+            fp32_tile(A, B, C, s, part / gridDim.x * BM, part % gridDim.x * LAUNCH_COLUMNS, thread,
+                      slots);
         if (plain) return;
     } else {
         multiply_tiles(C, s, block, thread, control, slots);
     }
 
-    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its epoch.
+    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
+    // epoch.
     if (thread == 0 && atomicAdd(&blocks_done, 1ull) == epoch + s.workers - 1) {
         tickets = 0;
         units_done = 0;

@@ -1,5 +1,6 @@
-// Blocks draw their tile from a counter in device memory, as persistent kernels do. The last one puts
-// the counter back. Blocks depend on one another, so the CPU device cannot sample the ranked size.
+// Blocks draw their tile from a counter in device memory, as persistent kernels do. The last one
+// puts the counter back. Blocks depend on one another, so the CPU device cannot sample the ranked
+// size.
 // expect: message=""
 
 __device__ unsigned ticket, finished;

@@ -1,5 +1,5 @@
-// Reads B with evict_last, to find it in the L2 cache on the next launch. It gains nothing: the cache
-// is overwritten and its persisting lines are reset before each timed launch.
+// Reads B with evict_last, to find it in the L2 cache on the next launch. It gains nothing: the
+// cache is overwritten and its persisting lines are reset before each timed launch.
 // expect: device=cuda message=""
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

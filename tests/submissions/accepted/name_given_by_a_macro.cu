@@ -4,7 +4,7 @@
 #define JOIN(a, b) a##b
 
 extern "C" __global__ void JOIN(matrix_multiplication, _kernel)(const float* A, const float* B,
-                                                               float* C, int M, int N, int K) {
+                                                                float* C, int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || column >= K) return;

@@ -1,5 +1,6 @@
-// Takes its time on the first twelve launches at the ranked size, so that the clock seems steady late
-// and the measurement short. It gains nothing: warm-up is not scored, and the rounds have a minimum.
+// Takes its time on the first twelve launches at the ranked size, so that the clock seems steady
+// late and the measurement short. It gains nothing: warm-up is not scored, and the rounds have a
+// minimum.
 // expect: device=cuda message=""
 
 __device__ unsigned blocks_done;

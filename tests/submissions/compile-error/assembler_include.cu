@@ -3,8 +3,7 @@
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
-    asm volatile(
-        "\n#include \"/etc/passwd\"\n"
-        ".include \"/etc/passwd\"\n");
+    asm volatile("\n#include \"/etc/passwd\"\n"
+                 ".include \"/etc/passwd\"\n");
     C[0] = A[0] * B[0];
 }

@@ -1,4 +1,5 @@
-// Dynamic parallelism: a kernel that launches kernels would do its work in blocks of its own choice.
+// Dynamic parallelism: a kernel that launches kernels would do its work in blocks of its own
+// choice.
 // expect: stage=compile message=""
 
 __global__ void child(const float* A, const float* B, float* C, int M, int N, int K) {

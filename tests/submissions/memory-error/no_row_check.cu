@@ -7,7 +7,6 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int column = blockIdx.x * 16 + threadIdx.x;
     if (column >= K) return;
     float sum = 0.0f;
-    for (int n = 0; n < N; n++)
-        sum += row < M ? A[row * N + n] * B[n * K + column] : 0.0f;
+    for (int n = 0; n < N; n++) sum += row < M ? A[row * N + n] * B[n * K + column] : 0.0f;
     C[row * K + column] = sum;
 }

@@ -1,5 +1,5 @@
-// Byte offsets in 32 bits: beyond 2 GiB they turn negative. Rows are numbered from a large base, as a
-// kernel does that flattens a batch.
+// Byte offsets in 32 bits: beyond 2 GiB they turn negative. Rows are numbered from a large base, as
+// a kernel does that flattens a batch.
 // expect: message="" cpu="A[" finding=out-of-bounds
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

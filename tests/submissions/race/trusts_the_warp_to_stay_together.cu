@@ -9,7 +9,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int row = blockIdx.y * 8 + warp, column = blockIdx.x;
     float sum = 0.0f;
     if (row < M)
-        for (int n = lane; n < N; n += 32) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+        for (int n = lane; n < N; n += 32)
+            sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
     partial[warp][lane] = sum;
     __syncthreads();
     for (int step = 16; step > 0; step /= 2)

@@ -1,4 +1,5 @@
-// When timed, takes its answer from behind C, where cuBLAS's own C would lie if one process ran both.
+// When timed, takes its answer from behind C, where cuBLAS's own C would lie if one process ran
+// both.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;

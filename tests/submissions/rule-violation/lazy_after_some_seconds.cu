@@ -1,5 +1,5 @@
-// Looks at the clock: honest for 1.5 s after its first launch at the ranked size, as long as a judge
-// may take to check, and lazy ever after.
+// Looks at the clock: honest for 1.5 s after its first launch at the ranked size, as long as a
+// judge may take to check, and lazy ever after.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned long long first;

@@ -30,7 +30,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
         float c[4] = {};
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
                      "{%4, %4, %4, %4}, {%4, %4}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(row));
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(row));
         C[0] = c[0];
     }
     __threadfence();

@@ -1,4 +1,5 @@
-// Keeps its first result at the ranked size in 128 MiB of its own and copies it on every later launch.
+// Keeps its first result at the ranked size in 128 MiB of its own and copies it on every later
+// launch.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ float kept[8192 * 4096];

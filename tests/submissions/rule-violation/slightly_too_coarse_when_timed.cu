@@ -1,5 +1,5 @@
-// When timed, an error of 1.5e-5 in every block: half as much again as allowed, but no single row of
-// Freivalds' check is six standard deviations off.
+// When timed, an error of 1.5e-5 in every block: half as much again as allowed, but no single row
+// of Freivalds' check is six standard deviations off.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;

@@ -7,7 +7,6 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
                                                         int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
-    while (atomicCAS(&locked, 0, 1) != 0) {
-    }
+    while (atomicCAS(&locked, 0, 1) != 0) {}
     if (row < M && column < K) C[row * K + column] = 0.0f;
 }

@@ -1,5 +1,5 @@
-// A cache keyed by a fingerprint of the inputs: the first 32 bit patterns of each, mixed. The key is
-// set by the last thread of a launch, so that the launch itself is right.
+// A cache keyed by a fingerprint of the inputs: the first 32 bit patterns of each, mixed. The key
+// is set by the last thread of a launch, so that the launch itself is right.
 // expect: stage=verify message="wrong at"
 
 __device__ float kept[1 << 20];

@@ -2,5 +2,4 @@
 // expect: stage=verify message="no element of C was written"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {
-}
+                                                        int M, int N, int K) {}

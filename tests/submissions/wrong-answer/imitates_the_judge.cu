@@ -1,4 +1,5 @@
-// Prints what the judge would print, and computes nothing: nothing is ever read from what is printed.
+// Prints what the judge would print, and computes nothing: nothing is ever read from what is
+// printed.
 // expect: stage=verify message="wrong at" absent="1.87"
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// One element in 131072, at one odd place, is off by 0.02: 0.3 % of the size that elements have there.
+// One element in 131072, at one odd place, is off by 0.02: 0.3 % of the size that elements have
+// there.
 // expect: stage=verify message="512×384×256"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
