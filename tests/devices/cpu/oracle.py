@@ -592,6 +592,8 @@ def convert(mods: list[str], types: list[str], a: Sequence[int]) -> Result:
     how = next((m for m in mods if m in ("rni", "rzi", "rmi", "rpi")), None)
     if "tf32" in mods:
         return to_tf32(a[0], mode, mods)
+    if "pack" in mods:
+        return pack_integers(types[0], a)
     to, from_ = types[0], types[-1]
     if to.endswith("x2"):
         f = FORMATS[to[:-2]]
@@ -616,6 +618,13 @@ def convert(mods: list[str], types: list[str], a: Sequence[int]) -> Result:
     if "sat" in mods:
         value = clamp_to(value, to)
     return Result(integer(value, to) & (1 << max(bits, 64)) - 1)
+
+
+def pack_integers(to: str, a: Sequence[int]) -> Result:
+    bits = int(to[1:])
+    high, low = (clamp_to(signed(v, 32), to) & (1 << bits) - 1 for v in a[:2])
+    rest = a[2] << 2 * bits & 0xFFFFFFFF if len(a) > 2 else 0
+    return Result(rest | high << bits | low)
 
 
 def clamp_to(value: int, to: str) -> int:

@@ -124,6 +124,35 @@ FEATURES = {
             __syncthreads_count(id & 1) + __syncthreads_and(1) + __syncthreads_or(id == 3) +
             __reduce_add_sync(~0u, 1) + __popc(__match_any_sync(~0u, id / 4));""",
     ),
+    "quantising to 8 bits": (
+        "",
+        """int low, high;
+        float x = id - 300.5f;
+        asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(low) : "f"(x));
+        asm("cvt.rni.s32.f32 %0, %1;" : "=r"(high) : "f"(fabsf(x)));
+        int packed;
+        asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(packed) : "r"(high), "r"(low), "r"(0));
+        s = __byte_perm(packed, 0, 0x4401) + max((unsigned)id, 40u) +
+            (__float_as_uint(1.5f) >> 23) + exp2f(id % 3) + __dp4a(packed, 0x0101, 0);""",
+    ),
+    "vector atomics": (
+        "__device__ float4 sums[2];",
+        """float4 one = make_float4(1, 2, 3, 4);
+        atomicAdd(&sums[0], one);
+        asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+                     :: "l"(&sums[1]), "f"(one.x), "f"(one.y), "f"(one.z), "f"(one.w) : "memory");
+        asm volatile("red.global.add.v2.f32 [%0], {%1, %2};"
+                     :: "l"(&sums[1]), "f"(one.x), "f"(one.y) : "memory");
+        __syncthreads();
+        s = sums[0].w >= 1024 && sums[1].y >= 1024 && sums[1].w >= 1024;""",
+    ),
+    "reductions of a warp": (
+        "",
+        """s = __reduce_max_sync(~0u, (unsigned)id) + __reduce_min_sync(~0u, -id) +
+            (__reduce_or_sync(~0u, id & 3) ^ __reduce_and_sync(~0u, id | 3));
+        unsigned exponent = __reduce_max_sync(~0u, __float_as_uint(fabsf(A[id])) >> 23);
+        s += exponent > 255;""",
+    ),
     "local array": (
         "",
         "float x[32]; for (int i = 0; i < 32; ++i) x[i] = i * i; s = x[(row * column) & 31];",
@@ -158,6 +187,12 @@ EXPECTED = {  # of C[0][0], thread 0 of block 0, and of thread 37
     "constant memory": (1, 2),
     "half2": (0, 37 * 37 + 37),
     "votes": (16 + 1 + 1 + 128 + 1 + 1 + 32 + 4, 16 + 0 + 1 + 128 + 1 + 1 + 32 + 4),
+    "quantising to 8 bits": (
+        0x807F + 40 + 127 + 1 + 127 - 128,
+        0x807F + 40 + 127 + 2 + 127 - 128,
+    ),
+    "vector atomics": (1, 1),
+    "reductions of a warp": (31 - 31 + (3 ^ 3), 63 - 63 + (3 ^ 35)),
     "local array": (0, 100),
     "structs by value": (0, 18),
     "named barriers": (0, 37),

@@ -327,8 +327,8 @@ BYTES_FROM_REGISTERS = """unsigned a[4];
         for (int w = 0; w < 4; ++w) {
             a[w] = 0;
             for (int i = 0; i < 4; ++i)
-                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N + k + 16 * (w >> 1) + 4 * q + i] & 255)
-                        << 8 * i;
+                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N +
+                                k + 16 * (w >> 1) + 4 * q + i] & 255) << 8 * i;
         }"""
 
 

@@ -39,6 +39,21 @@ def integer_to_integer(t: Translator, f: Form) -> None:
     t.write(f.operands["d"], t.resize(wide, to.llvm), to.is_signed)
 
 
+@value("cvt.pack.sat.to.from d, a:s32, b:s32", to=("s16", "u16"), **{"from": ("s32",)})
+@value("cvt.pack.sat.to.from.b32 d, a:s32, b:s32, c:b32", to=("s8", "u8"), **{"from": ("s32",)})
+def pack_integers(t: Translator, f: Form, a: Value, b: Value, *c: Value) -> Value:
+    """The low part of c, then a, then b (in the lowest bits), the last two saturated."""
+    to = TYPES[f["to"]]
+    low, high = -(1 << to.bits - 1) if to.is_signed else 0, (1 << to.bits - to.is_signed) - 1
+    result = t.op("shl", c[0], 2 * to.bits) if c else constant("i32", 0)
+    for x, shift in ((a, to.bits), (b, 0)):
+        least = t.intrinsic("smax", x, constant("i32", low))
+        most = t.intrinsic("smin", least, constant("i32", high))
+        part = t.op("and", most, (1 << to.bits) - 1)
+        result = t.op("or", result, t.op("shl", part, shift))
+    return result
+
+
 @instruction(
     "cvt.how{.ftz}{.sat}.to.from d, a", how=tuple(INTEGRAL), to=INTEGERS, **{"from": FLOATS}
 )

@@ -174,6 +174,39 @@ def red(t: Translator, f: Form) -> None:
     _modify(t, f)
 
 
+# Several neighbouring elements in one instruction: atomic each, not all together.
+_VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16", "f16x2")}
+
+
+def _modify_vector(t: Translator, f: Form) -> list[Value]:
+    items, type_, _, n = _shape(t, f, f.operands["b"])
+    if n > 16:
+        raise CannotTranslate(f"an atomic access of {n} bytes")
+    address = t.address(f.operands["a"])
+    pointer = t.pointer(space(f), address, Touch(f.index, n, Access.WRITE | Access.ATOMIC))
+    olds = []
+    for i, item in enumerate(items):
+        b, where = t.read(item, type_), t.offset(pointer, i * type_.bytes)
+        olds.append(t.value(b.type, f"atomicrmw {_operation(f)} {where}, {b} seq_cst"))
+    return olds
+
+
+@instruction("atom{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type d, a, b, policy?", **_VECTORS)
+def atom_vector(t: Translator, f: Form) -> None:
+    _give_way(t, f)
+    items = t.items(f.operands["d"])
+    olds = _modify_vector(t, f)
+    if len(items) != len(olds):
+        raise CannotTranslate("a vector of another length is needed")
+    for item, old in zip(items, olds, strict=True):
+        t.write(item, old)
+
+
+@instruction("red{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type a, b, policy?", **_VECTORS)
+def red_vector(t: Translator, f: Form) -> None:
+    _modify_vector(t, f)
+
+
 @instruction("atom{.order}{.scope}{.space}.cas.type d, a, b, c", **_SWAPS)
 @instruction("atom{.space}.cas.order{.scope}.type d, a, b, c", **_SWAPS)
 def compare_and_swap(t: Translator, f: Form) -> None:
