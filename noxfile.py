@@ -5,6 +5,7 @@ All sessions share one environment: the libraries are large, and the tests run t
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import logging
 import os
@@ -62,46 +63,19 @@ def run(session: nox.Session, *arguments: str) -> None:
     session.run(str(PROGRAMS / "python"), *arguments, external=True)
 
 
-def harness(session: nox.Session, command: str) -> None:
-    """Run a command of the judge."""
-    install(session, "judge", device_group())
-    run(session, "-m", "harness", command, *session.posargs)
+def add_command(file: Path) -> None:
+    """A session that runs a command of the judge: its file's first line says what it does."""
+
+    def command(session: nox.Session) -> None:
+        install(session, "judge", device_group())
+        run(session, "-m", "harness", file.stem, *session.posargs)
+
+    command.__doc__ = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    nox.session(command, name=file.stem)
 
 
-@nox.session
-def grade(session: nox.Session) -> None:
-    """Grade kernel files, or all of solutions/: nox -s grade -- my_kernel.cu."""
-    harness(session, "grade")
-
-
-@nox.session
-def leaderboard(session: nox.Session) -> None:
-    """Show the leaderboard: nox -s leaderboard -- --site site."""
-    harness(session, "leaderboard")
-
-
-@nox.session
-def regrade(session: nox.Session) -> None:
-    """Grade again what an older judge graded: nox -s regrade -- --yes."""
-    harness(session, "regrade")
-
-
-@nox.session
-def compare(session: nox.Session) -> None:
-    """Two submissions side by side: nox -s compare -- A B."""
-    harness(session, "compare")
-
-
-@nox.session
-def tune(session: nox.Session) -> None:
-    """Find the best constants of a kernel file: nox -s tune -- my_kernel.cu --out best.cu."""
-    harness(session, "tune")
-
-
-@nox.session
-def calibrate(session: nox.Session) -> None:
-    """Check the judge itself on this GPU: cuBLAS beside cuBLAS."""
-    harness(session, "calibrate")
+for command_file in sorted(Path("harness", "commands").glob("[!_]*.py")):
+    add_command(command_file)
 
 
 @nox.session

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.cli import main, parser
 from harness.report import Report, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,11 +39,35 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [(), ("grade",), ("calibrate",), ("leaderboard",)])
-def test_help_answers_with_examples(command: tuple[str, ...]) -> None:
-    done = harness(*command, "--help")
-    assert done.returncode == 0 and "usage:" in done.stdout
-    assert not command or "example" in done.stdout
+COMMANDS = sorted(path.stem for path in (ROOT / "harness" / "commands").glob("[!_]*.py"))
+
+
+def test_help_names_every_command_and_needs_no_heavy_library() -> None:
+    done = harness("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert f"\n    {command}" in done.stdout
+    assert "pydantic" in done.stderr
+    for heavy in ("cupy", "llvmlite", "jinja2", "tree_sitter"):
+        assert f" {heavy}\n" not in done.stderr, heavy
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_that_the_command_understands(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    begin = f"  python3 -m harness {command} "
+    examples = [line for line in shown.splitlines() if line.startswith(begin)]
+    assert examples
+    for example in examples:
+        words, _, _ = re.sub(r" {3,}.*", "", example.strip()).partition(" | ")
+        words, _, _ = words.partition(" > ")
+        assert parser().parse_args(shlex.split(words)[3:]).command == command
 
 
 @pytest.mark.parametrize(
@@ -91,6 +118,19 @@ def test_several_files_end_with_a_table_and_a_missing_one_stops_nothing(broken: 
     assert done.returncode == 2
     assert done.stdout.count("broken  compile-error") == 2 and "verdict" in done.stdout
     assert "none.cu" in done.stderr
+
+
+def test_two_files_of_one_name_have_a_report_each(broken: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / broken.name
+    other.parent.mkdir()
+    other.write_text(BROKEN.replace("int x", "long y"))
+    done = harness("grade", broken, other, "--json", tmp_path / "reports")
+    assert done.returncode == 1
+    sources = {
+        path.name: json.loads(path.read_text())["submission"]["source"]
+        for path in (tmp_path / "reports").iterdir()
+    }
+    assert sources == {"broken.json": BROKEN, "broken-2.json": other.read_text()}
 
 
 def test_no_colour_where_there_is_no_terminal_or_none_is_wanted(broken: Path) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from harness import escaping, figures
 from harness.compiling.source import SourceError, parse
 from harness.files import write_whole
-from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank
 from harness.leaderboard.store import Document, StoreError
@@ -68,11 +68,11 @@ def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str
         kernel = solutions / f"{entry.name}.cu"
         cells = (
             link(_cell(entry.name), kernel),
-            f"**{words.ratio(entry.score)}**",
-            words.interval(entry),
+            f"**{figures.ratio(entry.score)}**",
+            figures.interval(entry.low, entry.high),
             "regrade" if row.rank is None else str(row.rank),
-            words.milliseconds(entry.kernel_ms),
-            words.percent(entry.peak_share),
+            figures.milliseconds(entry.kernel_ms),
+            figures.percent(entry.peak_share),
             *_resources(committed.document.report),
             ", ".join(sorted(entry.badges)),
             _cell(_elsewhere(kernel)),
@@ -143,7 +143,7 @@ def _resources(report: Report) -> tuple[str, str, str, str]:
     return (
         str(resources.registers),
         f"{resources.shared_bytes / 1024:.3g} KiB",
-        f"{words.percent(occupancy.fraction)}{limited}",
+        f"{figures.percent(occupancy.fraction)}{limited}",
         f"{median(watts):.0f} W" if watts else "–",
     )
 
@@ -160,7 +160,7 @@ def _other_sizes(reports: Iterable[Report]) -> list[str]:
     shapes = list(dict.fromkeys(shape for sizes in scores.values() for shape in sizes))
 
     def cell(score: Score | Unscored | None) -> str:
-        return words.ratio(score.ratio) if isinstance(score, Score) else "–"
+        return figures.ratio(score.ratio) if isinstance(score, Score) else "–"
 
     return [
         "",
@@ -254,9 +254,9 @@ def _cell(text: str) -> str:
     """Text that is nothing but text in a Markdown table."""
     return "".join(
         f"\\{character}" if character in "\\`*[]<>|" else character
-        for character in words.one_line(text)
+        for character in escaping.one_line(text)
     )
 
 
 def _label(text: str) -> str:
-    return words.one_line(text).replace('"', "'")
+    return escaping.one_line(text).replace('"', "'")

@@ -6,12 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-from rich.syntax import Syntax
-from rich.table import Table
-from rich.text import Text
-
-from harness.leaderboard import words
+from harness import figures
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import distinguishable
 from harness.leaderboard.store import Document
@@ -36,7 +31,7 @@ class Fact:
             return ""
         if self.a == self.b:
             return "="
-        return words.change(self.a, self.b) if self.a else ""
+        return figures.change(self.a, self.b) if self.a else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +60,11 @@ def compare(a: Document, b: Document) -> Comparison:
             difflib.unified_diff(
                 a.report.submission.source.splitlines(keepends=True),
                 b.report.submission.source.splitlines(keepends=True),
-                f"A {words.one_line(one.name)}",
-                f"B {words.one_line(other.name)}",
+                f"A {one.name}",
+                f"B {other.name}",
             )
         ),
     )
-
-
-def show(console: Console, comparison: Comparison) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for label, entry in (("A", comparison.a), ("B", comparison.b)):
-        title = f"{label}  {words.one_line(entry.name)}\nby {words.one_line(entry.author)}"
-        table.add_column(Text(title), justify="right", overflow="fold", max_width=40)
-    table.add_column("B against A", justify="right")
-    for fact in comparison.facts:
-        unit = f" ({fact.unit})" if fact.unit else ""
-        table.add_row(fact.what + unit, _shown(fact.a), _shown(fact.b), fact.change)
-    console.print(table)
-    console.print()
-    if comparison.diff:
-        console.print(Syntax(words.lines(comparison.diff), "diff", background_color="default"))
-    else:
-        console.print("The sources are the same.")
-    console.print()
-    console.print(Text(comparison.conclusion, "bold"))
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
@@ -121,15 +96,15 @@ def _conclude(a: Entry, b: Entry) -> tuple[bool | None, str]:
             f"A is of judge {a.judge}, cases {a.cases}, and B of judge {b.judge}, "
             f"cases {b.cases}: regrade before comparing."
         )
-    difference = words.change(a.score or 1, b.score or 1)
+    difference = figures.change(a.score or 1, b.score or 1)
+    intervals = " and ".join(figures.interval(each.low, each.high) for each in (a, b))
     if distinguishable(a, b):
         return True, (
             f"B against A: {difference}, larger than the noise: the 95 % intervals "
-            f"{words.interval(a)} and {words.interval(b)} do not overlap."
+            f"{intervals} do not overlap."
         )
     return False, (
-        f"B against A: {difference}, within the noise: the 95 % intervals "
-        f"{words.interval(a)} and {words.interval(b)} overlap."
+        f"B against A: {difference}, within the noise: the 95 % intervals {intervals} overlap."
     )
 
 
@@ -137,7 +112,7 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
     rows: Quantities = [
         ("verdict", "", entry.verdict),
         ("score", "× cuBLAS", entry.score),
-        ("95 % interval", "", words.interval(entry) if entry.score else None),
+        ("95 % interval", "", figures.interval(entry.low, entry.high) if entry.score else None),
         ("kernel", "ms", entry.kernel_ms),
         ("cuBLAS", "ms", entry.baseline_ms),
         ("throughput", "TFLOP/s", entry.tflops),
@@ -187,11 +162,3 @@ def _facts(a: Quantities, b: Quantities) -> tuple[Fact, ...]:
         Fact(what, unit, mine.get((what, unit)), theirs.get((what, unit))) for what, unit in names
     ]
     return tuple(fact for fact in facts if fact.a is not None or fact.b is not None)
-
-
-def _shown(value: float | str | None) -> Text:
-    if value is None:
-        return Text("–", "dim")
-    if isinstance(value, str):
-        return Text(words.one_line(value))
-    return Text(f"{value:.4g}" if value != int(value) else f"{int(value)}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from operator import attrgetter
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import harness
 from harness.leaderboard.entry import Entry
@@ -132,6 +132,26 @@ def rank(
         for gpu, (now, before) in by_gpu.items()
     ]
     return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
+
+
+def as_data(board: Board) -> dict[str, Any]:
+    """A board for programs."""
+
+    def row(line: Row) -> dict[str, Any]:
+        return {
+            "rank": line.rank,
+            "standing": Standing.REGRADE if line.rank is None else Standing.RANKED,
+            "runs": line.runs,
+            "same_source_as": list(line.twins),
+            **line.entry._asdict(),
+        }
+
+    return {
+        "gpu": board.gpu,
+        "judge": board.edition.judge,
+        "cases": board.edition.cases,
+        "rows": [row(line) for line in (*board.rows, *board.regrade)],
+    }
 
 
 def shared_sources(entries: Iterable[Entry]) -> dict[str, set[str]]:

@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from harness.leaderboard import words
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, distinguishable
 from harness.leaderboard.store import Document, Store
@@ -59,25 +54,6 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
             with kept.open("a", encoding="utf-8") as lines:
                 lines.write(document.text + "\n")
         yield change
-
-
-def show(console: Console, changes: Iterable[Change]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("Kernel", "Author", "Before", "After", "Change", ""):
-        right = heading in ("Before", "After", "Change")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for change in changes:
-        before, after = change.before, change.after
-        scored = after is not None and after.score is not None
-        table.add_row(
-            Text(words.one_line(before.name)),
-            Text(words.one_line(before.author)),
-            words.ratio(before.score),
-            words.ratio(after.score if after else None),
-            words.change(before.score or 1, after.score or 1) if after and scored else "",
-            Text(change.why, "" if change.applies else "yellow"),
-        )
-    console.print(table)
 
 
 def as_data(changes: Iterable[Change]) -> list[dict[str, Any]]:

@@ -17,9 +17,11 @@ from itertools import product
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
+from harness import escaping, figures
 from harness.files import write_whole
-from harness.leaderboard import listing, words
+from harness.leaderboard.annotated_source import annotated_source, style_sheet
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Filter, Row, rank, standing
 from harness.leaderboard.store import Document, StoreError
@@ -151,7 +153,7 @@ class Site:
         for source in (files(__package__) / "assets").iterdir():
             (assets / source.name).write_bytes(source.read_bytes())
         with (assets / "site.css").open("a", encoding="utf-8") as sheet:
-            sheet.write(listing.style_sheet())
+            sheet.write(style_sheet())
         library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
         (assets / library.name).write_bytes(library.read_bytes())
 
@@ -198,7 +200,7 @@ def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
 
 def _entry_page(entry: Entry, report: Report) -> dict[str, object]:
     outcome = report.outcome
-    lines = listing.listing(report)
+    lines = annotated_source(report)
     return {
         "entry": entry,
         "report": report,
@@ -236,23 +238,33 @@ def _templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("harness.leaderboard"),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     for function in (
-        words.one_line,
-        words.lines,
-        words.ratio,
-        words.interval,
-        words.milliseconds,
-        words.tflops,
-        words.percent,
-        words.minute,
-        words.grouped,
+        figures.ratio,
+        figures.milliseconds,
+        figures.tflops,
+        figures.percent,
+        figures.minute,
+        figures.grouped,
+        _lines,
     ):
-        environment.filters[function.__name__] = function
+        environment.filters[function.__name__.lstrip("_")] = function
+    environment.globals["interval"] = figures.interval
     return environment
+
+
+def _harmless(value: object) -> object:
+    """The one door to a page: every text that a template prints goes through here, and is then
+    escaped for HTML. Markup is made by us alone."""
+    return escaping.one_line(value) if type(value) is str else value
+
+
+def _lines(text: str) -> Markup:
+    return Markup(escape(escaping.lines(text)))
 
 
 @lru_cache

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from harness.leaderboard import schema
 from harness.leaderboard.entry import Entry, canonical, identity
 from harness.report import Report
+from harness.submission import UsageError
 
 DEFAULT_STORE = Path("leaderboard.sqlite")
 BUSY_SECONDS = 60.0
@@ -33,7 +34,7 @@ _SQLITE_MODE = {"create": "rwc", "update": "rw", "read": "ro"}
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class StoreError(Exception):
+class StoreError(UsageError):
     """The store, or what is to be entered, cannot be used; says what is wrong and what to do."""
 
 

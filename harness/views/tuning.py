@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from harness.report import Accepted, DeviceKind, Score, Stage, Unscored
 from harness.tuning.tunable import Setting, as_written
 from harness.tuning.tune import Tuning, Variant
-from harness.views.terminal import TerminalProgress, verdict_style
+from harness.views.console import SafeConsole
+from harness.views.grading import verdict_style
+from harness.views.progress import TerminalProgress
 
 _TIMES = ("score", "95 %", "ms")
 _RESOURCES = ("regs", "spilled", "shared", "occ.")
@@ -21,7 +23,7 @@ _KEPT_TABLE = re.compile(r"\n// Tuned by [^\n]*(\n//[^\n]*)*\n?\Z")
 class TuningProgress(TerminalProgress):
     """The bar of the variant at hand; above it, a line for each that was tried."""
 
-    def __init__(self, console: Console, name: str) -> None:
+    def __init__(self, console: SafeConsole, name: str) -> None:
         super().__init__(console, name)
         self._console = console
         self._number = self._planned = 0
@@ -59,7 +61,7 @@ def describe(setting: Setting) -> str:
     return " ".join(f"{name}={as_written(value)}" for name, value in setting.items())
 
 
-def render(tuning: Tuning) -> RenderableType:
+def screen(tuning: Tuning) -> RenderableType:
     """The table; its last line is the one that matters."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for title in _titles(tuning):

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from harness import cli
+from harness.commands import _arguments
+from harness.leaderboard.regrade import Grader
 from harness.leaderboard.store import Store
-from harness.report import Report
+from harness.report import Report, Submission
+from harness.views.console import Terminal
+
+Enter = Callable[..., Path]
+Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -28,3 +35,21 @@ def stored(path: Path) -> Callable[..., Path]:
         return path
 
     return enter
+
+
+def no_grading(submission: Submission) -> Report:
+    raise AssertionError(f"{submission.name} was graded")
+
+
+@pytest.fixture
+def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs a command; returns its exit code and what it printed to stdout and stderr."""
+    monkeypatch.setenv(_arguments.STORE_VARIABLE, str(path))
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
+        chosen = cli.parser().parse_args([str(word) for word in words])
+        chosen.grade = grade
+        return cli.run(chosen, Terminal()), *capsys.readouterr()
+
+    return run

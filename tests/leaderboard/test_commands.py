@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from harness.leaderboard import commands
 from harness.leaderboard.ranking import Edition
 from harness.leaderboard.store import Document, Store
-from harness.report import Badge, Report, Submission
+from harness.report import Badge
 from tests.leaderboard import factory
+from tests.leaderboard.conftest import Call, Enter
 
 BEFORE = Edition("0.0.1", Edition.current().cases)
-Enter = Callable[..., Path]
-Call = Callable[..., tuple[int, str, str]]
-
-
-def no_grading(submission: Submission) -> Report:
-    raise AssertionError(f"{submission.name} was graded")
-
-
-@pytest.fixture
-def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs a subcommand; returns its exit code and what it printed to stdout and stderr."""
-    monkeypatch.setenv(commands.STORE_VARIABLE, str(path))
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*words: str | Path, grade: object = no_grading) -> tuple[int, str, str]:
-        parser = argparse.ArgumentParser(prog="python -m harness")
-        commands.register(parser.add_subparsers(required=True), grade)  # type: ignore[arg-type]
-        arguments = parser.parse_args([str(word) for word in words])
-        code = arguments.run(arguments)
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.mark.parametrize(
-    "command", ["leaderboard", "submit", "export", "import", "merge", "regrade", "compare"]
-)
-def test_every_subcommand_explains_itself_with_an_example(
-    call: Call, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
-    with pytest.raises(SystemExit) as exit:
-        call(command, "--help")
-    assert exit.value.code == 0
-    assert f"example:\n  python3 -m harness {command} " in capsys.readouterr().out
 
 
 def test_the_ranking_in_the_terminal(call: Call, stored: Enter) -> None:
@@ -113,7 +77,7 @@ def test_nothing_to_rank_is_a_negative_answer(call: Call, stored: Enter) -> None
 def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     code, out, err = call("leaderboard")
     assert (code, out) == (2, "")
-    assert err.startswith(f"error: there is no store at {path}")
+    assert err.startswith(f"leaderboard: there is no store at {path}")
     assert err.count("\n") == 1
 
 
@@ -124,7 +88,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(
     (tmp_path / "file").write_text("")
     code, _, err = call("leaderboard", "--site", tmp_path / "file" / "site")
     assert code == 2
-    assert err == f"error: {tmp_path / 'file' / 'site'}: Not a directory.\n"
+    assert err == f"leaderboard: {tmp_path / 'file' / 'site'}: Not a directory.\n"
 
 
 def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,7 @@ from harness.leaderboard.store import StoreError
 from harness.report import Report, Score, SizeScore, Unscored
 from problem.cases import Shape
 from tests.leaderboard import factory
-from tests.leaderboard.test_commands import Call, call
-
-__all__ = ["call"]
+from tests.leaderboard.conftest import Call
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "README.md"

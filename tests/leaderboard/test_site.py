@@ -16,9 +16,7 @@ from harness.leaderboard.site import Site
 from harness.leaderboard.store import Store, StoreError
 from harness.report import Badge, Report
 from tests.leaderboard import factory
-from tests.leaderboard.test_commands import Call, Enter, call
-
-__all__ = ["call"]
+from tests.leaderboard.conftest import Call, Enter
 
 NOW = Edition.current()
 BEFORE = Edition("0.0.1", NOW.cases)

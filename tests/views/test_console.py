@@ -12,7 +12,7 @@ from rich.text import Text
 from harness.report import Stage
 from harness.submission import read
 from harness.views.console import SafeConsole
-from harness.views.terminal import TerminalProgress
+from harness.views.progress import TerminalProgress
 
 ATTACK = "\x1b[2J\x1b]0;title\x07 \r\x9b1m\x08 \u202e accepted"
 

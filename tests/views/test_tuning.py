@@ -6,7 +6,6 @@ import io
 from datetime import UTC, datetime
 
 import pytest
-from rich.console import Console
 
 from harness.compiling.compiler import compile_source
 from harness.compiling.kernel import Compile, Compiled
@@ -22,7 +21,8 @@ from harness.report import (
 )
 from harness.tuning.tunable import find_tunables
 from harness.tuning.tune import Tuning, Variant
-from harness.views.tuning import kept, render
+from harness.views.console import SafeConsole
+from harness.views.tuning import kept, screen
 
 SOURCE = """\
 // solve: tile=16x16
@@ -76,8 +76,8 @@ def tuning(compiled: Compiled) -> Tuning:
 
 
 def shown(tuning: Tuning, width: int = 80) -> list[str]:
-    console = Console(file=io.StringIO(), width=width)
-    console.print(render(tuning))
+    console = SafeConsole(file=io.StringIO(), width=width)
+    console.print(screen(tuning))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from harness.report import (
     Array,
@@ -33,7 +32,8 @@ from harness.report import (
     Unsupported,
     WrongAnswer,
 )
-from harness.views.terminal import render, summary
+from harness.views.console import SafeConsole
+from harness.views.grading import screen, summary
 from problem.cases import Case, Shape
 
 SOURCE = "line one\n" + "x" * 300 + " here\nline [bold]three[/bold]\n"
@@ -107,7 +107,7 @@ def report(outcome: Outcome, **fields: Any) -> Report:
 
 def shown(report: Report) -> str:
     output = io.StringIO()
-    Console(file=output, width=80, highlight=False).print(render(report))
+    SafeConsole(file=output, width=80).print(screen(report))
     return output.getvalue()
 
 
@@ -128,5 +128,5 @@ def test_what_the_kernel_prints_is_shown_as_its_words() -> None:
 
 def test_the_table_of_many_gradings() -> None:
     output = io.StringIO()
-    Console(file=output, width=80).print(summary([report(o) for o, _ in OUTCOMES]))
+    SafeConsole(file=output, width=80).print(summary([report(o) for o, _ in OUTCOMES]))
     assert all(o.verdict.value in output.getvalue() for o, _ in OUTCOMES)

@@ -12,7 +12,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
-from harness.leaderboard import words
+from harness import escaping, figures
 from harness.report import Diagnostic, Finding, LineCounters, Place, Report
 
 Kind = Literal["error", "warning", "note", "counters"]
@@ -40,9 +40,9 @@ class Line:
         return max((note.kind for note in self.notes), key=_WEIGHT.__getitem__)
 
 
-def listing(report: Report) -> list[Line]:
+def annotated_source(report: Report) -> list[Line]:
     notes = _notes(report)
-    source = words.lines(report.submission.source)
+    source = escaping.lines(report.submission.source)
     html = highlight(source, CudaLexer(stripnl=False), HtmlFormatter(nowrap=True))
     return [
         Line(number, Markup(code), tuple(notes[number]))
@@ -94,7 +94,7 @@ def _counted(line: LineCounters) -> str:
         ("shared memory", line.shared_requests, line.shared_wavefronts, "wavefronts"),
     )
     return "; ".join(
-        f"{memory}: {words.grouped(requests)} requests, {parts / requests:.1f} {unit} each"
+        f"{memory}: {figures.grouped(requests)} requests, {parts / requests:.1f} {unit} each"
         for memory, requests, parts, unit in costs
         if requests
     )

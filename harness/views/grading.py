@@ -1,35 +1,28 @@
-"""The terminal view: progress while it works, then one screen."""
+"""The screen of a grading, its last line the one that matters; and a table of many gradings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Self
 
-from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.calibrate import Calibration
+from harness import figures
 from harness.report import (
     Accepted,
     CompileError,
     Counterexample,
     Counters,
-    Diagnostic,
-    Finding,
     JudgeError,
     Measurement,
     MemoryFault,
     Race,
     Report,
     Score,
-    Stage,
-    Submission,
     Verdict,
 )
+from harness.views.findings import counterexample, diagnostics, findings, source_line
 from problem.reference import MAX_ERROR
 
 _STYLES = {
@@ -37,60 +30,13 @@ _STYLES = {
     Verdict.UNSUPPORTED: "bold yellow",
     Verdict.JUDGE_ERROR: "bold magenta",
 }
-_MOST_DIAGNOSTICS = 5
-_MOST_FINDINGS = 4
-_SOURCE_WIDTH = 68
-
-
-class TerminalProgress:
-    """Progress as a line that goes away; nothing where there is no terminal."""
-
-    def __init__(self, console: Console, name: str) -> None:
-        self._name = name
-        self._bar = Bar(
-            SpinnerColumn(),
-            TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[step]}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        self.begin(Stage.READ, None)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(
-            "", total=total, name=self._name[:20], stage=stage.value, step=""
-        )
-        self._done = 0
-
-    def step(self, text: str) -> None:
-        if self._task is not None:
-            self._bar.update(self._task, completed=self._done, step=text[:36])
-            self._done += 1
 
 
 def verdict_style(verdict: Verdict) -> str:
     return _STYLES.get(verdict, "bold red")
 
 
-def render(report: Report) -> RenderableType:
+def screen(report: Report) -> RenderableType:
     """One screen for one report; its last line is the one that matters."""
     return Group(*_parts(report), verdict_line(report))
 
@@ -122,17 +68,17 @@ def _parts(report: Report) -> Iterable[RenderableType]:
         yield facts
     warnings = [found for found in report.diagnostics if found.severity == "warning"]
     if warnings:
-        yield from _diagnostics(warnings, report.submission)
+        yield from diagnostics(warnings, report.submission)
     if isinstance(outcome, CompileError):
-        yield from _diagnostics(outcome.diagnostics, report.submission)
+        yield from diagnostics(outcome.diagnostics, report.submission)
     if isinstance(outcome, MemoryFault | Race):
-        yield from _findings(outcome.findings, report.submission)
+        yield from findings(outcome.findings, report.submission)
     shown = getattr(outcome, "counterexample", None)
     if isinstance(shown, Counterexample):
-        yield from _counterexample(shown, report.seed)
+        yield from counterexample(shown, report.seed)
     at = getattr(outcome, "at", None)
     if at is not None and at.line:
-        yield from _source_line(report.submission, at.line, None)
+        yield from source_line(report.submission, at.line, None)
     if isinstance(outcome, JudgeError):
         yield Text("This is the judge's fault, not the submission's. Please report it:", "magenta")
         yield Text(outcome.details.strip()[-1500:] or outcome.message)
@@ -181,8 +127,8 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         more = f", {sampled[0].sampled_blocks} blocks of the ranked size" if sampled else ""
         yield (
             "verify",
-            f"{len(passed.cases)} cases right{more}; worst block {passed.worst_error:.2g} "
-            "(limit 1e-5)",
+            f"{len(passed.cases)} cases right{more}; worst block "
+            f"{figures.error(passed.worst_error)} (limit {figures.error(MAX_ERROR)})",
         )
         if passed.note:
             yield "", passed.note
@@ -233,11 +179,12 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
     kept = [timed for timed in measured.rounds if not timed.dropped]
     clocks = [timed.clock_mhz for timed in kept] or [0]
     power = [timed.power_w for timed in kept] or [0]
+    checked = measured.audit_error
     yield (
         "rounds",
         f"{len(measured.rounds)} ({len(measured.rounds) - len(kept)} dropped), "
         f"{min(clocks)} to {max(clocks)} MHz, {max(power):.0f} W"
-        + ("" if measured.audit_error is None else f"; full check {measured.audit_error:.2g}"),
+        + (f"; full check {figures.error(checked)}" if checked is not None else ""),
     )
     for other in measured.sizes:
         shown = other.score
@@ -272,95 +219,6 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
         )
 
 
-def _diagnostics(
-    diagnostics: Sequence[Diagnostic], submission: Submission
-) -> Iterable[RenderableType]:
-    for found in diagnostics[:_MOST_DIAGNOSTICS]:
-        style = "yellow" if found.severity == "warning" else "red"
-        where = f"{submission.name}.cu"
-        if found.line:
-            where += f":{found.line}" + (f":{found.column}" if found.column else "")
-        yield Text.assemble((where, "bold"), ": ", (found.severity, style), f": {found.message}")
-        if found.line:
-            yield from _source_line(submission, found.line, found.column)
-    hidden = len(diagnostics) - _MOST_DIAGNOSTICS
-    if hidden > 0:
-        yield Text(f"… and {hidden} more", "dim")
-
-
-def _source_line(submission: Submission, line: int, column: int | None) -> Iterable[RenderableType]:
-    lines = submission.source.splitlines()
-    if not 1 <= line <= len(lines):
-        return
-    text = lines[line - 1].replace("\t", " ").rstrip()
-    # A long line is shown around the place.
-    start = max(0, (column or 1) - _SOURCE_WIDTH // 2) if len(text) > _SOURCE_WIDTH else 0
-    shown = text[start : start + _SOURCE_WIDTH]
-    yield Text.assemble((f"{line:6} │ ", "dim"), shown, no_wrap=True, overflow="crop")
-    if column:
-        yield Text.assemble(("       │ ", "dim"), " " * (column - 1 - start), ("^", "bold"))
-
-
-def _findings(findings: Sequence[Finding], submission: Submission) -> Iterable[RenderableType]:
-    for found in findings[:_MOST_FINDINGS]:
-        more = f" ({found.occurrences} times)" if found.occurrences > 1 else ""
-        yield Text.assemble((f"{found.tool.value}: ", "red"), found.message + more)
-        who = []
-        if found.at.thread:
-            who.append(f"thread {_xyz(found.at.thread)} of block {_xyz(found.at.block)}")
-        if found.other and found.other.thread:
-            who.append(f"and thread {_xyz(found.other.thread)}")
-        if found.shape:
-            who.append(f"at {found.shape}")
-        if who:
-            yield Text("       " + " ".join(who), "dim")
-        for place in (found.at, found.other):
-            if place and place.line:
-                yield from _source_line(submission, place.line, None)
-    hidden = len(findings) - _MOST_FINDINGS
-    if hidden > 0:
-        yield Text(f"… and {hidden} more findings", "dim")
-
-
-def _xyz(position: tuple[int, int, int] | None) -> str:
-    return f"({', '.join(map(str, position))})" if position else "?"
-
-
-def _counterexample(found: Counterexample, seed: int) -> Iterable[RenderableType]:
-    shape = found.case.shape
-    yield Text(
-        f"wrong at M={shape.M} N={shape.N} K={shape.K}, {found.case.inputs.value}, seed {seed}: "
-        f"{found.wrong_blocks} of {found.blocks} blocks"
-    )
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    for title in ("row", "column", "expected", "found"):
-        table.add_column(title, justify="right")
-    for element in found.elements:
-        table.add_row(
-            str(element.row),
-            str(element.column),
-            f"{element.expected:.9g}",
-            f"{element.found:.9g}",
-        )
-    picture = Table.grid(padding=(0, 3))
-    height = len(found.elements) + 1
-    rows = found.map.rows
-    drawn = Text("\n".join(rows).replace("#", "█").replace(".", "·"), "red")
-    if found.wrong_blocks == found.blocks:
-        yield table
-        yield Text(found.pattern, "bold")
-        return
-    if len(rows) <= max(height, 12) and len(rows[0]) <= 30:
-        picture.add_row(table, drawn)
-        yield picture
-    else:
-        yield table
-        yield drawn
-    blocks = 16 * found.map.scale
-    yield Text(f"each mark is {blocks}×{blocks} elements of C; █ wrong, · right", "dim")
-    yield Text(found.pattern, "bold")
-
-
 def summary(reports: Sequence[Report]) -> Table:
     """A table of many gradings, best score first."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -385,26 +243,3 @@ def summary(reports: Sequence[Report]) -> Table:
 
 def _order(report: Report) -> tuple[float, str]:
     return (-report.score.ratio if report.score else 0.0, report.submission.name)
-
-
-def render_calibration(found: Calibration) -> RenderableType:
-    """cuBLAS beside itself, and the rule for errors on three arithmetics."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    table.add_row("device", found.device.name)
-    score = found.score
-    if isinstance(score, Score):
-        interval = f"{score.ratio:.4f} (95 %: {score.low:.4f} to {score.high:.4f}), should be 1"
-        table.add_row("cuBLAS beside itself", interval)
-        table.add_row("time", f"{score.kernel_ms:.3f} ms, {score.tflops:.1f} TFLOP/s")
-    else:
-        table.add_row("cuBLAS beside itself", score.message)
-    for precision in found.precision:
-        times = precision.worst_block / MAX_ERROR
-        verdict = "accepted" if times <= 1 else "rejected"
-        table.add_row(
-            f"worst block, {precision.arithmetic}",
-            f"{precision.worst_block:.2g}, {times:.2g} times the limit: {verdict}",
-        )
-    return table

@@ -1,0 +1,74 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import date
+from pathlib import Path
+
+from harness.leaderboard.ranking import Filter
+from harness.leaderboard.store import DEFAULT_STORE
+from harness.report import Badge
+
+STORE_VARIABLE = "MATMUL_ARENA_STORE"
+
+ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store",
+        type=Path,
+        default=Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE),
+        metavar="FILE",
+        help=f"the leaderboard's file (default: %(default)s; or set {STORE_VARIABLE})",
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--seed", type=_seed, metavar="N", help=help)
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("who takes part (ranks are given among those alone)")
+    group.add_argument("--gpu", metavar="NAME", help="a part of the GPU's name")
+    group.add_argument(
+        "--badge",
+        action="append",
+        default=[],
+        choices=[badge.value for badge in Badge],
+        metavar="BADGE",
+        help=f"{', '.join(badge.value for badge in Badge)}; may be given twice",
+    )
+    group.add_argument("--author", metavar="NAME")
+    group.add_argument(
+        "--since", type=_day, metavar="YYYY-MM-DD", help="graded on this day (UTC) or later"
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> Filter:
+    """What add_filters was given."""
+    return Filter(
+        gpu=arguments.gpu,
+        badges=frozenset(arguments.badge),
+        author=arguments.author,
+        since=arguments.since,
+    )
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed < 1 << 63:
+        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0, not {text!r}")
+    return seed
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; write 2026-01-31") from None

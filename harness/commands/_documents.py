@@ -1,0 +1,54 @@
+"""Reports from files, and from stores, into stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness.commands._arguments import ENTRY_HELP
+from harness.leaderboard.store import Document, Store, StoreError
+from harness.views.console import Terminal
+
+
+def read(path: Path) -> str:
+    """A file's text. Raises StoreError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"{path} is not UTF-8 text: is it a report?") from None
+
+
+def read_lines(path: Path) -> Iterator[Document]:
+    """The reports of a file of JSON lines. Raises StoreError where there is none."""
+    text = read(path)
+    if not text.strip():
+        raise StoreError(f"{path} is empty: it holds no report.")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield Document.parse(line, f"{path}, line {number},")
+
+
+def find(store: Store, name: str) -> Document:
+    """The entry whose id begins so, or the best run of AUTHOR/NAME. Raises StoreError."""
+    entries = store.entries()
+    found = [entry for entry in entries if len(name) >= 4 and entry.id.startswith(name)]
+    if not found:
+        found = [entry for entry in entries if f"{entry.author}/{entry.name}" == name]
+        found.sort(key=lambda entry: (entry.score or 0.0, entry.created))
+        found = found[-1:]
+    if not found:
+        raise StoreError(f"{store.path} has no entry {name}; name {ENTRY_HELP}.")
+    if len(found) > 1:
+        raise StoreError(f"{name} is the beginning of {len(found)} ids; write more of it.")
+    return store.document(found[0].id)
+
+
+def enter(path: Path, documents: Iterable[Document], terminal: Terminal) -> None:
+    """Enter all of them or none, and say how many were new."""
+    with Store(path, "create") as store:
+        entered = store.enter_documents(documents)
+    known = len(entered.ids) - entered.new
+    already = f", {known} already there" if known else ""
+    terminal.show(f"{entered.new} entered into {path}{already}.")

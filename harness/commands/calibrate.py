@@ -1,0 +1,49 @@
+"""Check the judge itself: cuBLAS beside cuBLAS.
+
+Time cuBLAS beside itself, which must score 1, and hold it in FP32, TF32 and FP16 to the rule for
+errors. Needs a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commands._arguments import add_seed
+from harness.commands._command import Exit
+from harness.files import write_whole
+from harness.report import JudgeError
+from harness.views.console import Terminal
+
+HELP = """\
+example:
+  python3 -m harness calibrate --json calibration.json
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write what was found; - for standard output"
+    )
+    add_seed(parser, "draw the inputs of that seed")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.calibrate import calibrate
+    from harness.views.calibration import screen
+    from harness.views.progress import TerminalProgress
+
+    to_output = str(arguments.json) == "-"
+    if to_output:
+        terminal.leave_output_to_programs()
+    with TerminalProgress(terminal.results, "cuBLAS") as progress:
+        found = calibrate(arguments.seed, progress)
+    if isinstance(found, JudgeError):
+        terminal.note(f"calibrate: {found.message}\n{found.details}")
+        return Exit.NO_ANSWER
+    terminal.show(screen(found))
+    if to_output:
+        terminal.json(found.model_dump_json(indent=2))
+    elif arguments.json is not None:
+        write_whole(arguments.json, found.model_dump_json(indent=2) + "\n")
+    return Exit.YES

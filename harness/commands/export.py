@@ -1,0 +1,40 @@
+"""Write reports as JSON lines, or the source of one entry."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.commands._arguments import ENTRY_HELP, add_store
+from harness.commands._command import Exit
+from harness.commands._documents import find
+from harness.leaderboard.store import Store
+from harness.submission import UsageError
+from harness.views.console import Terminal
+
+HELP = """\
+examples:
+  python3 -m harness export > contest.jsonl
+  python3 -m harness export --source ada/tile > tile.cu
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("entries", nargs="*", metavar="ENTRY", help=ENTRY_HELP + "; default: all")
+    parser.add_argument("--source", action="store_true", help="the kernel's source instead")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    if arguments.source and not arguments.entries:
+        raise UsageError("--source needs an ENTRY: whose source?")
+    with Store(arguments.store) as store:
+        if not arguments.entries:
+            for text in store.texts():
+                terminal.json(text)
+        for name in arguments.entries:
+            document = find(store, name)
+            if arguments.source:
+                terminal.file(document.report.submission.source)
+            else:
+                terminal.json(document.text)
+    return Exit.YES

@@ -1,0 +1,145 @@
+"""Grade kernel files, or all of solutions/.
+
+Is it right, is it safe, how fast is it relative to cuBLAS, and why?
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import chain, count
+from pathlib import Path
+
+from harness.commands._arguments import add_seed, add_store
+from harness.commands._command import Exit
+from harness.files import write_whole
+from harness.leaderboard.store import Store
+from harness.report import HostMemoryKind, Report, Verdict
+from harness.submission import UsageError
+from harness.views.console import Terminal
+
+HELP = """\
+examples:
+  python3 -m harness grade my_kernel.cu
+  python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
+  python3 -m harness grade --seed 1234 my_kernel.cu      replay a failure
+  python3 -m harness grade --json - my_kernel.cu | jq .outcome
+  python3 -m harness grade --submit --author ada my_kernel.cu
+
+exit codes:
+  0  every file was accepted
+  1  a file was not accepted
+  2  wrong usage, a fault of the judge, or a kernel that this device cannot run
+"""
+
+SOLUTIONS = Path(__file__).resolve().parent.parent.parent / "solutions"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="kernel files (default: solutions/)"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="PATH",
+        help="write the report as JSON; - for standard output, a directory for one file each",
+    )
+    parser.add_argument(
+        "--sizes", action="store_true", help="also score other sizes, from 1024³ to 8192³"
+    )
+    parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+    add_seed(parser, "draw the inputs of that grading")
+    parser.add_argument(
+        "--host-memory",
+        choices=("pinned", "pageable", "both"),
+        default="both",
+        help="host memory to measure copies with",
+    )
+    parser.add_argument("--author", help="who wrote it")
+    parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.grade import Options, grade
+    from harness.views.grading import screen, summary, verdict_line
+    from harness.views.progress import TerminalProgress
+
+    if str(arguments.json) == "-":
+        terminal.leave_output_to_programs()
+    files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
+    several = len(files) > 1
+    options = Options(
+        device=arguments.device,
+        quick=arguments.quick,
+        sizes=arguments.sizes,
+        seed=arguments.seed,
+        author=arguments.author,
+        host_memory=(
+            tuple(HostMemoryKind)
+            if arguments.host_memory == "both"
+            else (HostMemoryKind(arguments.host_memory),)
+        ),
+    )
+    reports: list[Report] = []
+    code = Exit.YES
+    for file, place in zip(files, _places(files, arguments.json), strict=True):
+        try:
+            with TerminalProgress(terminal.results, file.name) as progress:
+                report = grade(file, options, progress)
+        except UsageError as error:
+            terminal.note(f"grade: {error}")
+            code = Exit.NO_ANSWER
+            continue
+        reports.append(report)
+        terminal.show(verdict_line(report) if several else screen(report))
+        code = max(code, exit_code(report))
+        try:
+            _keep(report, arguments, place, terminal)
+        except (OSError, UsageError) as error:
+            terminal.note(f"grade: the report was not kept: {error}")
+            code = Exit.NO_ANSWER
+    if several and reports:
+        terminal.show("", summary(reports))
+    return code
+
+
+def exit_code(report: Report) -> Exit:
+    if report.verdict is Verdict.ACCEPTED:
+        return Exit.YES
+    if report.verdict in (Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED):
+        return Exit.NO_ANSWER
+    return Exit.NO
+
+
+def _places(files: Sequence[Path], json: Path | None) -> list[Path | None]:
+    """Where each file's report is written to; of two files of one name, the second gets a 2."""
+    if json is None or str(json) == "-":
+        return [None] * len(files)
+    if len(files) == 1 and not json.is_dir():
+        return [json]
+    places: list[Path | None] = []
+    for file in files:
+        names = chain([file.stem], (f"{file.stem}-{number}" for number in count(2)))
+        places.append(next(p for name in names if (p := json / f"{name}.json") not in places))
+    return places
+
+
+def _keep(
+    report: Report, arguments: argparse.Namespace, place: Path | None, terminal: Terminal
+) -> None:
+    """Write and enter a report: each whole or not at all. Raises OSError or UsageError."""
+    if str(arguments.json) == "-":
+        terminal.json(report.model_dump_json(indent=2 if len(arguments.files) == 1 else None))
+    elif place is not None:
+        if place != arguments.json:
+            arguments.json.mkdir(parents=True, exist_ok=True)
+        write_whole(place, report.model_dump_json(indent=2) + "\n")
+    if arguments.submit:
+        with Store(arguments.store, "create") as store:
+            id = store.enter(report)
+        terminal.note(f"entered into {store.path} as {id[:8]}")

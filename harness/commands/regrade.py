@@ -1,0 +1,78 @@
+"""Grade again what the board calls "regrade"; shows what changes before it is entered."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from harness.commands import _documents
+from harness.commands._arguments import add_filters, add_store, chosen
+from harness.commands._command import Exit
+from harness.leaderboard.ranking import Edition, rank
+from harness.leaderboard.regrade import as_data, regrade, stale
+from harness.leaderboard.store import Store
+from harness.report import Report, Submission
+from harness.submission import UsageError
+from harness.views.console import Terminal
+
+HELP = """\
+example:
+  python3 -m harness regrade --gpu H100 --yes
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_filters(parser)
+    parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
+    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    add_store(parser)
+    parser.set_defaults(grade=_grade)
+
+
+def _grade(submission: Submission) -> Report:
+    """Grade the source that a stored report carries."""
+    from harness.grade import Options, grade
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{submission.name}.cu")
+        path.write_text(submission.source, encoding="utf-8")
+        return grade(path, Options(author=submission.author))
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.views.regrading import screen
+
+    kept = arguments.store.with_suffix(".regraded.jsonl")
+    if arguments.json:
+        terminal.leave_output_to_programs()
+    with Store(arguments.store) as store:
+        boards = rank(store.entries(), Edition.current(), chosen(arguments))
+        todo = stale(boards)
+        if not todo:
+            terminal.show(f"Nothing to regrade: every scored result is of {Edition.current()}.")
+            return Exit.YES
+        if kept.exists():
+            raise UsageError(
+                f"{kept} holds a regrading that was not entered: `import {kept}` it or delete it."
+            )
+        changes = []
+        for change in regrade(store, todo, arguments.grade, kept):
+            changes.append(change)
+            terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
+        if arguments.json:
+            terminal.json(as_data(changes))
+        else:
+            terminal.show(screen(changes))
+        if not kept.exists():
+            terminal.show("Nothing to enter.")
+            return Exit.NO
+        if not (arguments.yes or terminal.confirm("Enter these results?")):
+            terminal.show(
+                f"Nothing was entered. The new reports are in {kept}: `import` applies them."
+            )
+            return Exit.NO
+        entered = store.enter_documents(_documents.read_lines(kept))
+        kept.unlink()
+    terminal.show(f"{entered.new} new results entered.")
+    return Exit.YES
