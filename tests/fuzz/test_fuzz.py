@@ -20,12 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.compiling.kernel import Compile, Compiled
 from harness.compiling.source import SourceError, parse, parse_launch_line
-from harness.devices.cpu.errors import CannotTranslate
-from harness.devices.cpu.ptx import parse as parse_ptx
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.devices.device import Fault, Finished, Ready, Refusal
 from harness.grade import Options, grade
 from harness.leaderboard.store import Document, StoreError
+from harness.ptx.errors import PtxError
+from harness.ptx.parser import parse as parse_ptx
 from harness.report import CompileError, Report, RuntimeFault, Tool
 from harness.submission import read
 from harness.workers import channel
@@ -181,7 +181,7 @@ PTX = (
 
 @given(st.one_of(st.text(max_size=200), spliced([PTX])))
 def test_ptx(text: str) -> None:
-    with contextlib.suppress(CannotTranslate):
+    with contextlib.suppress(PtxError):
         parse_ptx(text)
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from harness.compiling.kernel import DEFAULT_ARCH, Kernel
-from harness.devices.cpu import build, counters, sanitize
-from harness.devices.cpu.cache import Cache, default_directory
-from harness.devices.cpu.dependence import blocks_depend_on_one_another
-from harness.devices.cpu.errors import CannotTranslate
-from harness.devices.cpu.explain import Explainer, merged
-from harness.devices.cpu.launch import (
+from harness.devices.cpu.analysis.block_dependence import blocks_depend_on_one_another
+from harness.devices.cpu.analysis.flatten import FlatKernel, flatten, module_memory
+from harness.devices.cpu.codegen.thread import Mode
+from harness.devices.cpu.execution import build
+from harness.devices.cpu.execution.cache import Cache, default_directory
+from harness.devices.cpu.execution.launch import (
     Arguments,
     Bytes,
     Instruments,
@@ -27,12 +27,11 @@ from harness.devices.cpu.launch import (
     load,
     zeros,
 )
-from harness.devices.cpu.layout import Fault as Cause
-from harness.devices.cpu.layout import Window
-from harness.devices.cpu.printf import Printer
-from harness.devices.cpu.program import FlatKernel, flatten, module_memory
-from harness.devices.cpu.ptx import Program, parse
-from harness.devices.cpu.thread import Mode
+from harness.devices.cpu.execution.printf import Printer
+from harness.devices.cpu.findings import checks as sanitize
+from harness.devices.cpu.findings import counters
+from harness.devices.cpu.findings.explain import Explainer, merged
+from harness.devices.cpu.runtime.layout import Cause, Window
 from harness.devices.device import (
     Count,
     Fault,
@@ -44,15 +43,18 @@ from harness.devices.device import (
     Sanitized,
 )
 from harness.devices.guards import poisoned
+from harness.ptx.errors import PtxError
+from harness.ptx.parser import parse
+from harness.ptx.syntax import Program
 from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
-MOST_SHARED = 227 << 10  # bytes a block: what an H100 allows
-MOST_GRID = (2**31 - 1, 65535, 65535)
+MAX_SHARED_BYTES = 227 << 10  # bytes a block: what an H100 allows
+MAX_GRID = (2**31 - 1, 65535, 65535)
 
-MOST_COUNTED_LINES = 5200
+MAX_COUNTED_LINES = 5200
 """Of PTX. Translating more of it with counters takes from ten seconds to minutes."""
 
 PROGRAM = "the CPU device"
@@ -127,7 +129,7 @@ class CpuDevice:
             depends = blocks_depend_on_one_another(flat)
             module = Module(text, entry, line, program, memory, depends, block)
             self._load(module, Mode.RUN)
-        except CannotTranslate as refusal:
+        except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
             return Refusal(
                 message=f"{where}the CPU device cannot run this kernel: {refusal.reason}",
@@ -197,7 +199,7 @@ class CpuDevice:
             return Fault(cause="launch-refused", message=refused)
         try:
             loaded = self._load(module, mode)
-        except CannotTranslate as refusal:
+        except PtxError as refusal:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
         C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
@@ -276,7 +278,7 @@ class CpuDevice:
     def count(self, request: Count) -> Counters | Fault | None:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
-        if module.text.count("\n") > MOST_COUNTED_LINES:
+        if module.text.count("\n") > MAX_COUNTED_LINES:
             return None
         grid = module.line.grid(request.shape.M, request.shape.K)
         blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
@@ -294,11 +296,11 @@ class CpuDevice:
 def _refused(loaded: Loaded, grid: tuple[int, int, int]) -> str:
     """Why a GPU would not accept the launch; empty if it would."""
     shared = loaded.kernel.shared.size
-    if shared > MOST_SHARED:
-        return f"a block needs {shared} bytes of shared memory; an H100 has {MOST_SHARED}"
+    if shared > MAX_SHARED_BYTES:
+        return f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
     if loaded.threads > 1024:
         return f"a block has {loaded.threads} threads; a GPU allows 1024"
-    if any(size > most for size, most in zip(grid, MOST_GRID, strict=True)):
+    if any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
         return f"a grid of {grid} blocks is larger than a GPU allows"
     return ""
 

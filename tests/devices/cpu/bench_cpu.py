@@ -14,14 +14,14 @@ from harness.devices.cpu.device import CpuDevice
 from harness.devices.device import Fault, Run
 from problem.cases import Shape
 from problem.launcher import LaunchLine
-from tests.devices.cpu.cpu_bench import KERNELS, Bench, compiled, inputs
+from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs
 
 SHAPE = Shape(512, 256, 384)
 TILES = {"naive": 16, "tile": 16, "register64": 64, "double128": 128}
 
 
 @pytest.mark.parametrize("name", TILES)
-def test_launch(benchmark: Any, cpu: Bench, name: str) -> None:
+def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
     kernel = compiled((KERNELS / f"{name}.cu").read_text())
     line = LaunchLine(tile_rows=TILES[name], tile_columns=TILES[name])
     cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
@@ -48,12 +48,12 @@ def test_translate(benchmark: Any, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TILES)
-def test_sanitize(benchmark: Any, cpu: Bench, name: str) -> None:
+def test_sanitize(benchmark: Any, cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     benchmark(cpu.findings, Shape(136, 64, 136))
 
 
 @pytest.mark.parametrize("name", TILES)
-def test_count(benchmark: Any, cpu: Bench, name: str) -> None:
+def test_count(benchmark: Any, cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     benchmark(cpu.count, Shape(256, 256, 256), 2)

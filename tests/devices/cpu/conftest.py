@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.devices.cpu.device import CpuDevice
-from tests.devices.cpu.cpu_bench import Bench
+from tests.devices.cpu.runner import Runner
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,6 @@ def cpu_device(cache_directory: Path) -> CpuDevice:
 
 
 @pytest.fixture(scope="session")
-def cpu(cpu_device: CpuDevice) -> Bench:
+def cpu(cpu_device: CpuDevice) -> Runner:
     """The device, which holds the kernel that was loaded last."""
-    return Bench(cpu_device)
+    return Runner(cpu_device)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.devices.cpu.ptx import (
+from harness.ptx.parser import parse
+from harness.ptx.syntax import (
     Address,
     Float,
     Function,
@@ -19,7 +20,6 @@ from harness.devices.cpu.ptx import (
     Register,
     Special,
     Symbol,
-    parse,
 )
 from tests.devices.cpu import oracle
 

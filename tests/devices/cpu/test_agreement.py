@@ -16,7 +16,7 @@ import pytest
 from harness.devices.device import Fault, Run
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
-from tests.devices.cpu.cpu_bench import KERNELS, Bench, compiled, inputs
+from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs
 from tests.devices.cpu.test_cpu_tensor import small_integers, wgmma_source
 
 pytestmark = pytest.mark.gpu
@@ -61,7 +61,7 @@ def on_gpu(cubin: bytes, entry: str, line: LaunchLine, A: Matrix, B: Matrix) -> 
     return np.asarray(cupy.asnumpy(C))
 
 
-def same_bits(cpu: Bench, source: str, tile: int, A: Matrix, B: Matrix) -> None:
+def same_bits(cpu: Runner, source: str, tile: int, A: Matrix, B: Matrix) -> None:
     kernel = compiled(source)
     line = LaunchLine(tile, tile) if tile else kernel.launch
     cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
@@ -74,17 +74,17 @@ def same_bits(cpu: Bench, source: str, tile: int, A: Matrix, B: Matrix) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", PLAIN)
-def test_plain_fma_kernels_give_the_same_bits(cpu: Bench, name: str, shape: Shape) -> None:
+def test_plain_fma_kernels_give_the_same_bits(cpu: Runner, name: str, shape: Shape) -> None:
     same_bits(cpu, (KERNELS / f"{name}.cu").read_text(), PLAIN[name], *inputs(shape))
 
 
 @pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
-def test_fragments_lie_as_on_the_gpu(cpu: Bench, name: str) -> None:
+def test_fragments_lie_as_on_the_gpu(cpu: Runner, name: str) -> None:
     """Small integers, so that the order of sums does not matter."""
     same_bits(cpu, (KERNELS / f"{name}.cu").read_text(), 16, *small_integers(Shape(20, 24, 36)))
 
 
-def test_bulk_copies(cpu: Bench) -> None:
+def test_bulk_copies(cpu: Runner) -> None:
     same_bits(cpu, (KERNELS / "bulk_copy.cu").read_text(), 0, *inputs(Shape(20, 36, 24)))
 
 
@@ -103,7 +103,7 @@ WGMMA = [
 
 @pytest.mark.parametrize("form", WGMMA, ids=str)
 def test_wgmma_reads_shared_memory_as_the_gpu_does(
-    cpu: Bench, form: tuple[str, int, int, bool, bool, bool]
+    cpu: Runner, form: tuple[str, int, int, bool, bool, bool]
 ) -> None:
     source, shape = wgmma_source(*form)
     same_bits(cpu, source, 0, *small_integers(shape))
@@ -120,7 +120,7 @@ METRICS = {
 SCRIPT = """
 import sys
 from pathlib import Path
-from tests.devices.cpu.cpu_bench import inputs
+from tests.devices.cpu.runner import inputs
 from tests.devices.cpu.test_agreement import on_gpu
 from problem.cases import Shape
 from problem.launcher import LaunchLine
@@ -140,7 +140,7 @@ def hardware(cubin: Path, entry: str, tile: int, shape: Shape) -> dict[str, int]
     if done.returncode or "ERR_NVGPUCTRPERM" in done.stdout:
         pytest.skip(f"ncu cannot read the counters here: {(done.stdout + done.stderr)[-900:]}")
     table = done.stdout[done.stdout.index('"ID"') :]
-    rows = {r["Metric Name"]: r["Metric Value"] for r in csv.DictReader(io.StringIO(table))}
+    rows = {r["Metric Name"]: r["Metric IrValue"] for r in csv.DictReader(io.StringIO(table))}
     return {name: int(rows[metric].replace(",", "")) for name, metric in METRICS.items()}
 
 
@@ -148,7 +148,7 @@ def hardware(cubin: Path, entry: str, tile: int, shape: Shape) -> dict[str, int]
 @pytest.mark.parametrize(("name", "tile"), [("naive", 16), ("tile", 16), ("register64", 64)])
 @pytest.mark.parametrize("shape", [Shape(64, 64, 64), Shape(128, 96, 192)], ids=str)
 def test_counters_are_the_hardwares(
-    cpu: Bench, tmp_path: Path, name: str, tile: int, shape: Shape
+    cpu: Runner, tmp_path: Path, name: str, tile: int, shape: Shape
 ) -> None:
     kernel = compiled((KERNELS / f"{name}.cu").read_text())
     cubin = tmp_path / "kernel.cubin"

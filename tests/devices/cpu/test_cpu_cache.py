@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.devices.cpu import native
-from harness.devices.cpu.cache import Cache, default_directory
 from harness.devices.cpu.device import CpuDevice
+from harness.devices.cpu.execution import native
+from harness.devices.cpu.execution.cache import Cache, default_directory
 from harness.devices.device import Ready
 from problem.cases import Shape
-from tests.devices.cpu.cpu_bench import KERNELS, Bench, compiled
+from tests.devices.cpu.runner import KERNELS, Runner, compiled
 
 
 def test_made_once_for_each_key(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_kernels_are_taken_from_it(
-    cpu: Bench, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+    cpu: Runner, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cpu.load_file("tile")
     first = cpu.error(Shape(20, 20, 20))
@@ -77,7 +77,7 @@ def test_kernels_are_taken_from_it(
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(native, "compile_ir", never)
-    again = Bench(CpuDevice(cache_directory))
+    again = Runner(CpuDevice(cache_directory))
     again.load_file("tile")
     assert again.error(Shape(20, 20, 20)) == first
 
@@ -87,7 +87,7 @@ def test_damage_in_the_folder_costs_nothing_but_time(tmp_path: Path) -> None:
     CpuDevice(tmp_path).load(kernel)
     for path in (tmp_path / "cpu").iterdir():
         path.write_bytes(b"garbage")
-    bench = Bench(CpuDevice(tmp_path))
+    bench = Runner(CpuDevice(tmp_path))
     assert isinstance(bench.device.load(kernel), Ready)
     assert bench.error(Shape(9, 9, 9)) < 1e-5
 
@@ -96,7 +96,7 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from harness.devices.cpu.cache import Cache
+from harness.devices.cpu.execution.cache import Cache
 cache = Cache(Path(sys.argv[1]))
 for i in range(200):
     key = str(i % 7)

@@ -7,12 +7,12 @@ import pytest
 from harness.devices.cpu import device
 from harness.devices.device import Count
 from problem.cases import Shape
-from tests.devices.cpu.cpu_bench import KERNELS, Bench
+from tests.devices.cpu.runner import KERNELS, Runner
 
 WIDTH32 = Shape(32, 32, 32)
 
 
-def test_naive_gives_the_published_figures(cpu: Bench) -> None:
+def test_naive_gives_the_published_figures(cpu: Runner) -> None:
     """5120 and 128 (a profiler's table for width 32, one 32x32 block)."""
     cpu.load_file("reference32_naive", block=(32, 32, 1))
     counters = cpu.count_one_block(WIDTH32)
@@ -21,7 +21,7 @@ def test_naive_gives_the_published_figures(cpu: Bench) -> None:
     assert counters.shared_load_requests == counters.shared_store_requests == 0
 
 
-def test_tile_gives_the_published_figures(cpu: Bench) -> None:
+def test_tile_gives_the_published_figures(cpu: Runner) -> None:
     """256, 128, 1536 and 64; the 1536 from 1280 instructions, 256 of them 128-bit, as ptxas
     makes them."""
     cpu.load_file("reference32_tile", block=(32, 32, 1))
@@ -36,16 +36,16 @@ def test_tile_gives_the_published_figures(cpu: Bench) -> None:
 
 
 def test_a_kernel_too_large_to_be_counted_in_time_is_not_begun(
-    cpu: Bench, monkeypatch: pytest.MonkeyPatch
+    cpu: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cpu.load_file("tile")
     request = Count(shape=WIDTH32, max_blocks=1, seconds=60)
     assert cpu.device.count(request) is not None
-    monkeypatch.setattr(device, "MOST_COUNTED_LINES", 10)
+    monkeypatch.setattr(device, "MAX_COUNTED_LINES", 10)
     assert cpu.device.count(request) is None
 
 
-def test_lines_add_up(cpu: Bench) -> None:
+def test_lines_add_up(cpu: Runner) -> None:
     cpu.load_file("tile")
     counters = cpu.count(Shape(48, 40, 33))
     lines = counters.lines
@@ -61,7 +61,7 @@ def test_lines_add_up(cpu: Bench) -> None:
     assert "sum +=" in text[costly.line - 1]
 
 
-def test_instructions_are_counted_by_threads(cpu: Bench) -> None:
+def test_instructions_are_counted_by_threads(cpu: Runner) -> None:
     cpu.load_file("naive")
     shape = Shape(20, 24, 36)
     counters = cpu.count(shape)
@@ -71,7 +71,7 @@ def test_instructions_are_counted_by_threads(cpu: Bench) -> None:
     assert counters.divergent_branches > 0  # the ragged edge
 
 
-def test_sampled_blocks(cpu: Bench) -> None:
+def test_sampled_blocks(cpu: Runner) -> None:
     cpu.load_file("naive")
     whole, part = (cpu.count(Shape(64, 32, 64), blocks) for blocks in (16, 4))
     assert (whole.counted_blocks, part.counted_blocks, part.blocks) == (16, 4, 16)
@@ -90,7 +90,7 @@ CONFLICTS = """extern "C" __global__ void matrix_multiplication_kernel(
 
 
 @pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1)])
-def test_bank_conflicts(cpu: Bench, stride: int, ways: int) -> None:
+def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
     """A warp that stores with a stride takes as many wavefronts as lanes meet in one bank."""
     cpu.load(CONFLICTS.replace("256", "32"), block=(16, 2, 1))
     counters = cpu.count_one_block(Shape(stride, 1, 1))
@@ -99,7 +99,7 @@ def test_bank_conflicts(cpu: Bench, stride: int, ways: int) -> None:
     assert counters.bank_conflicts == ways - 1
 
 
-def test_async_copies_count_at_both_ends(cpu: Bench) -> None:
+def test_async_copies_count_at_both_ends(cpu: Runner) -> None:
     cpu.load_file("cp_async")
     counters = cpu.count(Shape(32, 32, 32))
     assert counters.global_load_sectors > 0

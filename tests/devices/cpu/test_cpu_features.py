@@ -7,7 +7,7 @@ import pytest
 
 from harness.devices.device import Ready
 from problem.cases import Shape
-from tests.devices.cpu.cpu_bench import Bench, inputs
+from tests.devices.cpu.runner import Runner, inputs
 
 SHAPE = Shape(32, 32, 32)
 HEAD = """extern "C" __global__ void matrix_multiplication_kernel(
@@ -205,7 +205,7 @@ STORE_SECTORS = {  # where more is stored than one block of C
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_feature(cpu: Bench, name: str) -> None:
+def test_feature(cpu: Runner, name: str) -> None:
     before, body = FEATURES[name]
     answer = cpu.load(f"{before}\n{HEAD}{body}{TAIL}")
     assert isinstance(answer, Ready), answer
@@ -218,7 +218,7 @@ def test_feature(cpu: Bench, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["memcpy_async", "cuda::pipeline", "cuda::barrier"])
-def test_copies_arrive(cpu: Bench, name: str) -> None:
+def test_copies_arrive(cpu: Runner, name: str) -> None:
     before, body = FEATURES[name]
     cpu.load(f"{before}\n{HEAD}{body}{TAIL}")
     _, C = cpu.finish(SHAPE)

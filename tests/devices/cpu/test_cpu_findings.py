@@ -7,7 +7,7 @@ import pytest
 from harness.devices.device import Fault, Refusal
 from harness.report import Array, Finding, Hazard, Tool
 from problem.cases import Shape
-from tests.devices.cpu.cpu_bench import KERNELS, Bench
+from tests.devices.cpu.runner import KERNELS, Runner
 
 SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)
@@ -44,7 +44,7 @@ CLEAN = [
 
 
 @pytest.mark.parametrize(("name", "shape"), CLEAN, ids=[name for name, _ in CLEAN])
-def test_clean(cpu: Bench, name: str, shape: Shape) -> None:
+def test_clean(cpu: Runner, name: str, shape: Shape) -> None:
     cpu.load_file(name)
     assert cpu.findings(shape) == ()
 
@@ -52,7 +52,7 @@ def test_clean(cpu: Bench, name: str, shape: Shape) -> None:
 # ---- memory
 
 
-def test_read_behind_a(cpu: Bench) -> None:
+def test_read_behind_a(cpu: Runner) -> None:
     cpu.load_file("tile_unchecked")
     fault = cpu.fault(SHAPE)
     finding = fault.finding
@@ -69,12 +69,12 @@ def test_read_behind_a(cpu: Bench) -> None:
     assert {f.array for f in found} >= {Array.A, Array.B, Array.C}
 
 
-def test_the_same_fault_is_reported_each_time(cpu: Bench) -> None:
+def test_the_same_fault_is_reported_each_time(cpu: Runner) -> None:
     cpu.load_file("tile_unchecked")
     assert len({cpu.fault(Shape(60, 70, 50)).message for _ in range(5)}) == 1
 
 
-def test_write_before_c(cpu: Bench) -> None:
+def test_write_before_c(cpu: Runner) -> None:
     cpu.load_file("writes_before_c")
     finding = cpu.fault(SHAPE).finding
     assert finding is not None
@@ -84,7 +84,7 @@ def test_write_before_c(cpu: Bench) -> None:
     assert "before its beginning" in finding.message
 
 
-def test_misaligned(cpu: Bench) -> None:
+def test_misaligned(cpu: Runner) -> None:
     cpu.load_file("misaligned_float4")
     finding = cpu.fault(Shape(17, 34, 18)).finding
     assert finding is not None
@@ -94,7 +94,7 @@ def test_misaligned(cpu: Bench) -> None:
     assert cpu.error(Shape(17, 36, 18)) < 1e-5
 
 
-def test_overflow_into_the_next_shared_array(cpu: Bench) -> None:
+def test_overflow_into_the_next_shared_array(cpu: Runner) -> None:
     cpu.load_file("shared_overflow")
     finding = only(cpu.findings(SHAPE), Hazard.OUT_OF_BOUNDS)
     assert finding.array is Array.SHARED and finding.bytes_outside == 0
@@ -106,7 +106,7 @@ def test_overflow_into_the_next_shared_array(cpu: Bench) -> None:
     ("name", "array"),
     [("shared_out_of_bounds", Array.SHARED), ("local_out_of_bounds", Array.LOCAL)],
 )
-def test_outside_shared_and_local(cpu: Bench, name: str, array: Array) -> None:
+def test_outside_shared_and_local(cpu: Runner, name: str, array: Array) -> None:
     cpu.load_file(name)
     finding = cpu.fault(SHAPE).finding
     assert finding is not None and finding.array is array
@@ -114,14 +114,14 @@ def test_outside_shared_and_local(cpu: Bench, name: str, array: Array) -> None:
     assert any(f.array is array for f in cpu.findings(SHAPE))
 
 
-def test_stray_pointer(cpu: Bench) -> None:
+def test_stray_pointer(cpu: Runner) -> None:
     cpu.load_file("stray_pointer")
     fault = cpu.fault(SHAPE)
     assert fault.cause == "memory" and "no array" in fault.message
     assert fault.at is not None and fault.at.thread == (1, 1, 0)
 
 
-def test_inputs_that_change_are_named(cpu: Bench) -> None:
+def test_inputs_that_change_are_named(cpu: Runner) -> None:
     cpu.load_file("writes_into_a")
     assert cpu.finish(SHAPE)[0].changed_inputs == ("A",)
     cpu.load_file("writes_a_unchanged")
@@ -139,7 +139,7 @@ def test_inputs_that_change_are_named(cpu: Bench) -> None:
         ("uninitialised_local", Array.LOCAL, "sum +="),
     ],
 )
-def test_uninitialised(cpu: Bench, name: str, array: Array, text: str) -> None:
+def test_uninitialised(cpu: Runner, name: str, array: Array, text: str) -> None:
     cpu.load_file(name)
     shape = Shape(5, 33, 18)
     finding = only(cpu.findings(shape), Hazard.UNINITIALISED)
@@ -151,7 +151,7 @@ def test_uninitialised(cpu: Bench, name: str, array: Array, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["no_barrier_after_store", "no_barrier_after_load"])
-def test_race_names_both_accesses(cpu: Bench, name: str) -> None:
+def test_race_names_both_accesses(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     found = [f for f in cpu.findings(EVEN) if f.hazard is Hazard.RACE]
     pairs = {frozenset((f.at.line, f.other.line if f.other else None)) for f in found}
@@ -163,7 +163,7 @@ def test_race_names_both_accesses(cpu: Bench, name: str) -> None:
         assert f.tool is Tool.RACECHECK and f.array is Array.SHARED
 
 
-def test_warps_are_not_in_step_by_themselves(cpu: Bench) -> None:
+def test_warps_are_not_in_step_by_themselves(cpu: Runner) -> None:
     cpu.load_file("warp_unordered")
     finding = only(cpu.findings(EVEN), Hazard.RACE)
     assert finding.at.thread is not None and finding.other is not None
@@ -171,7 +171,7 @@ def test_warps_are_not_in_step_by_themselves(cpu: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["cp_async_not_waited", "bulk_copy_not_waited"])
-def test_a_copy_not_waited_for_has_not_arrived(cpu: Bench, name: str) -> None:
+def test_a_copy_not_waited_for_has_not_arrived(cpu: Runner, name: str) -> None:
     shape = Shape(32, 48, 32)
     cpu.load_file(name)
     assert not cpu.error(shape) < 1e-2  # wrong, or NaN
@@ -182,14 +182,14 @@ def test_a_copy_not_waited_for_has_not_arrived(cpu: Bench, name: str) -> None:
 # ---- meetings
 
 
-def test_divergent_barrier(cpu: Bench) -> None:
+def test_divergent_barrier(cpu: Runner) -> None:
     cpu.load_file("divergent_barrier")
     finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
     assert finding.tool is Tool.SYNCCHECK and finding.other is not None
     assert finding.at.line != finding.other.line
 
 
-def test_return_before_barrier(cpu: Bench) -> None:
+def test_return_before_barrier(cpu: Runner) -> None:
     cpu.load_file("returns_before_barrier")
     finding = only(cpu.findings(SHAPE), Hazard.DIVERGENT_BARRIER)
     assert finding.at.line == line_of("returns_before_barrier", "__syncthreads")
@@ -197,14 +197,14 @@ def test_return_before_barrier(cpu: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["deadlock"])
-def test_deadlock(cpu: Bench, name: str) -> None:
+def test_deadlock(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     fault = cpu.fault(EVEN)
     assert fault.cause == "deadlock" and "128 threads" in fault.message
     assert only(cpu.findings(EVEN), Hazard.DEADLOCK).at.line == line_of(name, "bar.sync")
 
 
-def test_lanes_that_a_collective_names_but_does_not_get(cpu: Bench) -> None:
+def test_lanes_that_a_collective_names_but_does_not_get(cpu: Runner) -> None:
     cpu.load_file("missing_lanes")
     # the other half of the warp returns without ever being there
     finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
@@ -217,14 +217,14 @@ def test_lanes_that_a_collective_names_but_does_not_get(cpu: Bench) -> None:
 # ---- ends that are not one
 
 
-def test_endless_loop_names_its_line(cpu: Bench) -> None:
+def test_endless_loop_names_its_line(cpu: Runner) -> None:
     cpu.load_file("endless")
     fault = cpu.fault(EVEN, seconds=0.5)
     assert fault.cause == "time-limit" and fault.at is not None
     assert fault.at.line is not None and 4 <= fault.at.line <= 11
 
 
-def test_trap_and_assert(cpu: Bench) -> None:
+def test_trap_and_assert(cpu: Runner) -> None:
     cpu.load_file("trap")
     fault = cpu.fault(EVEN)
     assert fault.cause == "trap" and fault.at is not None
@@ -237,7 +237,7 @@ def test_trap_and_assert(cpu: Bench) -> None:
 # ---- what is printed
 
 
-def test_printf_is_text_and_bounded(cpu: Bench) -> None:
+def test_printf_is_text_and_bounded(cpu: Runner) -> None:
     cpu.load_file("prints")
     printed = cpu.finish(SHAPE)[0].printed
     assert printed.startswith("accepted: score 17,  1.50|text|ff|%|1099511627776\n")
@@ -259,13 +259,13 @@ def test_printf_is_text_and_bounded(cpu: Bench) -> None:
         ("reads_c", True),
     ],
 )
-def test_dependent_blocks_are_not_sampled(cpu: Bench, name: str, depends: bool) -> None:
+def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool) -> None:
     assert cpu.load_file(name).blocks_depend_on_one_another is depends
     result = cpu.run(SHAPE, blocks=(0,))
     assert isinstance(result, Fault) is depends
 
 
-def test_device_variables_live_from_launch_to_launch(cpu: Bench) -> None:
+def test_device_variables_live_from_launch_to_launch(cpu: Runner) -> None:
     cpu.load_file("buffer")
     first, second = (cpu.finish(Shape(1, 1, 1))[1][0, 0] for _ in range(2))
     assert (first, second) == (1.0, 2.0)
@@ -279,7 +279,7 @@ def test_device_variables_live_from_launch_to_launch(cpu: Bench) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"), [("recursion", "recursion"), ("function_pointer", "pointer")]
 )
-def test_refusal(cpu: Bench, name: str, reason: str) -> None:
+def test_refusal(cpu: Runner, name: str, reason: str) -> None:
     answer = cpu.load((KERNELS / f"{name}.cu").read_text())
     assert isinstance(answer, Refusal)
     assert reason in answer.message and answer.at is not None and answer.instruction

@@ -9,7 +9,7 @@ from harness.devices.device import Fault, Ready, Refusal, Run, Sanitize, Sanitiz
 from harness.report import Tool
 from problem.cases import Shape
 from problem.launcher import LaunchLine
-from tests.devices.cpu.cpu_bench import KERNELS, Bench, inputs
+from tests.devices.cpu.runner import KERNELS, Runner, inputs
 
 ENTRY = (
     ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "
@@ -76,7 +76,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())
-def test_refused(cpu: Bench, body: str) -> None:
+def test_refused(cpu: Runner, body: str) -> None:
     answer = cpu.device.load_ptx(module(body), "k")
     assert isinstance(answer, Refusal), answer
     assert "\n" not in answer.message and "cannot run this kernel" in answer.message
@@ -97,7 +97,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("outside", OUTSIDE.values(), ids=OUTSIDE.keys())
-def test_refused_outside_the_kernel(cpu: Bench, outside: str) -> None:
+def test_refused_outside_the_kernel(cpu: Runner, outside: str) -> None:
     name = "f30" if "f30" in outside else "f" if ".func f()" in outside else None
     body = f"call.uni {name};" if name else ""
     answer = cpu.device.load_ptx(module(body, outside), "k")
@@ -107,24 +107,24 @@ def test_refused_outside_the_kernel(cpu: Bench, outside: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "nonsense", HEAD, "\0\0", "{}", HEAD + ENTRY, ";" * 100, "." * 100]
 )
-def test_refused_text(cpu: Bench, text: str) -> None:
+def test_refused_text(cpu: Runner, text: str) -> None:
     assert isinstance(cpu.device.load_ptx(text, "k"), Refusal)
 
 
-def test_too_much_text(cpu: Bench) -> None:
+def test_too_much_text(cpu: Runner) -> None:
     assert isinstance(cpu.device.load_ptx(module("// " + "x" * (17 << 20)), "k"), Refusal)
 
 
 SHAPE = Shape(16, 16, 16)
 
 
-def run(cpu: Bench, body: str, seconds: float = 10.0, shared: int = 0) -> object:
+def run(cpu: Runner, body: str, seconds: float = 10.0, shared: int = 0) -> object:
     ready = cpu.device.load_ptx(module(body), "k", LaunchLine(shared_memory=shared))
     assert isinstance(ready, Ready), ready
     return cpu.device.run(Run(shape=SHAPE, seconds=seconds), *inputs(SHAPE))
 
 
-def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Bench) -> None:
+def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) -> None:
     body = """mov.u32 %r2, 0; mov.u32 %r3, 0x80000000; mov.u32 %r4, -1; mov.u64 %rd3, 0;
     div.s32 %r5, %r3, %r2; div.s32 %r6, %r3, %r4; rem.s32 %r7, %r3, %r4; rem.u32 %r8, %r3, %r2;
     div.u64 %rd4, %rd3, %rd3;
@@ -156,7 +156,7 @@ POINTERS = [
 
 @pytest.mark.parametrize("space", [".global", "", ".shared", ".local"])
 @pytest.mark.parametrize("address", POINTERS)
-def test_stray_pointers(cpu: Bench, address: int, space: str) -> None:
+def test_stray_pointers(cpu: Runner, address: int, space: str) -> None:
     result = run(
         cpu, f"mov.u64 %rd2, {address}; st{space}.u32 [%rd2], 7; ld{space}.u32 %r1, [%rd2+4];"
     )
@@ -177,7 +177,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("body", ENDLESS.values(), ids=ENDLESS.keys())
-def test_endless(cpu: Bench, body: str) -> None:
+def test_endless(cpu: Runner, body: str) -> None:
     result = run(cpu, body, seconds=0.3)
     assert isinstance(result, Fault) and result.cause == "time-limit", result
 
@@ -209,12 +209,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("body", "cause"), FAULTS.values(), ids=FAULTS.keys())
-def test_faults(cpu: Bench, body: str, cause: str) -> None:
+def test_faults(cpu: Runner, body: str, cause: str) -> None:
     result = run(cpu, body, shared=4096)
     assert isinstance(result, Fault) and result.cause == cause, result
 
 
-def test_many_copies_in_flight_arrive_all_the_same(cpu: Bench) -> None:
+def test_many_copies_in_flight_arrive_all_the_same(cpu: Runner) -> None:
     body = """mov.u32 %r1, 0; mov.u32 %r2, 0; ld.param.u64 %rd2, [A];
     X: cp.async.ca.shared.global [%r1], [%rd2], 4;
     add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5000; @%p1 bra X;
@@ -224,13 +224,13 @@ def test_many_copies_in_flight_arrive_all_the_same(cpu: Bench) -> None:
     assert result[1][0, 0] == inputs(SHAPE)[0][0, 0]  # type: ignore[index]
 
 
-def test_launches_that_no_gpu_accepts(cpu: Bench) -> None:
+def test_launches_that_no_gpu_accepts(cpu: Runner) -> None:
     result = run(cpu, "", shared=300_000)
     assert isinstance(result, Fault) and result.cause == "launch-refused"
     assert "227" in result.message or "232448" in result.message
 
 
-def test_a_refused_kernel_leaves_none_loaded(cpu: Bench) -> None:
+def test_a_refused_kernel_leaves_none_loaded(cpu: Runner) -> None:
     cpu.load_file("naive")
     assert isinstance(cpu.load((KERNELS / "recursion.cu").read_text()), Refusal)
     with pytest.raises(RuntimeError, match="no kernel"):

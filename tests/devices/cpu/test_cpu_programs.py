@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from harness.devices.device import Fault, Ready, Run
 from problem.cases import Shape
 from problem.launcher import LaunchLine
-from tests.devices.cpu.cpu_bench import KERNELS, Bench, compiled, inputs
 from tests.devices.cpu.interpreter import Launch, interpret
+from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs
 
 HEAD = """.version 8.0
 .target sm_90
@@ -145,7 +145,7 @@ def same(found: np.ndarray, expected: np.ndarray) -> bool:
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block=blocks, seed=st.integers(0, 2**32 - 1))
-def test_random_programs(cpu: Bench, block: Block, seed: int) -> None:
+def test_random_programs(cpu: Runner, block: Block, seed: int) -> None:
     threads = 8
     text = program(block)
     random = np.random.default_rng(seed)
@@ -166,7 +166,7 @@ def test_random_programs(cpu: Bench, block: Block, seed: int) -> None:
     assert same(done[1], expected)
 
 
-def test_naive_kernel(cpu: Bench) -> None:
+def test_naive_kernel(cpu: Runner) -> None:
     """What NVRTC makes of the naive kernel, with its grid, its edges and its loop."""
     kernel = compiled((KERNELS / "naive.cu").read_text())
     shape = Shape(5, 6, 18)

@@ -7,25 +7,25 @@ import pytest
 
 from harness.devices.device import Fault
 from problem.cases import Shape
-from tests.devices.cpu.cpu_bench import Bench, inputs, product
+from tests.devices.cpu.runner import Runner, inputs, product
 
 SHAPES = [Shape(1, 1, 1), Shape(17, 33, 18), Shape(64, 48, 80), Shape(100, 70, 50)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", ["naive", "tile", "register64"])
-def test_right_at_every_size(cpu: Bench, name: str, shape: Shape) -> None:
+def test_right_at_every_size(cpu: Runner, name: str, shape: Shape) -> None:
     cpu.load_file(name)
     assert cpu.error(shape) < 1e-5 * shape.N**0.5
 
 
-def test_double_buffered_tile(cpu: Bench) -> None:
+def test_double_buffered_tile(cpu: Runner) -> None:
     cpu.load_file("double128")
     assert cpu.error(Shape(264, 72, 136)) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["naive", "tile"])
-def test_sums_are_fused_and_in_order(cpu: Bench, name: str) -> None:
+def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
     """Bit for bit what a chain of fused multiply-adds gives."""
     shape = Shape(20, 40, 24)
     A, B = inputs(shape)
@@ -40,7 +40,7 @@ def test_sums_are_fused_and_in_order(cpu: Bench, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["no_barrier_after_store", "no_barrier_after_load"])
-def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Bench, name: str) -> None:
+def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     shape = Shape(64, 64, 64)
     results = [cpu.finish(shape)[1] for _ in range(3)]
@@ -48,7 +48,7 @@ def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Bench, name: 
     assert all(np.array_equal(results[0], other, equal_nan=True) for other in results[1:])
 
 
-def test_only_the_blocks_asked_for_run(cpu: Bench) -> None:
+def test_only_the_blocks_asked_for_run(cpu: Runner) -> None:
     cpu.load_file("tile")
     shape = Shape(64, 32, 64)  # 4x4 blocks
     result = cpu.run(shape, blocks=(5, 14))

@@ -9,7 +9,7 @@ import pytest
 
 from harness.devices.device import Fault, Ready, Run
 from problem.cases import Matrix, Shape
-from tests.devices.cpu.cpu_bench import KERNELS, Bench, inputs, product
+from tests.devices.cpu.runner import KERNELS, Runner, inputs, product
 
 ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
 
@@ -22,7 +22,7 @@ def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
     return A, B
 
 
-def exact(cpu: Bench, shape: Shape) -> None:
+def exact(cpu: Runner, shape: Shape) -> None:
     A, B = small_integers(shape)
     result = cpu.device.run(Run(shape=shape, seconds=30), A, B)
     assert not isinstance(result, Fault), result.message
@@ -30,7 +30,7 @@ def exact(cpu: Bench, shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
-def test_fragments(cpu: Bench, name: str) -> None:
+def test_fragments(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     exact(cpu, Shape(20, 24, 36))
     error = cpu.error(Shape(20, 24, 36))
@@ -65,7 +65,7 @@ SHAPES = [("tf32", 4), ("tf32", 8), ("f16", 8), ("f16", 16), ("bf16", 8), ("bf16
 
 
 @pytest.mark.parametrize(("kind", "k"), SHAPES)
-def test_mma(cpu: Bench, kind: str, k: int) -> None:
+def test_mma(cpu: Runner, kind: str, k: int) -> None:
     each = 1 if kind == "tf32" else 2
     words = k // each // 2
     numbers = [f"%{4 + i}" for i in range(words * 3 // 2)]
@@ -99,7 +99,7 @@ WMMA = [
 
 
 @pytest.mark.parametrize(("element", "precision", "tile"), WMMA)
-def test_wmma(cpu: Bench, element: str, precision: str, tile: tuple[int, int, int]) -> None:
+def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, int]) -> None:
     m, n, k = tile
     source = (KERNELS / "wmma.cu.in").read_text()
     fields = {"ELEMENT": element, "PRECISION": precision, "TM": m, "TN": n, "TK": k}
@@ -241,7 +241,7 @@ def wgmma_source(
     return f"// solve: tile=64x{width} shared_memory={shared}\n{source}", Shape(64, depth, width)
 
 
-def check_wgmma(cpu: Bench, *arguments: object) -> None:
+def check_wgmma(cpu: Runner, *arguments: object) -> None:
     source, shape = wgmma_source(*arguments)  # type: ignore[arg-type]
     ready = cpu.load(source)
     assert isinstance(ready, Ready), ready
@@ -249,24 +249,24 @@ def check_wgmma(cpu: Bench, *arguments: object) -> None:
 
 
 @pytest.mark.parametrize("width", [8, 24, 64, 128, 256])
-def test_wgmma_widths(cpu: Bench, width: int) -> None:
+def test_wgmma_widths(cpu: Runner, width: int) -> None:
     check_wgmma(cpu, "f16", width, 128, False, False, False)
 
 
 @pytest.mark.parametrize("a_registers", [False, True], ids=["A shared", "A registers"])
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize("kind", ["tf32", "f16", "bf16"])
-def test_wgmma_swizzles(cpu: Bench, kind: str, swizzle: int, a_registers: bool) -> None:
+def test_wgmma_swizzles(cpu: Runner, kind: str, swizzle: int, a_registers: bool) -> None:
     check_wgmma(cpu, kind, 16, swizzle, a_registers, False, False)
 
 
 @pytest.mark.parametrize(("trans_a", "trans_b"), [(True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-def test_wgmma_transposed(cpu: Bench, swizzle: int, trans_a: bool, trans_b: bool) -> None:
+def test_wgmma_transposed(cpu: Runner, swizzle: int, trans_a: bool, trans_b: bool) -> None:
     check_wgmma(cpu, "f16", 64, swizzle, False, trans_a, trans_b)
 
 
-def test_wgmma_is_as_precise_as_its_inputs(cpu: Bench) -> None:
+def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
     for kind, width in itertools.product(("tf32", "f16", "bf16"), (32,)):
         source, shape = wgmma_source(kind, width, 128, False, False, False)
         cpu.load(source)
@@ -333,7 +333,7 @@ BYTES_FROM_REGISTERS = """unsigned a[4];
 
 
 def check_integer_wgmma(
-    cpu: Bench,
+    cpu: Runner,
     width: int,
     a_type: str = "s8",
     b_type: str = "s8",
@@ -394,22 +394,22 @@ INTEGER_WIDTHS = (8, 16, 24, 32, *range(48, 257, 16))
 
 
 @pytest.mark.parametrize("width", INTEGER_WIDTHS)
-def test_integer_wgmma_widths(cpu: Bench, width: int) -> None:
+def test_integer_wgmma_widths(cpu: Runner, width: int) -> None:
     check_integer_wgmma(cpu, width)
 
 
 @pytest.mark.parametrize("a_registers", [False, True], ids=["A shared", "A registers"])
 @pytest.mark.parametrize(("a_type", "b_type"), list(itertools.product(("s8", "u8"), repeat=2)))
-def test_integer_wgmma_types(cpu: Bench, a_type: str, b_type: str, a_registers: bool) -> None:
+def test_integer_wgmma_types(cpu: Runner, a_type: str, b_type: str, a_registers: bool) -> None:
     check_integer_wgmma(cpu, 16, a_type, b_type, a_registers=a_registers)
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
-def test_integer_wgmma_swizzles(cpu: Bench, swizzle: int) -> None:
+def test_integer_wgmma_swizzles(cpu: Runner, swizzle: int) -> None:
     check_integer_wgmma(cpu, 24, swizzle=swizzle)
 
 
 @pytest.mark.parametrize("start", [2**31 - 1000, -(2**31) + 1000])
 @pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
-def test_integer_wgmma_at_the_ends_of_an_integer(cpu: Bench, start: int, saturates: bool) -> None:
+def test_integer_wgmma_at_the_ends_of_an_integer(cpu: Runner, start: int, saturates: bool) -> None:
     check_integer_wgmma(cpu, 16, start=start, saturates=saturates)

@@ -23,7 +23,7 @@ __device__ void note(Context* c, long long kind, long long pc, long long other_p
 
 __device__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
                                 int access) {
-    note(c, FOUND_BAD_ACCESS, pc, -1, t, -1, address, n, access, 0);
+    note(c, FINDING_KIND_BAD_ACCESS, pc, -1, t, -1, address, n, access, 0);
 }
 
 // ---- clocks
@@ -69,7 +69,7 @@ __device__ void conflict(Context* c, long long t, long long pc, Address address,
     if (other->clock == 0 || ordered(c, t, other)) return;
     if ((access & ACCESS_ATOMIC) && (other->access & ACCESS_ATOMIC)) return;
     if ((access & ACCESS_VOLATILE) && (other->access & ACCESS_VOLATILE)) return;
-    note(c, FOUND_RACE, pc, other->pc, t, other->thread, address, n, access, other->access);
+    note(c, FINDING_KIND_RACE, pc, other->pc, t, other->thread, address, n, access, other->access);
 }
 
 __device__ void record(Context* c, Event* e, long long t, long long pc, int access) {
@@ -87,7 +87,7 @@ __device__ void check_shared(Context* c, long long t, long long pc, Address addr
         Cell* cell = k->cells + g;
         Event* reads = k->reads + g * k->warps * 2;
         if (cell->in_flight.clock)
-            note(c, FOUND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
+            note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
         conflict(c, t, pc, address, n, access, &cell->write);
         if (access & ACCESS_WRITE) {
@@ -123,7 +123,7 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
         if (!reads && !(access & ACCESS_ASYNC) && ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
     }
     if (outside) note_bad_access(c, t, pc, address, n, access);
-    else if (reads && unwritten) note(c, FOUND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
+    else if (reads && unwritten) note(c, FINDING_KIND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
     if (window_of(address) == WINDOW_SHARED) check_shared(c, t, pc, address, n, access);
 }
 
@@ -155,7 +155,7 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
         unsigned exists = lanes >= LANES ? ~0u : (1u << lanes) - 1;
         unsigned gone = thread->mask & exists & ~alive;
         if (thread->mask && (gone || !(thread->mask >> lane & 1)))
-            note(c, FOUND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
+            note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
     if (!orders) return;  // only bar.warp.sync orders memory
     for (long long u = 0; u < c->threads; ++u) k->joined[u] = 0;
@@ -182,12 +182,12 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
         assign(c, clock_of(c, t), k->joined);
         tick(c, t);
         if (left && !thread->expected)
-            note(c, FOUND_LEFT_BEFORE_BARRIER, thread->pc >> 2, -1, t, -1, left, 0, 0, 0);
+            note(c, FINDING_KIND_LEFT_BEFORE_BARRIER, thread->pc >> 2, -1, t, -1, left, 0, 0, 0);
         // the lanes of a warp must meet at one instruction, unless it is not `.aligned`
         for (long long u = t / LANES * LANES; thread->aligned && u < t; ++u) {
             Thread* other = c->thread + u;
             bool elsewhere = other->state != STATE_EXITED && (other->state != STATE_BARRIER || other->pc != thread->pc);
-            if (elsewhere) note(c, FOUND_DIVERGENT_BARRIER, thread->pc >> 2, other->pc >> 2, t, u, 0, 0, 0, 0);
+            if (elsewhere) note(c, FINDING_KIND_DIVERGENT_BARRIER, thread->pc >> 2, other->pc >> 2, t, u, 0, 0, 0, 0);
         }
     }
     for (long long u = 0; u < c->threads; ++u) k->arrival[barrier * c->threads + u] = 0;

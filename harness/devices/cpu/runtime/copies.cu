@@ -41,8 +41,8 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
                                         Address from, long long bytes, long long filled) {
     Thread* thread = c->thread + t;
     if (filled > bytes || filled < 0) filled = bytes;
-    char* target = touch(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC);
-    char* source = filled ? touch(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
+    char* target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC);
+    char* source = filled ? checked_access(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
     if (!target || !source) return 0;
     if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {  // room for one more
         deliver(c, t, copy_slot(c, t, thread->delivered));
@@ -83,7 +83,7 @@ __device__ void mbarrier_advance(unsigned long long* word, long long arrivals, l
 
 __device__ unsigned long long* mbarrier_at(Context* c, long long t, long long pc, Address mbarrier,
                                            int access) {
-    return (unsigned long long*)touch(c, t, pc, mbarrier, 8, 8, access);
+    return (unsigned long long*)checked_access(c, t, pc, mbarrier, 8, 8, access);
 }
 
 extern "C" __device__ long long rt_mbarrier_init(Context* c, long long t, long long pc,
@@ -143,15 +143,15 @@ __device__ bool phase_is_over(Context* c, long long t) {
 extern "C" __device__ long long rt_bulk(Context* c, long long t, long long pc, Address to,
                                         Address from, long long bytes, Address mbarrier) {
     if (bytes & 15 || bytes < 0) {
-        rt_fault(c, t, FAULT_BAD_OPERAND, pc, 0, bytes, 0);
+        rt_fault(c, t, CAUSE_BAD_OPERAND, pc, 0, bytes, 0);
         return 0;
     }
     if (!bytes) return 1;
-    char* target = touch(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC : 0));
-    char* source = touch(c, t, pc, from, bytes, 16, ACCESS_READ);
+    char* target = checked_access(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC : 0));
+    char* source = checked_access(c, t, pc, from, bytes, 16, ACCESS_READ);
     if (!target || !source) return c->checks != 0;
     if (c->bulk_count == BULK_IN_FLIGHT) {
-        rt_fault(c, t, FAULT_ASYNC_OVERFLOW, pc, 0, 0, 0);
+        rt_fault(c, t, CAUSE_ASYNC_OVERFLOW, pc, 0, 0, 0);
         return 0;
     }
     Bulk* bulk = c->bulk + c->bulk_count++;

@@ -71,8 +71,8 @@ __device__ int wavefronts(const Address* address, unsigned here, int bytes) {
     return total;
 }
 
-// The fewest wavefronts for as many different bytes.
-__device__ int fewest_wavefronts(const Address* address, unsigned here, int bytes) {
+// The least wavefronts for as many different bytes.
+__device__ int min_wavefronts(const Address* address, unsigned here, int bytes) {
     Address words[4 * LANES];
     int n = 0;
     for (int lane = 0; lane < LANES; ++lane)
@@ -95,7 +95,7 @@ __device__ void count_access(Context* c, long long w, long long pc, unsigned her
     if (window == WINDOW_SHARED) {
         row->shared_requests += 1;
         row->wavefronts += wavefronts(address, here, bytes);
-        row->fewest += fewest_wavefronts(address, here, bytes);
+        row->min_wavefronts += min_wavefronts(address, here, bytes);
     } else {
         row->global_requests += 1;
         row->sectors += sectors(address, here, bytes);
@@ -112,7 +112,7 @@ __device__ void count_rows(Context* c, long long pc, int rows, bool store) {
     row->shared_requests += 1;
     for (int first = 0; first < rows; first += 8) {
         row->wavefronts += passes(c->counts->matrix_rows, 0xffu << first, 16);
-        row->fewest += 1;
+        row->min_wavefronts += 1;
     }
 }
 

@@ -1,5 +1,6 @@
-// What the files of the runtime use of one another. Calls between files are not inlined.Compiled together, in the order of names in
-// runtime.py; the structs that Python shares are put in front.
+// What the files of the runtime use of one another. They are compiled together, in the order in
+// which execution/build.py names them, behind the structs of layout.py. Calls between files are
+// not inlined.
 
 typedef unsigned long long Address;
 struct Round;
@@ -10,8 +11,8 @@ extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, lo
 __device__ __noinline__ long long window_of(Address address);
 __device__ __noinline__ long long offset_in_window(Address address);
 __device__ __noinline__ void copy_bytes(char* to, const char* from, long long n);
-__device__ __noinline__ void settle_input(Context* c);
-__device__ __noinline__ char* touch(Context* c, long long t, long long pc, Address address, long long n,
+__device__ __noinline__ void compare_diverted_write(Context* c);
+__device__ __noinline__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
                        long long align, int access);
 
 // checks.cu
@@ -30,7 +31,7 @@ __device__ __noinline__ void check_mbarrier_wait(Context* c, long long t, Addres
 __device__ __noinline__ bool phase_is_over(Context* c, long long t);
 
 // warp.cu
-__device__ __noinline__ void act(Context* c, long long w, unsigned here);
+__device__ __noinline__ void execute_collective(Context* c, long long w, unsigned here);
 __device__ __noinline__ unsigned* mail(Context* c, long long w, int word);
 
 // tensor.cu
@@ -61,6 +62,6 @@ __device__ __noinline__ void mbarrier_advance(unsigned long long* word, long lon
                                               long long bytes, long long dropped);
 __device__ __noinline__ int passes(const Address* address, unsigned lanes, int bytes);
 __device__ __noinline__ int distinct(Address* x, int n);
-__device__ __noinline__ void settle_warp(Context* c, long long w);
-__device__ __noinline__ void look_around(Context* c, Round* round);
+__device__ __noinline__ void run_collectives(Context* c, long long w);
+__device__ __noinline__ void collect_runnable(Context* c, Round* round);
 __device__ __noinline__ void run_block(Context* c);

@@ -29,14 +29,14 @@ __device__ void copy_bytes(char* to, const char* from, long long n) {
 }
 
 // The inputs are never written: a store goes to scratch and is compared with the input later.
-__device__ void settle_input(Context* c) {
+__device__ void compare_diverted_write(Context* c) {
     for (long long i = 0; i < c->pending_bytes; ++i)
         if (c->scratch[64 + i] != c->pending_target[i]) c->changed |= 1ll << c->pending_window;
     c->pending_bytes = 0;
 }
 
-__device__ char* divert(Context* c, char* target, long long n, long long window) {
-    settle_input(c);
+__device__ char* divert_write(Context* c, char* target, long long n, long long window) {
+    compare_diverted_write(c);
     copy_bytes(c->scratch + 64, target, n);
     c->pending_target = target;
     c->pending_bytes = n;
@@ -53,14 +53,14 @@ __device__ char* locate(Context* c, long long t, Address address, long long n, l
     if (offset & (align - 1)) return 0;
     char* host = span->host + offset + (window == WINDOW_LOCAL ? t * c->local_bytes : 0);
     if (!(access & ACCESS_WRITE) || span->writable) return host;
-    if (n <= 64) return divert(c, host, n, window);
+    if (n <= 64) return divert_write(c, host, n, window);
     c->changed |= 1ll << window;  // a bulk copy into an input
     return 0;
 }
 
 // A checked access. Without checks, a bad one is a fault and gives null; with checks it is
 // written down, and the access goes to scratch.
-__device__ char* touch(Context* c, long long t, long long pc, Address address, long long n,
+__device__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
                        long long align, int access) {
     char* host = locate(c, t, address, n, align, access);
     if (c->checks) {
@@ -72,11 +72,11 @@ __device__ char* touch(Context* c, long long t, long long pc, Address address, l
         for (int i = 0; i < 64; ++i) c->scratch[i] = 0;
         return n <= 64 ? c->scratch : 0;
     }
-    if (!host) rt_fault(c, t, FAULT_MEMORY, pc, address, n, access);
+    if (!host) rt_fault(c, t, CAUSE_MEMORY, pc, address, n, access);
     return host;
 }
 
-extern "C" __device__ char* rt_touch(Context* c, long long t, long long pc, Address address,
+extern "C" __device__ char* rt_checked_access(Context* c, long long t, long long pc, Address address,
                                      long long n, long long access) {
-    return touch(c, t, pc, address, n, n, (int)access);
+    return checked_access(c, t, pc, address, n, n, (int)access);
 }

@@ -13,7 +13,7 @@ __device__ int pc_of(Thread* thread) { return thread->pc >> 2; }
 // Release groups of one warp that wait at a collective, the lowest program point first (so that
 // lanes which went different ways meet again), until every lane waits for something else.
 // A group is complete when every living lane that its masks name has arrived.
-__device__ void settle_warp(Context* c, long long w) {
+__device__ void run_collectives(Context* c, long long w) {
     long long first = LANES * w, last = first + LANES < c->threads ? first + LANES : c->threads;
     int passed = -1;
     while (!c->fault) {
@@ -36,7 +36,7 @@ __device__ void settle_warp(Context* c, long long w) {
         passed = -1;
         c->group[w] = here;
         if (c->checks) check_collective(c, w, here, alive);
-        act(c, w, here);
+        execute_collective(c, w, here);
         for (long long t = first; t < last && !c->fault; ++t)
             if (here >> (t - first) & 1) resume(c, t);
     }
@@ -49,7 +49,7 @@ struct Round {
     long long stuck;   // one that waits
 };
 
-__device__ void look_around(Context* c, Round* round) {
+__device__ void collect_runnable(Context* c, Round* round) {
     Round r;
     int waiting[NAMED_BARRIERS], expected[NAMED_BARRIERS];
     r.open = 0, r.alive = 0, r.moving = 0, r.stuck = -1;
@@ -94,15 +94,15 @@ __device__ void run_block(Context* c) {
         thread->state = STATE_RUNNING;
         thread->group = thread->copies = thread->delivered = thread->bulk_group = 0;
         thread->handle = host_start(c->entry, c, (int)t);
-        if (t % LANES == LANES - 1 || t == n - 1) settle_warp(c, t / LANES);
+        if (t % LANES == LANES - 1 || t == n - 1) run_collectives(c, t / LANES);
         if (c->fault) return;
     }
     for (;;) {
         Round r;
-        look_around(c, &r);
+        collect_runnable(c, &r);
         if (r.alive == 0) break;
         if (*c->stop || !r.moving) {
-            long long fault = *c->stop ? FAULT_TIME_LIMIT : FAULT_DEADLOCK;
+            long long fault = *c->stop ? CAUSE_TIME_LIMIT : CAUSE_DEADLOCK;
             rt_fault(c, r.stuck, fault, pc_of(c->thread + r.stuck), 0, 0, 0);
             c->fault_count = r.alive;
             return;
@@ -122,11 +122,11 @@ __device__ void run_block(Context* c) {
                          (thread->state == STATE_BARRIER && r.open >> thread->barrier & 1);
             if (wakes) resume(c, t);
             bool warp_is_done = c->round & 1 ? t % LANES == 0 : t % LANES == LANES - 1 || t == n - 1;
-            if (warp_is_done) settle_warp(c, t / LANES);
+            if (warp_is_done) run_collectives(c, t / LANES);
             if (c->fault) return;
         }
     }
-    settle_input(c);
+    compare_diverted_write(c);
 }
 
 // Takes blocks from the list (or all, where there is none) until one has a fault.

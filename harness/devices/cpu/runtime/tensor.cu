@@ -26,7 +26,7 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
     char* at[LANES];
     for (int i = 0; i < 8 * matrices; ++i) {
         Address address = mail(c, w, 0)[i] | (Address)mail(c, w, 1)[i] << 32;
-        at[i] = touch(c, w * LANES + i, pc, address, 16, 16, store ? ACCESS_WRITE : ACCESS_READ);
+        at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, store ? ACCESS_WRITE : ACCESS_READ);
         if (!at[i]) return;
         if (c->counts) count_row(c, pc, i, address);
         if (!store) copy_bytes((char*)row[i], at[i], 16);
@@ -110,7 +110,7 @@ __device__ void wmma_move(Context* c, long long w, long long pc, long long varia
         for (int j = 0; j < each; ++j) {
             int row = (lane * each + j) / columns, column = (lane * each + j) % columns;
             long long at = column_major ? column * leading + row : row * leading + column;
-            char* host = touch(c, w * LANES + lane, pc, base + at * bytes, bytes, bytes, store ? ACCESS_WRITE : ACCESS_READ);
+            char* host = checked_access(c, w * LANES + lane, pc, base + at * bytes, bytes, bytes, store ? ACCESS_WRITE : ACCESS_READ);
             if (!host) return;
             unsigned* word = mail(c, w, first_word + (halves ? j / 2 : j)) + lane;
             if (halves) {
@@ -191,7 +191,7 @@ __device__ Address place(const SharedMatrix& m, int row, int k, int bytes) {
 __device__ char* locate_shared(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k,
                                int element_bytes, int n) {
     Address address = ((Address)WINDOW_SHARED << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1));
-    return touch(c, t, pc, address + place(m, row, k, element_bytes), n, n, ACCESS_READ);
+    return checked_access(c, t, pc, address + place(m, row, k, element_bytes), n, n, ACCESS_READ);
 }
 
 __device__ float fetch(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k, int kind) {

@@ -88,7 +88,7 @@ __device__ void reduce(Context* c, long long w, unsigned here, long long variant
 }
 
 // The lanes `here` have met at a collective: do it.
-__device__ void act(Context* c, long long w, unsigned here) {
+__device__ void execute_collective(Context* c, long long w, unsigned here) {
     int lane = __ffs(here) - 1;
     Thread* thread = c->thread + w * LANES + lane;
     long long pc = thread->pc >> 2, variant = thread->argument;

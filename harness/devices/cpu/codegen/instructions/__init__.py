@@ -1,0 +1,29 @@
+"""How every PTX instruction becomes IR, by family."""
+
+from harness.devices.cpu.codegen.instructions import (
+    async_copy,
+    bits,
+    control,
+    convert,
+    floating,
+    integer,
+    memory,
+    select,
+    tensor,
+    warp,
+)
+from harness.devices.cpu.codegen.table import InstructionTable
+
+INSTRUCTIONS = InstructionTable(
+    async_copy.TABLE,
+    bits.TABLE,
+    control.TABLE,
+    convert.TABLE,
+    floating.TABLE,
+    integer.TABLE,
+    memory.TABLE,
+    select.TABLE,
+    tensor.TABLE,
+    warp.TABLE,
+)
+"""The instructions that this device knows."""

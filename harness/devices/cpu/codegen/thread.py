@@ -1,0 +1,382 @@
+"""Makes one coroutine per GPU thread of a kernel: suspended only where threads meet, every access
+to memory checked."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from harness.devices.cpu.analysis.flatten import FlatKernel
+from harness.devices.cpu.analysis.pointers import pointer_windows
+from harness.devices.cpu.codegen.calls import call_host
+from harness.devices.cpu.codegen.llvm_ir import IrValue, constant
+from harness.devices.cpu.codegen.translator import Lowerings, MemoryAccess, Translator
+from harness.devices.cpu.errors import CannotTranslate
+from harness.devices.cpu.runtime import layout
+from harness.devices.cpu.runtime.layout import Access, Cause, Collective, State, Window
+from harness.ptx.syntax import Address, Instruction, Label, Register, Symbol
+
+
+class Mode(Enum):
+    RUN = "run"
+    """Every access is checked; the first fault ends the launch."""
+    SANITIZE = "sanitize"
+    """Every access is reported to the checks of the runtime, which go on after a fault."""
+    COUNT = "count"
+    """As RUN, and every access and basic block is counted by warps."""
+
+
+class ThreadTranslator(Translator):
+    """One GPU thread as a coroutine `ptr @thread(context, thread index)`.
+
+    Called with a negative index it returns the bytes of its frame.
+    """
+
+    def __init__(
+        self,
+        kernel: FlatKernel,
+        lowerings: Lowerings,
+        block: tuple[int, int, int],
+        mode: Mode,
+    ) -> None:
+        super().__init__(kernel, lowerings)
+        self.block = block
+        self.mode = mode
+        self._windows = pointer_windows(kernel)
+
+    # -- the function around the body
+
+    def module(self) -> str:
+        """The whole IR module."""
+        x, y, _ = self.block
+        self.declare_registers()
+        for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
+            %size.exact = call i64 @llvm.coro.size.i64()
+            %size.more = add i64 %size.exact, 63
+            %size = and i64 %size.more, -64
+            %query = icmp slt i32 %t, 0
+            br i1 %query, label %tell, label %begin""".splitlines():
+            self.emit(line.strip())
+        self.place("tell")
+        self.emit("%told = inttoptr i64 %size to ptr")
+        self.emit("ret ptr %told")
+        self.place("begin")
+        self.emit("%t64 = zext i32 %t to i64")
+        frame = self.op("mul", self.thread_index(), IrValue("%size", "i64"))
+        memory = self.offset(self.field("frames", "ptr"), frame)
+        self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
+        threads, mail = self.field("thread", "ptr"), self.field("mail", "ptr")
+        for line in f"""%lane = and i32 %t, 31
+            %warp = lshr i32 %t, 5
+            %mail.row = mul i32 %warp, {layout.MAIL_WORDS * layout.LANES}
+            %mail.at = add i32 %mail.row, %lane
+            %mail = getelementptr i32, {mail}, i32 %mail.at
+            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t64
+            %tid.x = urem i32 %t, {x}
+            %tid.yz = udiv i32 %t, {x}
+            %tid.y = urem i32 %tid.yz, {y}
+            %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
+            self.emit(line.strip())
+        self.clear_registers()
+        if self.kernel.body and not isinstance(self.kernel.body[0], Label):
+            self.count_block(0)
+        self.body()
+        self.jump("exit")
+        self.place("exit")
+        self.store(constant("i32", State.EXITED), self.cell("state"))
+        self.jump("end")
+        self.place("end")
+        self.emit("call void @llvm.coro.end(ptr null, i1 false, token none)")
+        self.emit("ret ptr %handle")
+        head = "define ptr @thread(ptr noalias %c, i32 %t) presplitcoroutine {"
+        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
+
+    def field(self, name: str, type_: str) -> IrValue:
+        """A field of the Context that does not change while a block runs."""
+        where = self.offset(IrValue("%c", "ptr"), layout.CONTEXT_OFFSET[name])
+        return self.load(type_, where, ", !invariant.load !0")
+
+    def cell(self, name: str) -> IrValue:
+        return self.offset(IrValue("%me", "ptr"), layout.THREAD_OFFSET[name])
+
+    def thread_index(self) -> IrValue:
+        return IrValue("%t64", "i64")
+
+    # -- meeting the other threads
+
+    def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
+        """Wait, in a state that the scheduler knows how to end."""
+        for name, given in {"state": int(state), "pc": index * 4 + phase, **cells}.items():
+            width = "i64" if layout.THREAD[name] == "long long" else "i32"
+            value = given if isinstance(given, IrValue) else constant(width, given)
+            self.store(value, self.cell(name))
+        resumed, how = (
+            self.new_label(),
+            self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
+        )
+        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %end]")
+        self.place(resumed)
+
+    def mail(self, word: int) -> IrValue:
+        """The address of one of this lane's words: [warp][word][lane]."""
+        return self.offset(IrValue("%mail", "ptr"), 4 * word * layout.LANES)
+
+    def collective(
+        self,
+        index: int,
+        which: Collective,
+        words: list[IrValue],
+        results: int = 0,
+        mask: IrValue | int = -1,
+        argument: IrValue | int = 0,
+        phase: int = 0,
+    ) -> list[IrValue]:
+        """Publish words, let the runtime act for all lanes of the mask, read the results."""
+        for i, word in enumerate(words):
+            self.store(word, self.mail(i))
+        self.suspend(
+            index,
+            State.COLLECTIVE,
+            phase,
+            mask=mask,
+            collective=int(which),
+            argument=argument,
+        )
+        return [self.load("i32", self.mail(i)) for i in range(results)]
+
+    def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
+        good, bad = self.new_label(), self.new_label()
+        self.branch(ok, good, bad, likely=True)
+        self.place(bad)
+        self._fault(fault, MemoryAccess(index, 0, Access.READ), constant("i64", 0))
+        self.place(good)
+
+    def leave_unless(self, ok: IrValue) -> None:
+        good = self.new_label()
+        self.branch(ok, good, "exit", likely=True)
+        self.place(good)
+
+    def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
+        given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
+        context = self.value("i64", "ptrtoint ptr %c to i64")
+        everything = (context, self.thread_index(), *given)
+        if type_ == "void":
+            self.call_void(name, *everything)
+            return None
+        return self.call(type_, name, *everything)
+
+    # -- memory
+
+    def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
+        where = self.address_value(address)
+        if self.mode is Mode.SANITIZE:
+            return self._checked_access(space, where, access)
+        if space != "local":
+            self.count_access(space, where, access)
+        if space in ("shared", "local"):
+            memory = self.kernel.shared if space == "shared" else self.kernel.local
+            units = constant("i64", memory.size >> access.log2)
+            self._check(where, self.window_base(space), units, access)
+            start = self.field(space, "ptr")
+            if space == "local":
+                start = self.offset(start, self._local_row())
+            return self.offset(start, where)
+        window = self._window_of(space, address)
+        writes_input = access.kind & Access.WRITE and window in (Window.A, Window.B)
+        if window is None or writes_input:
+            return self._checked_access(space, where, access)
+        offset = self.op("sub", where, window.base)
+        span = self.offset(self.field("windows", "ptr"), window * layout.SPAN_BYTES)
+        size = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
+        self._check(offset, window.base, self.op("lshr", size, access.log2), access)
+        return self.offset(self.load("ptr", span, ", !invariant.load !0"), offset)
+
+    def _local_row(self) -> IrValue:
+        """Where this thread's local memory begins."""
+        return self.op("mul", self.thread_index(), self.kernel.local_bytes)
+
+    def _window_of(self, space: str, address: Address) -> Window | None:
+        if isinstance(address.base, Register) and space in ("global", "const", ""):
+            return self._windows.get(address.base.name)
+        if isinstance(address.base, Symbol) and address.base.name in self.kernel.module.variables:
+            return Window.MODULE
+        return None
+
+    def _check(self, offset: IrValue, base: int, units: IrValue, access: MemoryAccess) -> None:
+        """Rotating the offset by log2(n) moves misaligned low bits to the top, so that one
+        comparison with the array's size in units of n bytes finds both faults."""
+        turned = offset
+        if access.n > 1:
+            turned = self.intrinsic("fshr", offset, offset, constant("i64", access.log2))
+        good, bad = self.new_label(), self.new_label()
+        self.branch(self.compare("ult", turned, units), good, bad, likely=True)
+        self.place(bad)
+        where = self.op("add", offset, base)
+        self._fault(Cause.MEMORY, access, where)
+        self.place(good)
+
+    def _fault(self, fault: Cause, access: MemoryAccess, address: IrValue) -> None:
+        self.runtime(
+            "void", "rt_fault", int(fault), access.index, address, access.n, int(access.kind)
+        )
+        self.jump("exit")
+
+    def _checked_access(self, space: str, where: IrValue, access: MemoryAccess) -> IrValue:
+        """Let the runtime check an access; under SANITIZE it always gives a pointer."""
+        generic = self.op("add", where, self.window_base(space))
+        pointer = self.runtime(
+            "i64", "rt_checked_access", access.index, generic, access.n, int(access.kind)
+        )
+        assert pointer is not None
+        if self.mode is not Mode.SANITIZE:
+            self.leave_unless(self.compare("ne", pointer, 0))
+        return self.value("ptr", f"inttoptr {pointer} to ptr")
+
+    def count_access(
+        self, space: str, where: IrValue, access: MemoryAccess, phase: int = 1
+    ) -> None:
+        if self.mode is not Mode.COUNT:
+            return
+        generic = self.op("add", where, self.window_base(space))
+        words = [self.resize(generic, "i32"), self.resize(self.op("lshr", generic, 32), "i32")]
+        self.collective(
+            access.index,
+            Collective.COUNT_ACCESS,
+            words,
+            mask=0,
+            argument=access.n << 8 | int(access.kind),
+            phase=phase,
+        )
+
+    def parameter(self, address: Address, n: int) -> IrValue:
+        if not isinstance(address.base, Symbol):
+            raise CannotTranslate("a parameter that is indexed at run time")
+        name, offset = address.base.name, address.offset
+        if name in self._temporaries:
+            if not 0 <= offset <= max(8, self.kernel.temporaries[name]) - n:
+                raise CannotTranslate("an access outside a parameter")
+            return self.offset(IrValue(self._temporaries[name], "ptr"), offset)
+        place = self.kernel.parameters.variables.get(name)
+        if place is None or not 0 <= offset <= place.size - n:
+            raise CannotTranslate("an access outside the kernel's parameters")
+        return self.offset(self.field("parameters", "ptr"), place.offset + offset)
+
+    def window_base(self, space: str) -> int:
+        return {"shared": Window.SHARED.base, "local": Window.LOCAL.base}.get(space, 0)
+
+    def symbol(self, symbol: Symbol) -> IrValue:
+        kernel = self.kernel
+        for memory, base in (
+            (kernel.shared, 0),
+            (kernel.local, 0),
+            (kernel.module, Window.MODULE.base),
+        ):
+            if symbol.name in memory.variables:
+                place = memory.variables[symbol.name]
+                return constant("i64", base + place.offset + symbol.offset)
+        raise CannotTranslate(f"this device does not know the symbol {symbol.name}")
+
+    # -- special registers
+
+    def special(self, name: str) -> IrValue:
+        base, _, axis = name.partition(".")
+        if axis in ("x", "y", "z") and base in _POSITIONS:
+            return self._position(_POSITIONS[base], axis)
+        if name in ("laneid", "warpid"):
+            return IrValue(f"%{name[:4]}", "i32")
+        if name in ("clock", "clock_hi"):
+            shift = 32 if name == "clock_hi" else 0
+            return self.resize(self.op("lshr", self._cycles(), shift), "i32")
+        if name in ("clock64", "globaltimer"):
+            return self._cycles()
+        if name.startswith("lanemask_"):
+            return self._lane_mask(name.removeprefix("lanemask_"))
+        if name in self._constants():
+            return constant("i32", self._constants()[name])
+        if name.startswith("envreg"):  # where a cooperative launch would put its barrier
+            return constant("i32", 0)
+        raise CannotTranslate(f"this device does not know the special register %{name}")
+
+    def _constants(self) -> dict[str, int]:
+        x, y, z = self.block
+        shared = self.kernel.shared
+        dynamic = shared.variables.get("dynamic shared memory")
+        return {
+            "smid": 0,
+            "nsmid": 1,
+            "gridid": 0,
+            "nwarpid": -(-x * y * z // layout.LANES),
+            "cluster_ctarank": 0,
+            "cluster_nctarank": 1,
+            "total_smem_size": shared.size,
+            "dynamic_smem_size": dynamic.size if dynamic else 0,
+        }
+
+    def _position(self, kind: str, axis: str) -> IrValue:
+        if kind == "thread":
+            return IrValue(f"%tid.{axis}", "i32")
+        if kind == "threads":
+            return constant("i32", self.block["xyz".index(axis)])
+        if kind in ("zero", "one"):
+            return constant("i32", int(kind == "one"))
+        field = axis if kind == "block" else f"grid_{axis}"
+        return self.resize(self.field(field, "i64"), "i32")
+
+    def _cycles(self) -> IrValue:
+        self.declarations.add("declare i64 @llvm.readcyclecounter()")
+        return self.value("i64", "call i64 @llvm.readcyclecounter()")
+
+    def _lane_mask(self, which: str) -> IrValue:
+        one = self.op("shl", constant("i32", 1), IrValue("%lane", "i32"))
+        below = self.op("sub", one, 1)
+        until = self.op("or", below, one)
+        masks = {"eq": lambda: one, "lt": lambda: below, "le": lambda: until}
+        masks |= {"ge": lambda: self.invert(below), "gt": lambda: self.invert(until)}
+        if which not in masks:
+            raise CannotTranslate(
+                f"this device does not know the special register %lanemask_{which}"
+            )
+        return masks[which]()
+
+    # -- control
+
+    def label(self, index: int, item: Label) -> None:
+        super().label(index, item)
+        self.count_block(index)
+
+    def poll(self, index: int) -> None:
+        asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
+        self.stop_unless(self.compare("eq", asked, 0), Cause.TIME_LIMIT, index)
+
+    def count_branch(self, index: int, taken: IrValue) -> None:
+        if self.mode is Mode.COUNT:
+            word = self.resize(taken, "i32")
+            self.collective(index, Collective.COUNT_BRANCH, [word], mask=0, phase=1)
+
+    def count_block(self, index: int) -> None:
+        if self.mode is Mode.COUNT:
+            self.collective(index, Collective.COUNT_BLOCK, [], mask=0, phase=2)
+
+    def call_function(self, index: int, item: Instruction) -> None:
+        call_host(self, index, item)
+
+
+_POSITIONS = {
+    "tid": "thread",
+    "ntid": "threads",
+    "ctaid": "block",
+    "nctaid": "grid",
+    "clusterid": "block",
+    "nclusterid": "grid",
+    "cluster_ctaid": "zero",
+    "cluster_nctaid": "one",
+}
+
+_CORO = """
+declare token @llvm.coro.id(i32, ptr, ptr, ptr)
+declare i64 @llvm.coro.size.i64()
+declare ptr @llvm.coro.begin(token, ptr)
+declare i8 @llvm.coro.suspend(token, i1)
+declare void @llvm.coro.end(ptr, i1, token)
+!0 = !{}
+!1 = !{!"branch_weights", i32 100000, i32 1}
+"""

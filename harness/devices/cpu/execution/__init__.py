@@ -1,0 +1,1 @@
+"""Machine code, kept and run on the cores of the host."""

@@ -1,0 +1,91 @@
+"""Compiles the runtime and kernels to machine code, or takes them from the cache."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+from cuda.bindings import nvrtc
+
+from harness.devices.cpu import runtime
+from harness.devices.cpu.analysis.flatten import FlatKernel
+from harness.devices.cpu.codegen.host import host_module
+from harness.devices.cpu.codegen.instructions import INSTRUCTIONS
+from harness.devices.cpu.codegen.thread import Mode, ThreadTranslator
+from harness.devices.cpu.execution import native
+from harness.devices.cpu.execution.cache import Cache
+from harness.devices.cpu.runtime import layout
+from harness.ptx.parser import parse
+
+SOURCES = (
+    "declarations",
+    "memory",
+    "checks",
+    "copies",
+    "warp",
+    "tensor",
+    "counts",
+    "scheduler",
+)
+
+
+def runtime_source() -> str:
+    """All of the runtime as one CUDA C++ file."""
+    folder = Path(runtime.__file__).parent
+    parts = [(folder / f"{name}.cu").read_text() for name in SOURCES]
+    text = layout.header() + "\n".join(parts)
+    # A loop stays a loop unless its source says otherwise: a third of the time to compile.
+    return re.sub(r"(?<!#pragma unroll)\n(\s*)(for \()", r'\n\1_Pragma("unroll 1") \2', text)
+
+
+def _nvrtc(source: str) -> str:
+    """PTX with external functions; the runtime is ours, so an error in it is our mistake."""
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"runtime.cu", 0, [], [])
+    options = [b"--gpu-architecture=compute_90", b"-rdc=true", b"-w"]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        _, size = nvrtc.nvrtcGetProgramLogSize(program)
+        log = bytes(size)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise RuntimeError(f"the CPU device's runtime does not compile:\n{log.decode()}")
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    text = bytes(size)
+    nvrtc.nvrtcGetPTX(program, text)
+    nvrtc.nvrtcDestroyProgram(program)
+    return text.rstrip(b"\0").decode()
+
+
+_loaded: list[native.Code] = []
+
+
+@functools.cache
+def _runtime(cache: Cache) -> native.Code:
+    source = runtime_source()
+
+    def make() -> bytes:
+        return native.compile_ir(host_module(parse(_nvrtc(source)), INSTRUCTIONS))
+
+    code = native.Code(cache.get(("runtime", native.version()), make))
+    for name in re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source):
+        native.publish(name, code.address(name))
+    _loaded.append(code)
+    return code
+
+
+def run_address(cache: Cache) -> int:
+    """The address of rt_run, which takes blocks from a list and runs them."""
+    return _runtime(cache).address("rt_run")
+
+
+def build_kernel(
+    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
+) -> native.Code:
+    """Machine code of one kernel for one shape of block."""
+    _runtime(cache)
+
+    def make() -> bytes:
+        return native.compile_ir(ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module())
+
+    parts = (kernel.name, str(kernel.shared.size), str(block), mode.value, native.version(), text)
+    return native.Code(cache.get(("kernel", *parts), make))

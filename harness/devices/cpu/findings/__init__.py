@@ -1,0 +1,1 @@
+"""What a run found, in the words and types of the report."""

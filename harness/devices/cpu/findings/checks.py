@@ -1,0 +1,96 @@
+"""Runs a kernel under the runtime's checks and reads what they found."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from harness.devices.cpu.analysis.flatten import FlatKernel, Memory
+from harness.devices.cpu.execution.launch import Bytes, Instruments, Loaded, zeros
+from harness.devices.cpu.findings.explain import RawFinding
+from harness.devices.cpu.runtime import layout
+from harness.devices.cpu.runtime.layout import Byte, Checks, FindingKind
+from harness.ptx.syntax import Instruction
+
+MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
+
+
+def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
+    """Empty memory for the checks of one launch.
+
+    c_bytes: size of C, each byte of which counts as unwritten at first.
+    """
+    kernel, threads = loaded.kernel, loaded.threads
+    warps, grain = -(-threads // layout.LANES), _grain(kernel)
+    cells = kernel.shared.size // grain + 8
+    memory = {
+        "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
+        "cells": zeros(layout.CELL_BYTES * cells),
+        "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
+        "shared_ready": zeros(kernel.shared.size + 64),
+        "local_ready": zeros(kernel.local_bytes * threads),
+        "c_ready": zeros(c_bytes + 64),
+        "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
+        "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
+        "clock": zeros(4 * threads * threads),
+        "arrival": zeros(4 * layout.NAMED_BARRIERS * threads),
+        "joined": zeros(4 * threads),
+        "mbarrier_clock": zeros(4 * layout.MBARRIERS * threads),
+        "mbarrier_address": zeros(8 * layout.MBARRIERS),
+    }
+    if kernel.module.size <= MAX_FLAGGED_BYTES:  # zero at first, as CUDA has it
+        memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)
+    checks = Checks(
+        capacity=layout.MAX_FINDINGS,
+        warps=warps,
+        grain=grain,
+        **{name: array.ctypes.data for name, array in memory.items()},
+    )
+    return Instruments(checks=ctypes.addressof(checks), keep=[checks], arrays=memory)
+
+
+def _flags(memory: Memory, inside: Byte) -> Bytes:
+    flags = zeros(memory.size + 64)
+    flags[: memory.size] = np.frombuffer(memory.flags(inside, Byte.OUTSIDE), np.uint8)
+    return flags
+
+
+def noted(used: Instruments) -> list[RawFinding]:
+    """What the checks wrote down, in the order in which it was found."""
+    checks = Checks.from_address(used.checks)
+    rows = used.arrays["findings"].view(np.int64).reshape(-1, len(layout.FINDING))
+    found = []
+    for row in rows[: checks.found].tolist():
+        values = dict(zip(layout.FINDING, row, strict=True))
+        found.append(
+            RawFinding(
+                kind=FindingKind(values["kind"]),
+                index=values["pc"],
+                other_index=values["other_pc"],
+                thread=values["thread"],
+                other_thread=values["other_thread"],
+                block=values["block"],
+                address=values["address"] % (1 << 64),
+                bytes=values["bytes"],
+                access=values["access"],
+                other_access=values["other_access"],
+                count=values["count"],
+            )
+        )
+    return found
+
+
+def _grain(kernel: FlatKernel) -> int:
+    """The narrowest access to memory that may be shared, at most 4 bytes: two threads that write
+    neighbouring bytes do not race."""
+    widths = [4]
+    for item in kernel.body:
+        if isinstance(item, Instruction) and item.opcode.startswith(("ld", "st", "atom", "red")):
+            parts = item.opcode.split(".")
+            elsewhere = {"global", "local", "param", "const"} & set(parts)
+            if not elsewhere and parts[-1] in ("b8", "u8", "s8", "b16", "u16", "s16"):
+                widths.append(int(parts[-1][1:]) // 8)
+            if parts[0] == "stmatrix":
+                widths.append(2)
+    return min(widths)

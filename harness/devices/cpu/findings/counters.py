@@ -1,0 +1,178 @@
+"""Reads what the runtime counted: sectors, wavefronts, instructions and divergence."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from harness.devices.cpu.analysis.flatten import FlatKernel
+from harness.devices.cpu.execution.launch import Instruments, Loaded, zeros
+from harness.devices.cpu.runtime import layout
+from harness.devices.cpu.runtime.layout import Counts
+from harness.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
+from harness.report import Counters, LineCounters
+from problem.cases import Shape
+
+SECTOR = 32  # bytes
+
+
+def choose_blocks(
+    grid: tuple[int, int, int], most: int, all_of_them: bool = False
+) -> tuple[int, ...]:
+    """At most so many blocks, spread evenly from the first to the last."""
+    total = grid[0] * grid[1] * grid[2]
+    if all_of_them or total <= most:
+        return tuple(range(total))
+    return tuple(int(b) for b in np.unique(np.linspace(0, total - 1, most).astype(np.int64)))
+
+
+def instruments(loaded: Loaded) -> Instruments:
+    """Empty counters for one launch."""
+    kernel = loaded.kernel
+    size = len(kernel.body) + 1
+    memory = {
+        "rows": zeros(8 * len(layout.COUNT) * size),
+        "width": zeros(4 * size),
+        "matrix_rows": zeros(8 * layout.LANES),
+    }
+    width = memory["width"].view(np.int32)
+    width[:] = -1
+    for index, width_bytes in fused_loads(kernel).items():
+        width[index] = width_bytes
+    counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
+    return Instruments(counts=ctypes.addressof(counts), keep=[counts], arrays=memory)
+
+
+def fused_loads(kernel: FlatKernel) -> dict[int, int]:
+    """Bytes a lane of the shared-memory loads that ptxas makes of several 32-bit ones; 0 for a
+    load that is absorbed by another.
+
+    ptxas merges loads of four or two neighbouring, aligned words off one base register within a
+    basic block, unless a store or a barrier stands between them (seen in the machine code of
+    ptxas 13.0).
+    """
+    fused: dict[int, int] = {}
+    runs: dict[str, list[tuple[int, int]]] = defaultdict(list)
+
+    def close() -> None:
+        for loads in runs.values():
+            _fuse(sorted(loads), fused)
+        runs.clear()
+
+    for index, item in enumerate(kernel.body):
+        if isinstance(item, Label) or item.opcode.split(".")[0] in ("bra", "bar", "st", "ret"):
+            close()
+        elif item.opcode in ("ld.shared.f32", "ld.shared.u32", "ld.shared.b32"):
+            address = item.operands[1]
+            assert isinstance(address, Address)
+            if isinstance(address.base, Register):
+                runs[address.base.name].append((address.offset, index))
+        elif any(name in runs for name in _written(item)):
+            close()
+    close()
+    return fused
+
+
+def _written(item: Instruction) -> list[str]:
+    first: Operand | None = item.operands[0] if item.operands else None
+    items = first.items if isinstance(first, Vector) else (first,)
+    return [x.name for x in items if isinstance(x, Register)]
+
+
+def _fuse(loads: list[tuple[int, int]], fused: dict[int, int]) -> None:
+    at = 0
+    while at < len(loads):
+        start = loads[at][0]
+        for words in (4, 2):
+            run = loads[at : at + words]
+            neighbours = [offset for offset, _ in run] == [start + 4 * i for i in range(words)]
+            if neighbours and start % (4 * words) == 0:
+                fused[run[0][1]] = 4 * words
+                fused |= {index: 0 for _, index in run[1:]}
+                at += words
+                break
+        else:
+            at += 1
+
+
+def read(
+    used: Instruments,
+    kernel: FlatKernel,
+    shape: Shape,
+    grid: tuple[int, int, int],
+    counted: int,
+) -> Counters:
+    """The counters as report values."""
+    rows = used.arrays["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
+    total: Counter[str] = Counter()
+    lines: dict[int, Counter[str]] = defaultdict(Counter)
+    for index, values in enumerate(rows):
+        row = dict(zip(layout.COUNT, values, strict=True))
+        item = kernel.instruction(index)
+        total["divergent"] += row["divergent"]
+        if item is None:
+            continue
+        for space, unit in (("global", "sectors"), ("shared", "wavefronts")):
+            way = _direction(item, space)
+            requests, units = row[f"{space}_requests"], row[unit]
+            total[f"{space}_{way}_requests"] += requests
+            total[f"{space}_{way}_{unit}"] += units
+            lines[item.line][f"{space}_requests"] += requests
+            lines[item.line][f"{space}_{unit}"] += units
+        total["conflicts"] += row["wavefronts"] - row["min_wavefronts"]
+    executed, by_line = _executed(kernel, rows)
+    for number, threads in by_line.items():
+        lines[number]["instructions"] += threads
+    blocks = grid[0] * grid[1] * grid[2]
+    flop = shape.flop * counted // blocks
+    moved = SECTOR * (total["global_load_sectors"] + total["global_store_sectors"])
+    return Counters(
+        shape=shape,
+        counted_blocks=counted,
+        blocks=blocks,
+        global_load_requests=total["global_load_requests"],
+        global_load_sectors=total["global_load_sectors"],
+        global_store_requests=total["global_store_requests"],
+        global_store_sectors=total["global_store_sectors"],
+        shared_load_requests=total["shared_load_requests"],
+        shared_load_wavefronts=total["shared_load_wavefronts"],
+        shared_store_requests=total["shared_store_requests"],
+        shared_store_wavefronts=total["shared_store_wavefronts"],
+        bank_conflicts=total["conflicts"],
+        flop=flop,
+        flop_per_global_byte=flop / moved if moved else 0.0,
+        divergent_branches=total["divergent"],
+        instructions=dict(executed.most_common()),
+        lines=tuple(
+            LineCounters(line=number, **counts)
+            for number, counts in sorted(lines.items())
+            if number > 0
+        ),
+    )
+
+
+def _direction(item: Instruction, space: str) -> str:
+    """cp.async loads from global and stores to shared memory."""
+    if item.opcode.startswith("cp.async"):
+        return "load" if space == "global" else "store"
+    return "store" if item.opcode.startswith(("st", "red")) else "load"
+
+
+def _executed(kernel: FlatKernel, rows: list[list[int]]) -> tuple[Counter[str], Counter[int]]:
+    """Thread instructions by opcode and by line: a basic block's instructions run as often as
+    its beginning was reached."""
+    column = list(layout.COUNT).index("threads")
+    by_opcode: Counter[str] = Counter()
+    by_line: Counter[int] = Counter()
+    threads = rows[0][column] if rows else 0
+    for index, item in enumerate(kernel.body):
+        if isinstance(item, Label):
+            threads = rows[index][column]
+            continue
+        by_opcode[item.opcode] += threads
+        by_line[item.line] += threads
+        if item.opcode.startswith("bra"):
+            threads = rows[index][column] if item.guard is not None else 0
+    return +by_opcode, +by_line

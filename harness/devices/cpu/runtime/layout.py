@@ -1,0 +1,330 @@
+"""The data that translated kernels, the runtime in CUDA C++ and Python share: one definition each.
+
+Every worker thread of the host has one Context; every GPU thread of the block it runs has one
+Thread. Both are laid out here and written into the runtime's source as C structs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from enum import IntEnum, IntFlag
+
+# ---- addresses: each array lies in the middle of a window of its own, so that no stray pointer
+# lands in a neighbour, and the distance to the array says by how much it missed.
+
+WINDOW_BITS = 40
+MIDDLE = 1 << (WINDOW_BITS - 1)
+
+
+class Window(IntEnum):
+    NONE = 0
+    A = 1
+    B = 2
+    C = 3
+    MODULE = 4
+    LOCAL = 5
+    SHARED = 6
+
+    @property
+    def base(self) -> int:
+        """The device address of the window's first byte that may be accessed."""
+        return (self.value << WINDOW_BITS) + MIDDLE
+
+
+WINDOWS = 8
+
+
+class State(IntEnum):
+    """What a GPU thread is doing."""
+
+    RUNNING = 0
+    COLLECTIVE = 1  # waits for the lanes of its warp
+    BARRIER = 2
+    MBARRIER = 3  # waits for a phase of an mbarrier
+    YIELD = 4  # gave way, runs again in the next round
+    EXITED = 5
+
+
+class Cause(IntEnum):
+    """Why a block stopped."""
+
+    NONE = 0
+    MEMORY = 1
+    TRAP = 2
+    DEADLOCK = 3
+    TIME_LIMIT = 4
+    ASYNC_OVERFLOW = 5  # more copies in flight than this device keeps
+    BAD_OPERAND = 6  # an operand that the instruction does not allow
+
+
+class Access(IntFlag):
+    READ = 0
+    WRITE = 1
+    ATOMIC = 2
+    VOLATILE = 4
+    ASYNC = 8
+
+
+class Collective(IntEnum):
+    """What a warp does together; the runtime has one function for each."""
+
+    SYNC = 0
+    SHUFFLE = 1
+    VOTE = 2
+    MATCH = 3
+    REDUCE = 4
+    ACTIVE = 5
+    LOAD_MATRIX = 6
+    STORE_MATRIX = 7
+    MMA = 8
+    WMMA_LOAD = 9
+    WMMA_STORE = 10
+    WMMA = 11
+    WGMMA = 12
+    WGMMA_INTEGER = 13
+    COUNT_ACCESS = 14
+    COUNT_BLOCK = 15
+    COUNT_BRANCH = 16
+
+
+MAIL_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
+LANES = 32
+NAMED_BARRIERS = 16
+COPIES_IN_FLIGHT = 256  # cp.async per thread
+BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
+MBARRIERS = 64  # whose clocks the race detector keeps, per block
+
+MAX_FINDINGS = 512
+
+_C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
+
+THREAD = {
+    "handle": "void*",  # of the coroutine
+    "state": "int",
+    "pc": "int",  # index of the instruction it waits at
+    "mask": "unsigned",  # the lanes that a collective names
+    "collective": "int",
+    "argument": "long long",  # variant of the collective; address of an mbarrier
+    "barrier": "int",
+    "expected": "int",  # threads that the barrier waits for, 0 for all
+    "aligned": "int",  # whether all lanes of the warp must wait at the same barrier instruction
+    "parity": "int",
+    "group": "int",  # cp.async groups committed so far
+    "copies": "int",  # cp.async copies issued so far
+    "delivered": "int",  # cp.async copies that have arrived
+    "bulk_group": "int",
+}
+
+CONTEXT = {
+    # how the launch looks
+    "entry": "void*",
+    "threads": "long long",
+    "grid_x": "long long",
+    "grid_y": "long long",
+    "grid_z": "long long",
+    "block_x": "long long",
+    "block_y": "long long",
+    "block_z": "long long",
+    # which block runs
+    "block": "long long",
+    "x": "long long",
+    "y": "long long",
+    "z": "long long",
+    # memory
+    "windows": "struct Span*",
+    "parameters": "char*",
+    "shared": "char*",
+    "shared_bytes": "long long",
+    "local": "char*",
+    "local_bytes": "long long",  # per thread
+    "frames": "char*",
+    "frame_bytes": "long long",  # per thread
+    "scratch": "char*",  # what a refused access touches instead
+    # the threads and their mail
+    "thread": "struct Thread*",
+    "mail": "unsigned*",  # [warp][word][lane]
+    "group": "unsigned*",  # [warp]: the lanes that took part in the last collective
+    "arrived": "int*",  # [barrier]: bar.arrive
+    "copies": "struct Copy*",
+    "bulk": "struct Bulk*",
+    "bulk_count": "long long",
+    "round": "long long",
+    # how it ends
+    "stop": "volatile unsigned char*",
+    "print": "void*",
+    "fault": "long long",
+    "fault_pc": "long long",
+    "fault_address": "long long",
+    "fault_bytes": "long long",
+    "fault_access": "long long",
+    "fault_thread": "long long",
+    "fault_count": "long long",
+    # writes to the inputs go to scratch and are compared afterwards
+    "pending_target": "char*",
+    "pending_bytes": "long long",
+    "pending_window": "long long",
+    "changed": "long long",  # bit w: the array in window w was given another value
+    # instruments, null unless compiled in
+    "checks": "struct Checks*",
+    "counts": "struct Counts*",
+}
+
+# One thing that the checks found; equal ones are counted.
+FINDING = dict.fromkeys(
+    (
+        "kind",
+        "pc",
+        "other_pc",
+        "thread",
+        "other_thread",
+        "block",
+        "address",
+        "bytes",
+        "access",
+        "other_access",
+        "count",
+    ),
+    "long long",
+)
+
+# One access to a grain of shared memory, and when it happened by its thread's own clock.
+EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
+EVENT_BYTES = 12
+CELL_BYTES = 2 * EVENT_BYTES
+
+CHECKS = {
+    "findings": "struct Finding*",
+    "capacity": "long long",
+    "found": "long long",
+    "warps": "long long",
+    "grain": "long long",  # bytes of shared memory that one cell speaks for
+    "cells": "struct Cell*",  # [grain]
+    "reads": "struct Event*",  # [grain][warp][2]: the last two lanes of each warp that read it
+    # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
+    "shared_ready": "unsigned char*",
+    "local_ready": "unsigned char*",  # [thread][byte]
+    "module_ready": "unsigned char*",
+    "c_ready": "unsigned char*",
+    "shared_fresh": "unsigned char*",  # how the first two begin in each block
+    "local_fresh": "unsigned char*",
+    "clock": "unsigned*",  # [thread][thread]: what each thread knows of the others
+    "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
+    "joined": "unsigned*",  # [thread]
+    "mbarrier_clock": "unsigned*",  # [mbarrier][thread]
+    "mbarrier_address": "long long*",  # [mbarrier]
+    "base": "long long",  # all clocks start behind those of earlier blocks
+}
+
+# What one instruction cost.
+COUNT = {
+    "global_requests": "long long",
+    "sectors": "long long",
+    "shared_requests": "long long",
+    "wavefronts": "long long",
+    "min_wavefronts": "long long",  # wavefronts that the same requests could take at best
+    "threads": "long long",  # that began the basic block here
+    "divergent": "long long",  # times that the lanes of a warp parted here
+}
+
+COUNTS = {
+    "rows": "struct Count*",  # [instruction]
+    "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
+    "matrix_rows": "unsigned long long*",  # [lane]
+}
+
+
+class Byte(IntEnum):
+    """What the checks know of one byte of memory."""
+
+    UNWRITTEN = 0
+    WRITTEN = 1
+    OUTSIDE = 2
+
+
+class FindingKind(IntEnum):
+    BAD_ACCESS = 0
+    UNINITIALISED = 1
+    RACE = 2
+    DIVERGENT_BARRIER = 3
+    LEFT_BEFORE_BARRIER = 4
+    MISSING_LANES = 5
+    IN_FLIGHT = 6
+
+
+def _size(c_type: str) -> int:
+    return 8 if c_type.endswith("*") else _C_SIZES[c_type]
+
+
+def offsets(fields: dict[str, str]) -> tuple[dict[str, int], int]:
+    """The byte offset of every field under C's rules, and the size of the struct."""
+    found, at = {}, 0
+    for name, c_type in fields.items():
+        at = -(-at // _size(c_type)) * _size(c_type)
+        found[name] = at
+        at += _size(c_type)
+    return found, -(-at // 8) * 8
+
+
+THREAD_OFFSET, THREAD_BYTES = offsets(THREAD)
+CONTEXT_OFFSET, CONTEXT_BYTES = offsets(CONTEXT)
+
+
+class Context(ctypes.Structure):
+    """CONTEXT as Python sees it: every field an integer or an address."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in CONTEXT]
+
+
+class Checks(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in CHECKS]
+
+
+class Counts(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in COUNTS]
+
+
+def _c_prefix(enum: type[IntEnum] | type[IntFlag]) -> str:
+    """`FINDING_KIND` for FindingKind."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper()
+
+
+SPAN_BYTES = 24  # struct Span { char* host; long long bytes; long long writable; }
+
+
+def header() -> str:
+    """The structs and constants in C, put in front of the runtime's source."""
+    enums: tuple[type[IntEnum] | type[IntFlag], ...]
+    enums = (State, Cause, Access, Collective, Window, Byte, FindingKind)
+    lines = [
+        f"enum {enum.__name__}Code {{ "
+        + ", ".join(f"{_c_prefix(enum)}_{n} = {x.value}" for n, x in enum.__members__.items())
+        + " };"
+        for enum in enums
+    ]
+    numbers = {
+        "WINDOW_BITS": WINDOW_BITS,
+        "MAIL_WORDS": MAIL_WORDS,
+        "LANES": LANES,
+        "NAMED_BARRIERS": NAMED_BARRIERS,
+        "COPIES_IN_FLIGHT": COPIES_IN_FLIGHT,
+        "BULK_IN_FLIGHT": BULK_IN_FLIGHT,
+        "MBARRIERS": MBARRIERS,
+        "WINDOWS": WINDOWS,
+    }
+    lines += [f"#define {name} {number}" for name, number in numbers.items()]
+    lines.append("struct Span { char* host; long long bytes; long long writable; };")
+    structs = {
+        "Thread": THREAD,
+        "Context": CONTEXT,
+        "Finding": FINDING,
+        "Event": EVENT,
+        "Cell": {"write": "struct Event", "in_flight": "struct Event"},
+        "Checks": CHECKS,
+        "Count": COUNT,
+        "Counts": COUNTS,
+    }
+    for name, fields in structs.items():
+        body = " ".join(f"{c_type} {field};" for field, c_type in fields.items())
+        lines.append(f"struct {name} {{ {body} }};")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Reading PTX, the assembly language that NVIDIA's compilers write and ptxas reads."""

@@ -1,0 +1,58 @@
+"""PTX text into tokens: words, strings and marks, with comments and blanks left behind."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from harness.ptx.errors import PtxError
+from harness.ptx.syntax import Float, Integer
+
+# Read as ptxas reads it, and nothing else: no escapes in strings, no preprocessor lines, ASCII.
+_TOKEN = re.compile(
+    r"""(?P<skip>[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)
+      | (?P<state_space>\.(?:reg|local|shared|param|global|const)(?=\.))
+      | (?P<string>"[^"\\\r\n]*")
+      | (?P<word>(?:[A-Za-z0-9_$%.]|::)+)
+      | (?P<mark>[{}()\[\],;:|!@+\-*<>=])""",
+    re.X | re.S,
+)
+
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
+
+
+def tokens(text: str) -> list[str]:
+    """All tokens of a text, in order."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise PtxError(f"unreadable PTX: {text[at : at + 40].splitlines()[0]!r}")
+        if match.lastgroup != "skip":
+            found.append(match[0])
+        at = match.end()
+    return found
+
+
+def joined(words: list[str]) -> str:
+    """Tokens as one line of text, from which the same tokens are read again."""
+    text = " ".join(words)
+    text = re.sub(r" ([,;\])+>])", r"\1", text)
+    return re.sub(r"([@!\[(+<\-]) ", r"\1", text)
+
+
+def number(word: str) -> Integer | Float | None:
+    """An integer (decimal, hexadecimal, octal, binary) or a float written as its bits."""
+    if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", word):
+        return Float(int(word[2:], 16), 32)
+    if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", word):
+        return Float(int(word[2:], 16), 64)
+    plain = word.removesuffix("U")
+    if re.fullmatch(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[1-9][0-9]*|0", plain):
+        return Integer(int(plain, 0))
+    if re.fullmatch(r"0[0-7]+", plain):
+        return Integer(int(plain, 8))
+    if re.fullmatch(r"[0-9]+\.[0-9]*(?:[eE][0-9]+)?", word):
+        return Float(struct.unpack("<Q", struct.pack("<d", float(word)))[0], 64)
+    return None

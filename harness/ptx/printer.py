@@ -1,0 +1,34 @@
+"""A parsed program as text again: one statement a line, no comments, nothing that was not parsed.
+
+This text, and never the compiler's own, is what becomes machine code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from harness.ptx.lexer import joined
+from harness.ptx.syntax import Program
+
+
+def canonical(program: Program) -> str:
+    """The program's text."""
+    return "\n".join(joined(list(s.tokens)) for s in program.statements) + "\n"
+
+
+def fingerprint(program: Program) -> str:
+    """A hash of what the program does: of all statements but those for debuggers, with every name
+    that the program gives replaced by the number of its first appearance. Equal hashes mean equal
+    programs up to the choice of names."""
+    numbers: dict[str, str] = {}
+    digest = hashlib.sha256()
+    for statement in program.statements:
+        if statement.is_debugging:
+            continue
+        for token in statement.tokens:
+            word = token
+            if token in program.names:
+                word = numbers.setdefault(token, f"\x01{len(numbers)}")
+            digest.update(word.encode() + b"\0")
+        digest.update(b"\n")
+    return digest.hexdigest()

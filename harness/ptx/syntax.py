@@ -1,0 +1,195 @@
+"""What a PTX program consists of: functions, variables, and instructions with typed operands."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from harness.ptx.types import Type
+
+
+@dataclass(frozen=True)
+class Register:
+    name: str
+
+
+@dataclass(frozen=True)
+class Not:
+    """`!%p`: a predicate register read inverted."""
+
+    register: Register
+
+
+@dataclass(frozen=True)
+class Special:
+    """`%tid.x` and the like."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Integer:
+    value: int
+
+
+@dataclass(frozen=True)
+class Float:
+    """`0f3F800000` or `0d3FF0000000000000`, kept as bits."""
+
+    bits: int
+    width: int
+
+    @property
+    def value(self) -> float:
+        code = ("<I", "<f") if self.width == 32 else ("<Q", "<d")
+        return float(struct.unpack(code[1], struct.pack(code[0], self.bits))[0])
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The address of a variable, or the name of a label or function."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[base+offset]`."""
+
+    base: Register | Symbol | Integer
+    offset: int
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """`[base, {x, y}]`: a place in a tensor or a texture."""
+
+    base: Operand
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`{a, b, c, d}`."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`d|p`: two results."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True)
+class Sink:
+    """`_`: a result that nobody wants."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """`(a, b)`: the arguments or results of a call."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = (
+    Register
+    | Not
+    | Special
+    | Integer
+    | Float
+    | Symbol
+    | Address
+    | Coordinates
+    | Vector
+    | Pair
+    | Sink
+    | Group
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Register | Not | None
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Label:
+    name: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable or parameter.
+
+    size: bytes; 0 for the extern array whose size the launch gives.
+    is_array: whether it was declared with brackets.
+    image: the bytes that it begins with, if any are given.
+    pointees: symbols whose addresses are part of the image, which holds zeros in their place.
+    """
+
+    space: str
+    align: int
+    type: Type
+    name: str
+    size: int
+    is_array: bool = False
+    image: bytes = b""
+    pointees: tuple[str, ...] = ()
+    extern: bool = False
+
+
+@dataclass
+class Function:
+    """A kernel (`.entry`) or device function, its scopes resolved: every name means one thing.
+
+    directives: `.maxntid 256, 1, 1` and its like, as numbers by name.
+    prototypes: names of `.callprototype` and `.calltargets`, for calls through a pointer.
+    """
+
+    name: str
+    is_entry: bool
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+    directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    registers: dict[str, Type] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prototypes: set[str] = field(default_factory=set)
+    body: list[Instruction | Label] = field(default_factory=list)
+
+
+@dataclass
+class Program:
+    """A PTX module.
+
+    statements: the canonical text, one statement each: what was parsed and nothing else.
+    names: everything that the program itself gives a name to.
+    """
+
+    version: str = ""
+    target: tuple[str, ...] = ()
+    functions: dict[str, Function] = field(default_factory=dict)
+    declared: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement's tokens.
+
+    is_debugging: whether it only says where code comes from (`.loc`, `.file`, `.section`).
+    """
+
+    tokens: tuple[str, ...]
+    is_debugging: bool = False
