@@ -8,20 +8,19 @@ anything.
 from __future__ import annotations
 
 import secrets
-from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness import __version__
-from harness.devices.available import open_device
-from harness.devices.device import Arithmetic, Fault, RunBaseline
-from harness.report import DeviceInfo, JudgeError, Round, Score, Stage, Unscored, Value
-from harness.stages.progress import Progress
+from harness.errors import JudgeFailure, UsageError
+from harness.progress import Progress
+from harness.protocol.request import Fault
+from harness.protocol.timing import Arithmetic, RunBaseline
+from harness.report import DeviceInfo, Round, Score, Stage, Unscored, Value
 from harness.stages.rounds import FULL, Timed, timed_rounds
 from harness.stages.score import score
-from harness.workers.gpu_lock import alone_on
-from harness.workers.remote import RemoteBench
+from harness.workers.session import Session
 from problem.cases import RANKED
 from problem.reference import compare
 
@@ -44,44 +43,35 @@ class Calibration(Value):
     precision: tuple[Precision, ...]
 
 
-def calibrate(seed: int | None, progress: Progress) -> Calibration | JudgeError:
-    """Time and check cuBLAS at the ranked size. Raises UsageError where there is no GPU."""
+def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibration:
+    """Time and check cuBLAS at the ranked size. Raises UsageError where the GPU is taken,
+    JudgeFailure where cuBLAS could not be timed."""
+    workers = session.timing
+    if workers is None:
+        raise UsageError("only a GPU can be calibrated")
     seed = secrets.randbits(48) if seed is None else seed
-    with ExitStack() as stack:
-        device = open_device("cuda")
-        stack.callback(device.close)
+    with session.turn(progress):
         progress.begin(Stage.MEASURE, None)
-        info = device.info()
-        if isinstance(info, Fault):
-            return _our_fault(info)
-        stack.enter_context(alone_on(info.uuid or info.name, progress))
-        bench = RemoteBench(device)
-        stack.callback(bench.close)
         timed = timed_rounds(
-            bench, FULL, baseline=True, seed=seed, seconds=FULL.seconds, progress=progress
+            workers, FULL, baseline=True, seed=seed, seconds=FULL.seconds, progress=progress
         )
         if not isinstance(timed, Timed):
-            message = getattr(timed, "message", "cuBLAS could not be timed")
-            return JudgeError(stage=Stage.MEASURE, message=message)
+            raise JudgeFailure(getattr(timed, "message", "cuBLAS could not be timed"))
         A, B = RANKED.draw(seed)
         precision = []
         for arithmetic in Arithmetic:
             progress.step(f"worst block in {arithmetic}")
-            answer = device.run_baseline(RunBaseline(arithmetic=arithmetic), A, B)
+            answer = workers.baseline.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
             if isinstance(answer, Fault):
-                return _our_fault(answer)
-            worst = compare(A, B, answer[1], exact=False).worst
+                raise JudgeFailure(answer.message, answer.details)
+            worst = compare(A, B, answer.C, exact=False).worst
             precision.append(Precision(arithmetic=arithmetic, worst_block=worst))
-        return Calibration(
-            judge=__version__,
-            created=datetime.now(UTC).replace(microsecond=0),
-            seed=seed,
-            device=info,
-            score=score(timed.rounds, info),
-            rounds=timed.rounds,
-            precision=tuple(precision),
-        )
-
-
-def _our_fault(fault: Fault) -> JudgeError:
-    return JudgeError(stage=Stage.MEASURE, message=fault.message, details=fault.details)
+    return Calibration(
+        judge=__version__,
+        created=datetime.now(UTC).replace(microsecond=0),
+        seed=seed,
+        device=session.info,
+        score=score(timed.rounds, session.info),
+        rounds=timed.rounds,
+        precision=tuple(precision),
+    )

@@ -12,7 +12,7 @@ from typing import NoReturn, cast
 
 from harness import __version__, commands, escaping
 from harness.commands._command import Command, Exit
-from harness.submission import UsageError
+from harness.errors import JudgeFailure, UsageError
 from harness.views.console import Terminal
 
 
@@ -28,7 +28,7 @@ def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         code: Exit = chosen.run(chosen, terminal)
         return code
-    except UsageError as error:
+    except (UsageError, JudgeFailure) as error:
         terminal.note(f"{chosen.command}: {error}")
         return Exit.NO_ANSWER
     except KeyboardInterrupt:

@@ -545,6 +545,10 @@ class Counters(Value):
     lines: tuple[LineCounters, ...] = ()
 
 
+MAX_PRINTED = 4096
+"""How much a report keeps of what a kernel prints, in characters."""
+
+
 class StageTime(Value):
     stage: Stage
     seconds: NonNegativeFloat

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.report import CompileError, Diagnostic, Stage, Submission
 
-MOST_BYTES = 1 << 20
-"""A kernel of a megabyte is no kernel."""
+MAX_BYTES = 1 << 20
+"""Far more than any kernel takes."""
 
 
-class UsageError(Exception):
-    """The command cannot be carried out as it was given; says what to do instead."""
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that cannot be a submission, and why."""
+
+    submission: Submission
+    """Without a source."""
+    error: CompileError
 
 
-def read(path: Path, author: str | None = None) -> tuple[Submission, CompileError | None]:
-    """The submission, and why it cannot be one where that is so.
-
-    Raises UsageError when there is no such file to read.
-    """
+def read(path: Path, author: str | None = None) -> Submission | Unreadable:
+    """The submission in a file. Raises UsageError when there is no such file to read."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a .cu file in it")
     try:
         with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except OSError as error:
@@ -37,11 +41,10 @@ def read(path: Path, author: str | None = None) -> tuple[Submission, CompileErro
         source=source,
     )
     if problem is None:
-        return submission, None
-    return submission, CompileError(
-        stage=Stage.READ,
-        message=problem,
-        diagnostics=(Diagnostic(severity="error", message=problem),),
+        return submission
+    found = Diagnostic(severity="error", message=problem)
+    return Unreadable(
+        submission, CompileError(stage=Stage.READ, message=problem, diagnostics=(found,))
     )
 
 
@@ -54,8 +57,8 @@ def _printable(name: str) -> str:
 
 def _decode(content: bytes) -> tuple[str, str | None]:
     """The text of the file, or what is wrong with it."""
-    if len(content) > MOST_BYTES:
-        return "", f"the file is larger than {MOST_BYTES >> 20} MiB; a kernel file is text"
+    if len(content) > MAX_BYTES:
+        return "", f"the file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text"
     if not content.strip():
         return "", "the file is empty; start from problem/starter.cu"
     try:

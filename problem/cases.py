@@ -283,7 +283,7 @@ QUICK_CASES: tuple[Case, ...] = (
 """A sample for `--quick`: enough to steer by while tuning, not enough to be ranked."""
 
 
-def surprise_cases(seed: int, count: int = 6) -> tuple[Case, ...]:
+def random_cases(seed: int, count: int = 6) -> tuple[Case, ...]:
     """Cases of shapes that nobody knows before the grading."""
     generator = np.random.default_rng([seed, CASES_VERSION])
     return tuple(

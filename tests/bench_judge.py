@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.compiling.kernel import Compiled
+from harness.protocol.compiler import Compiled
 from problem.cases import CASES, RANKED, Case, Shape
 from problem.launcher import solve
 from problem.reference import compare, reference
@@ -65,7 +65,7 @@ def gpu_seconds() -> float:
 def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
     import cupy
 
-    from harness.devices.cuda import helpers, memory
+    from harness.devices.cuda import judge_kernels, memory
     from harness.devices.cuda.loading import load_function
 
     compiled = compiling(path.read_text(encoding="utf-8"))
@@ -74,8 +74,8 @@ def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
     function = load_function(kernel)
     A, B = memory.matrix(shape.M, shape.N), memory.matrix(shape.N, shape.K)
     C = memory.matrix(shape.M, shape.K)
-    helpers.draw(A, helpers.Draw(1))
-    helpers.draw(B, helpers.Draw(2))
+    judge_kernels.draw(A, judge_kernels.Draw(1))
+    judge_kernels.draw(B, judge_kernels.Draw(2))
     sizes = (shape.M, shape.N, shape.K)
     synchronize = cupy.cuda.runtime.deviceSynchronize
     benchmark.pedantic(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.compiling.kernel import Compiled
+from harness.protocol.compiler import Compiled
 from harness.report import CompileError, RuntimeFault
 
 Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]

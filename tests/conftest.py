@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from harness.compiling.kernel import Compile, Compiled
 from harness.devices.available import why_no_cuda
+from harness.protocol.compiler import Compile, Compiled
 from harness.report import CompileError, RuntimeFault
-from harness.workers.remote import RemoteCompiler
+from harness.workers.isolation import Role
+from harness.workers.worker import Worker
 from tests.compile_worker import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,12 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def compiling() -> Iterator[Compiling]:
     """Compile source text in a worker."""
-    compiler = RemoteCompiler()
+    with Worker(Role.COMPILER) as compiler:
 
-    def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
-        answer = compiler.compile(Compile(source=source), 60)
-        assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
-        return answer
+        def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
+            answer = compiler.ask(Compile(source=source))
+            assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
+            return answer
 
-    yield compile_text
-    compiler.worker.close()
+        yield compile_text

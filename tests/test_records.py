@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.calibrate import Calibration
-from harness.devices.device import Arithmetic
+from harness.protocol.timing import Arithmetic
 from harness.report import Report, Score
 from harness.tuning.tune import Tuning
 from problem.cases import RANKED

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.grade import Options
+from harness.grade import GradingOptions
 from harness.report import Report, Verdict
-from harness.workers.isolation import Role
 from tests.grading import graded, wanted
 
 SOLUTIONS = sorted((Path(__file__).resolve().parent.parent / "solutions").glob("*.cu"))
@@ -15,9 +14,9 @@ SOLUTIONS = sorted((Path(__file__).resolve().parent.parent / "solutions").glob("
 
 @pytest.fixture(scope="module")
 def reports(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
-    options = Options(device="cpu", quick=True)
+    options = GradingOptions(quick=True)
     paths = wanted(request, "test_a_solution_is_accepted")
-    with graded(Role.CPU, dict.fromkeys(paths, options), threads=2) as reports:
+    with graded("cpu", dict.fromkeys(paths, options), threads=2) as reports:
         yield reports
 
 

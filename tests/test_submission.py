@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.report import Stage
-from harness.submission import MOST_BYTES, UsageError, read
+from harness.errors import UsageError
+from harness.report import Stage, Submission
+from harness.submission import MAX_BYTES, Unreadable, read
 
 
 def test_a_good_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_bytes(b"\xef\xbb\xbf// \xc3\xa9\r\n")
-    submission, problem = read(path, "ada")
-    assert problem is None
+    submission = read(path, "ada")
+    assert isinstance(submission, Submission)
     assert (submission.name, submission.author) == ("mine", "ada")
     assert submission.source == "// é\r\n"
 
@@ -30,9 +31,10 @@ def test_a_good_file(tmp_path: Path) -> None:
 def test_what_is_no_kernel_is_a_compile_error(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "bad.cu"
     path.write_bytes(content)
-    submission, problem = read(path)
-    assert problem is not None and message in problem.message and problem.stage is Stage.READ
-    assert len(submission.source) <= MOST_BYTES
+    found = read(path)
+    assert isinstance(found, Unreadable)
+    assert message in found.error.message and found.error.stage is Stage.READ
+    assert len(found.submission.source) <= MAX_BYTES
 
 
 def test_no_file_and_a_directory_are_usage_errors(tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.devices.available import Choice
-from harness.grade import Options, grade
+from harness.grade import GradingOptions
 from harness.report import (
     DeviceKind,
     HostMemoryKind,
@@ -39,8 +38,8 @@ from harness.report import (
     RuleViolation,
 )
 from harness.stages import measure, rounds
-from harness.workers.isolation import Role
-from tests.grading import graded, wanted
+from harness.workers.session import Choice
+from tests.grading import grade_file, graded, wanted
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "tests" / "submissions"
@@ -71,11 +70,9 @@ def files_for(device: Choice) -> list[object]:
     ]
 
 
-def options(path: Path, device: Choice) -> Options:
+def options(path: Path) -> GradingOptions:
     expected = expectations(path)
-    chosen = Options(
-        device=device, quick="quick" in expected, host_memory=(HostMemoryKind.PAGEABLE,)
-    )
+    chosen = GradingOptions(quick="quick" in expected, host_memory=(HostMemoryKind.PAGEABLE,))
     limits = {
         key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected
     }
@@ -122,7 +119,7 @@ def first_line(outcome: Outcome) -> int | None:
 @pytest.fixture(scope="module")
 def on_cpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
     paths = wanted(request, "test_on_the_cpu_device")
-    with graded(Role.CPU, {path: options(path, "cpu") for path in paths}, threads=2) as reports:
+    with graded("cpu", {path: options(path) for path in paths}, threads=2) as reports:
         yield reports
 
 
@@ -133,12 +130,12 @@ def cheats_when_timed(path: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
-    paths = {path: options(path, "cuda") for path in wanted(request, "test_on_a_gpu")}
+    paths = {path: options(path) for path in wanted(request, "test_on_a_gpu")}
     together = {path: how for path, how in paths.items() if not cheats_when_timed(path)}
-    with graded(Role.CUDA, together, threads=5) as reports:
+    with graded("cuda", together, threads=5) as reports:
         done = {path: reports(path) for path in together}
     rest = {path: how for path, how in paths.items() if path not in together}
-    with graded(Role.CUDA, rest, threads=2) as reports:
+    with graded("cuda", rest, threads=2) as reports:
         yield lambda path: done[path] if path in done else reports(path)
 
 
@@ -217,6 +214,6 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
     monkeypatch.setattr(rounds, "_wrong", lambda *_: None)
     monkeypatch.setattr(rounds, "_audit", lambda *_: 0.0)
     monkeypatch.setattr(measure, "impossible", lambda *_: None)
-    report = grade(path, options(path, "cuda"))
+    report = grade_file(path, "cuda", options(path))
     assert report.verdict == "accepted" and report.score is not None
     record_property("unchecked score", report.score.ratio)

@@ -12,7 +12,6 @@ from pathlib import Path
 from harness.commands._arguments import add_seed
 from harness.commands._command import Exit
 from harness.files import write_whole
-from harness.report import JudgeError
 from harness.views.console import Terminal
 
 HELP = """\
@@ -32,15 +31,16 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.calibrate import calibrate
     from harness.views.calibration import screen
     from harness.views.progress import TerminalProgress
+    from harness.workers.session import open_session
 
     to_output = str(arguments.json) == "-"
     if to_output:
         terminal.leave_output_to_programs()
-    with TerminalProgress(terminal.results, "cuBLAS") as progress:
-        found = calibrate(arguments.seed, progress)
-    if isinstance(found, JudgeError):
-        terminal.note(f"calibrate: {found.message}\n{found.details}")
-        return Exit.NO_ANSWER
+    with (
+        open_session("cuda") as session,
+        TerminalProgress(terminal.results, "cuBLAS") as progress,
+    ):
+        found = calibrate(session, arguments.seed, progress)
     terminal.show(screen(found))
     if to_output:
         terminal.json(found.model_dump_json(indent=2))

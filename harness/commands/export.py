@@ -7,8 +7,8 @@ import argparse
 from harness.commands._arguments import ENTRY_HELP, add_store
 from harness.commands._command import Exit
 from harness.commands._documents import find
+from harness.errors import UsageError
 from harness.leaderboard.store import Store
-from harness.submission import UsageError
 from harness.views.console import Terminal
 
 HELP = """\

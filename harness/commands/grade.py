@@ -12,10 +12,10 @@ from pathlib import Path
 
 from harness.commands._arguments import add_seed, add_store
 from harness.commands._command import Exit
+from harness.errors import UsageError
 from harness.files import write_whole
 from harness.leaderboard.store import Store
 from harness.report import HostMemoryKind, Report, Verdict
-from harness.submission import UsageError
 from harness.views.console import Terminal
 
 HELP = """\
@@ -65,20 +65,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.grade import Options, grade
+    from harness.grade import GradingOptions, grade
+    from harness.submission import read
     from harness.views.grading import screen, summary, verdict_line
     from harness.views.progress import TerminalProgress
+    from harness.workers.session import open_session
 
     if str(arguments.json) == "-":
         terminal.leave_output_to_programs()
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
-    options = Options(
-        device=arguments.device,
+    options = GradingOptions(
         quick=arguments.quick,
         sizes=arguments.sizes,
         seed=arguments.seed,
-        author=arguments.author,
         host_memory=(
             tuple(HostMemoryKind)
             if arguments.host_memory == "both"
@@ -87,22 +87,24 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     )
     reports: list[Report] = []
     code = Exit.YES
-    for file, place in zip(files, _places(files, arguments.json), strict=True):
-        try:
+    with open_session(arguments.device) as session:
+        for file, place in zip(files, _places(files, arguments.json), strict=True):
+            try:
+                submission = read(file, arguments.author)
+            except UsageError as error:
+                terminal.note(f"grade: {error}")
+                code = Exit.NO_ANSWER
+                continue
             with TerminalProgress(terminal.results, file.name) as progress:
-                report = grade(file, options, progress)
-        except UsageError as error:
-            terminal.note(f"grade: {error}")
-            code = Exit.NO_ANSWER
-            continue
-        reports.append(report)
-        terminal.show(verdict_line(report) if several else screen(report))
-        code = max(code, exit_code(report))
-        try:
-            _keep(report, arguments, place, terminal)
-        except (OSError, UsageError) as error:
-            terminal.note(f"grade: the report was not kept: {error}")
-            code = Exit.NO_ANSWER
+                report = grade(submission, session, options, progress)
+            reports.append(report)
+            terminal.show(verdict_line(report) if several else screen(report))
+            code = max(code, exit_code(report))
+            try:
+                _keep(report, arguments, place, terminal)
+            except (OSError, UsageError) as error:
+                terminal.note(f"grade: the report was not kept: {error}")
+                code = Exit.NO_ANSWER
     if several and reports:
         terminal.show("", summary(reports))
     return code

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
+from harness.errors import UsageError
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Edition, as_data, rank
 from harness.leaderboard.store import Document, Store
-from harness.submission import UsageError
 from harness.views.console import Terminal
 
 HELP = """\

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 from harness.commands import _documents
 from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
+from harness.errors import UsageError
 from harness.leaderboard.ranking import Edition, rank
 from harness.leaderboard.regrade import as_data, regrade, stale
 from harness.leaderboard.store import Store
 from harness.report import Report, Submission
-from harness.submission import UsageError
 from harness.views.console import Terminal
 
 HELP = """\
@@ -32,12 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _grade(submission: Submission) -> Report:
     """Grade the source that a stored report carries."""
-    from harness.grade import Options, grade
+    from harness.grade import grade
+    from harness.workers.session import open_session
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{submission.name}.cu")
-        path.write_text(submission.source, encoding="utf-8")
-        return grade(path, Options(author=submission.author))
+    with open_session("auto") as session:
+        return grade(submission, session)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from harness.commands._arguments import add_seed
 from harness.commands._command import Exit
+from harness.errors import UsageError
 from harness.files import write_whole
-from harness.report import Accepted, JudgeError
-from harness.submission import UsageError
+from harness.report import Accepted
 from harness.views.console import Terminal
 
 HELP = """\
@@ -59,19 +59,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.tuning.tune import Options, tune
+    from harness.submission import Unreadable, read
+    from harness.tuning.tunable import find_tunables
+    from harness.tuning.tune import TuningOptions, tune
     from harness.views.tuning import TuningProgress, kept, screen
+    from harness.workers.session import open_session
 
     to_output = str(arguments.json) == "-"
     if to_output:
         terminal.leave_output_to_programs()
     _check_places(arguments)
-    options = Options(device=arguments.device, limit=arguments.limit, seed=arguments.seed)
-    with TuningProgress(terminal.results, arguments.file.name) as progress:
-        tuning = tune(arguments.file, options, progress)
-    if isinstance(tuning, JudgeError):
-        terminal.note(f"tune: {tuning.message}\n{tuning.details}")
-        return Exit.NO_ANSWER
+    options = TuningOptions(limit=arguments.limit, seed=arguments.seed)
+    submission = read(arguments.file)
+    if isinstance(submission, Unreadable):
+        raise UsageError(f"{arguments.file}: {submission.error.message}")
+    try:
+        find_tunables(submission.source)
+    except UsageError as error:
+        raise UsageError(f"{arguments.file}: {error}") from None
+    with (
+        open_session(arguments.device) as session,
+        TuningProgress(terminal.results, arguments.file.name) as progress,
+    ):
+        tuning = tune(submission, session, options, progress)
     terminal.show(screen(tuning))
     try:
         if to_output:

@@ -11,9 +11,9 @@ import re
 from cuda.bindings import nvrtc
 
 from harness.compiling import headers, machine_code
-from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.compiling.occupancy import multiprocessor, occupancy
 from harness.compiling.source import KERNEL_NAME, SIGNATURE, SourceError, parse
+from harness.protocol.compiler import Compile, Compiled, Kernel
 from harness.report import (
     Badge,
     CompileError,
@@ -175,21 +175,21 @@ _PTXAS = re.compile(r"^ptxas (?:.*?; )?(?P<severity>error|fatal|warning)\s*: (?P
 _PTXAS_LINE = re.compile(r"^ptxas .*?, line \d+; (?P<severity>error|warning)\s*: (?P<message>.*)$")
 
 
-_MOST_DIAGNOSTICS = 50
-_LONGEST_MESSAGE = 500
+_MAX_DIAGNOSTICS = 50
+_MAX_MESSAGE = 500
 """A source can make the compiler print a megabyte; a report keeps what a person would read."""
 
 
 def _diagnostics(log: str) -> list[Diagnostic]:
     """Errors first where there are too many, then warnings, each in the log's order."""
     found = _all_diagnostics(log)
-    if len(found) > _MOST_DIAGNOSTICS:
+    if len(found) > _MAX_DIAGNOSTICS:
         found = sorted(found, key=lambda diagnostic: diagnostic.severity != "error")
     return [
         diagnostic
-        if len(diagnostic.message) <= _LONGEST_MESSAGE
-        else diagnostic.model_copy(update={"message": diagnostic.message[:_LONGEST_MESSAGE] + "…"})
-        for diagnostic in found[:_MOST_DIAGNOSTICS]
+        if len(diagnostic.message) <= _MAX_MESSAGE
+        else diagnostic.model_copy(update={"message": diagnostic.message[:_MAX_MESSAGE] + "…"})
+        for diagnostic in found[:_MAX_DIAGNOSTICS]
     ]
 
 
@@ -321,7 +321,7 @@ def _entry_problem(entries: list[_Entry], named: list[_Entry]) -> str | None:
     return None
 
 
-_MOST_DEVICE_BYTES = 4 << 30
+_MAX_DEVICE_BYTES = 4 << 30
 """Of __device__ variables: ten times all three matrices of the ranked size."""
 
 _GLOBAL = re.compile(
@@ -334,10 +334,10 @@ _GLOBAL = re.compile(
 def _memory_problem(ptx: str) -> str | None:
     """Why no GPU should be asked to hold the module. (What ptxas -v says is cut to 32 bits.)"""
     size = sum(int(bits) // 8 * int(count) for bits, count in _GLOBAL.findall(ptx))
-    if size > _MOST_DEVICE_BYTES:
+    if size > _MAX_DEVICE_BYTES:
         return (
             f"the kernel's __device__ variables take {size} bytes; "
-            f"a submission gets at most {_MOST_DEVICE_BYTES}"
+            f"a submission gets at most {_MAX_DEVICE_BYTES}"
         )
     return None
 

@@ -1,27 +1,8 @@
-"""Which device to grade on."""
+"""Whether there is a GPU that the cuda device can use."""
 
 from __future__ import annotations
 
 import importlib.util
-from typing import Literal
-
-from harness.submission import UsageError
-from harness.workers.isolation import Role
-from harness.workers.remote import RemoteDevice
-
-Choice = Literal["auto", "cuda", "cpu"]
-
-
-def open_device(choice: Choice) -> RemoteDevice:
-    """The device asked for; auto is the GPU where there is one. Raises UsageError."""
-    if choice == "cpu":
-        return RemoteDevice(Role.CPU)
-    missing = why_no_cuda()
-    if missing is None:
-        return RemoteDevice(Role.CUDA)
-    if choice == "cuda":
-        raise UsageError(f"cannot grade on a GPU: {missing}; use --device cpu for all but a score")
-    return RemoteDevice(Role.CPU)
 
 
 def why_no_cuda() -> str | None:

@@ -20,10 +20,10 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from harness.errors import UsageError
 from harness.leaderboard import schema
 from harness.leaderboard.entry import Entry, canonical, identity
 from harness.report import Report
-from harness.submission import UsageError
 
 DEFAULT_STORE = Path("leaderboard.sqlite")
 BUSY_SECONDS = 60.0

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from harness.compiling.kernel import Compile, Compiled, Kernel
-from harness.devices.device import Device, Fault, Ready, Refusal
-from harness.report import CompileError, JudgeError, Outcome, Stage, TimeLimit, Unsupported
-from harness.stages.verify import fault_outcome
-from harness.workers.remote import RemoteCompiler
-from problem.cases import RANKED
-
-COMPILE_SECONDS = 60.0
+from harness.protocol.compiler import COMPILE_SECONDS, Compile, Compiled, Compiler, Kernel
+from harness.protocol.device import Device, Load, Ready, Refusal
+from harness.protocol.request import Fault
+from harness.report import CompileError, Outcome, Stage, TimeLimit, Unsupported
+from harness.stages.outcomes import judge_error, load_outcome
 
 
 def compile_kernel(
-    compiler: RemoteCompiler, source: str, arch: str, seconds: float = COMPILE_SECONDS
+    compiler: Compiler, source: str, arch: str, seconds: float = COMPILE_SECONDS
 ) -> Compiled | Outcome:
     """Compile for an architecture such as sm_90a; whatever becomes of it is a verdict.
 
     seconds: time limit of the compiler.
     """
-    answer = compiler.compile(Compile(source=source, arch=arch), seconds)
+    answer = compiler.ask(Compile(source=source, arch=arch, seconds=seconds))
     if not isinstance(answer, Fault):
         return answer
     if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
@@ -31,15 +28,13 @@ def compile_kernel(
     if answer.signal in ("SIGSEGV", "SIGABRT", "SIGBUS") or "MemoryError" in answer.message:
         message = f"the compiler ran out of memory or crashed on this source ({answer.message})"
         return CompileError(stage=Stage.COMPILE, message=message)
-    return JudgeError(stage=Stage.COMPILE, message=answer.message, details=answer.details)
+    return judge_error(answer, Stage.COMPILE)
 
 
-def load_kernel(device: Device, kernel: Kernel, seconds: float) -> Ready | Outcome:
-    """Hand the kernel to the device; what keeps it from running there is a verdict.
-
-    seconds: time limit of one launch.
-    """
-    ready = device.load(kernel)
+def load_kernel(device: Device, kernel: Kernel) -> Ready | Outcome:
+    """Hand the kernel to the device; what keeps it from running there is a verdict."""
+    request = Load(kernel=kernel)
+    ready = device.ask(request)
     if isinstance(ready, Refusal):
         return Unsupported(
             stage=Stage.COMPILE,
@@ -48,5 +43,5 @@ def load_kernel(device: Device, kernel: Kernel, seconds: float) -> Ready | Outco
             at=ready.at,
         )
     if isinstance(ready, Fault):
-        return fault_outcome(ready, RANKED.shape, seconds)
+        return load_outcome(ready, request.time_limit)
     return ready

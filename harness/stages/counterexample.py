@@ -12,7 +12,7 @@ from harness.report import BlockMap, Counterexample, Element
 from problem.cases import Case, Matrix
 from problem.reference import BLOCK_SIZE, MAX_ERROR, Comparison, reference
 
-MOST_ELEMENTS = 5
+MAX_ELEMENTS = 5
 MAP_ROWS, MAP_COLUMNS = 20, 64
 """Most characters down and across a map."""
 
@@ -45,7 +45,7 @@ def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Ele
     found = C[rows, columns]
     distance = np.abs(found - R)
     distance[~np.isfinite(distance)] = np.inf
-    order = np.argsort(-distance, axis=None, kind="stable")[:MOST_ELEMENTS]
+    order = np.argsort(-distance, axis=None, kind="stable")[:MAX_ELEMENTS]
     worst = (divmod(int(index), found.shape[1]) for index in order)
     return tuple(
         Element(row=top + i, column=left + j, expected=float(R[i, j]), found=float(found[i, j]))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.compiling.kernel import Kernel
-from harness.devices.device import Bench, Fault, MeasureFirstLaunch, MeasureHostMemory, Refusal
+from harness.progress import Progress
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import Load, Refusal
+from harness.protocol.request import Fault
+from harness.protocol.timing import MeasureFirstLaunch, MeasureHostMemory, TimingWorkers
 from harness.report import (
     DeviceInfo,
     HostMemory,
@@ -22,10 +25,9 @@ from harness.report import (
     Stage,
     Unscored,
 )
-from harness.stages.progress import Progress
+from harness.stages.outcomes import launch_outcome, load_outcome
 from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
 from harness.stages.score import possible_tflops, score
-from harness.stages.verify import fault_outcome
 from problem.cases import RANKED, Shape
 
 
@@ -36,7 +38,7 @@ class Measured:
 
 
 def measure(
-    bench: Bench,
+    workers: TimingWorkers,
     info: DeviceInfo,
     kernel: Kernel,
     *,
@@ -52,30 +54,30 @@ def measure(
 
     seconds: time limit of one launch.
     """
-    shape, device = RANKED.shape, bench.kernel
+    shape, device = RANKED.shape, workers.kernel
     progress.begin(Stage.MEASURE, None)
     progress.step("first launch")
-    first = device.first_launch(
+    first = workers.newcomer.ask(
         MeasureFirstLaunch(
             kernel=kernel, shape=shape, compile_ms=compile_seconds * 1e3, seconds=seconds
         )
     )
     if isinstance(first, Fault):
-        return fault_outcome(first, shape, seconds, Stage.MEASURE)
+        return launch_outcome(first, shape, seconds, Stage.MEASURE)
     memories: list[HostMemory] = []
     for kind in host_memory:
         progress.step(f"{kind} host memory")
-        memory = device.host_memory(MeasureHostMemory(memory=kind, shape=shape))
+        memory = device.ask(MeasureHostMemory(memory=kind, shape=shape))
         if isinstance(memory, Fault):
-            return fault_outcome(memory, shape, seconds, Stage.MEASURE)
+            return launch_outcome(memory, shape, seconds, Stage.MEASURE)
         memories.append(memory)
-    ready = device.load(kernel)
+    ready = device.ask(Load(kernel=kernel))
     if isinstance(ready, Fault):
-        return fault_outcome(ready, shape, seconds, Stage.MEASURE)
+        return load_outcome(ready, seconds)
     if isinstance(ready, Refusal):
         return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
     timed = timed_rounds(
-        bench,
+        workers,
         QUICK if quick else FULL,
         baseline=False,
         seed=seed,
@@ -89,7 +91,7 @@ def measure(
     for size in sizes:
         progress.step(f"{size}")
         other = timed_rounds(
-            bench,
+            workers,
             OTHER_SIZE,
             baseline=False,
             seed=seed,
@@ -131,7 +133,7 @@ def impossible(
         rule=Rule.IMPOSSIBLE_SCORE,
         message=(
             f"{result.tflops:.1f} TFLOP/s is more than the GPU can do with this kernel's "
-            f"machine code ({possible:.1f}); somebody must look at it"
+            f"machine code ({possible:.1f}); flagged for manual review"
         ),
     )
 

@@ -9,18 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.devices.device import (
+from harness.progress import Progress
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
     Attach,
-    Bench,
     Checked,
     CheckLaunch,
     Detach,
     DrawInputs,
-    Fault,
     FetchLaunch,
     LaunchTime,
     LayOut,
+    ScoringDevice,
     TimeLaunch,
+    TimingRequest,
+    TimingWorkers,
 )
 from harness.report import (
     JudgeError,
@@ -32,16 +35,16 @@ from harness.report import (
     Steadiness,
     TimeLimit,
 )
-from harness.stages.progress import Progress
+from harness.stages.outcomes import judge_error, launch_outcome
 from harness.stages.score import THROTTLES, is_steady, ratios
-from harness.stages.verify import fault_outcome, wrong_answer
+from harness.stages.verify import wrong_answer
 from problem.cases import RANKED, Shape
 from problem.reference import compare
 
 T = TypeVar("T")
 
-LEAST_WARM_UP_SECONDS = 0.5
-MOST_WARM_UP_SECONDS = 5.0
+MIN_WARM_UP_SECONDS = 0.5
+MAX_WARM_UP_SECONDS = 5.0
 """A GPU raises its clock within some tens of milliseconds of work; one whose clock is not steady
 after seconds will not become so."""
 
@@ -52,17 +55,17 @@ STEADY_MHZ = 15
 CHECK_LIMIT = 1.0
 """The error of a timed launch, over what is allowed."""
 
-SURPRISES = 4
+RESCALED = 4
 """Before every fourth round, at random, the kernel runs on inputs of other magnitudes, unscored: no
 kernel may take for granted at the ranked size what timed inputs are like."""
 
-MOST_CLOCK_DIFFERENCE_MS = 0.1
-MOST_CLOCK_DIFFERENCE = 0.005
+MAX_CLOCK_DIFFERENCE_MS = 0.1
+MAX_CLOCK_DIFFERENCE = 0.005
 """How much longer the host's clock may take for the kernel than its events say, than it does for
 the baseline: events lie in the GPU's memory, where a kernel that knows the place can write. Beside
 each other on an H100, the two clocks' difference is the same to within 0.03 ms."""
 
-MOST_SECONDS = 300.0
+MAX_SECONDS = 300.0
 """The fewest rounds must be over by then, however slow the kernel."""
 
 
@@ -101,7 +104,7 @@ class Timed:
 
 
 def timed_rounds(
-    bench: Bench,
+    workers: TimingWorkers,
     extent: Extent,
     *,
     baseline: bool,
@@ -116,15 +119,15 @@ def timed_rounds(
     seconds: time limit of one launch. audit: hold one of the ranked size's launches to the full
     CPU product, besides the checks of every one.
     """
-    measuring = _Measuring(bench, shape, seconds)
+    measuring = _Measuring(workers, shape, seconds)
     result: Timed | Outcome
     try:
         progress.step("warm-up")
         measuring.begin(baseline)
         warm_up = measuring.warm_up()
         result = _rounds(measuring, extent, warm_up, seed, progress, audit)
-    except _Over as over:
-        result = over.outcome
+    except MeasurementAborted as aborted:
+        result = aborted.outcome
     measuring.end()  # not when interrupted: a worker that is at a launch would let us wait
     return result
 
@@ -143,10 +146,10 @@ def _rounds(
     started = time.monotonic()
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
-        if time.monotonic() - started > MOST_SECONDS:
-            raise _Over(_too_slow(len(rounds)))
-        if secrets.randbelow(SURPRISES) == 0:
-            measuring.kernel(len(rounds), surprise=True)
+        if time.monotonic() - started > MAX_SECONDS:
+            raise MeasurementAborted(_too_slow(len(rounds)))
+        if secrets.randbelow(RESCALED) == 0:
+            measuring.kernel(len(rounds), rescaled=True)
         # ABBA: a drift of the clock falls on both alike.
         kernel_first = len(rounds) % 4 in (1, 2)
         rounds.append(measuring.pair(len(rounds), kernel_first))
@@ -163,12 +166,12 @@ def _rounds(
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
             false_clock = _clocks_disagree(rounds)
             if false_clock is not None:
-                raise _Over(false_clock)
+                raise MeasurementAborted(false_clock)
             return Timed(warm_up, shown, stopped, audit_error)
 
 
-class _Over(Exception):
-    """The measurement ends here, with this outcome."""
+class MeasurementAborted(Exception):
+    """Ends a measurement early, with this outcome."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -184,24 +187,28 @@ class _Pair:
 
 
 class _Measuring:
-    """A bench at work on one shape. Raises _Over where something is wrong."""
+    """Timing workers on one shape. Raises MeasurementAborted where something is wrong."""
 
-    def __init__(self, bench: Bench, shape: Shape, seconds: float) -> None:
-        self.bench = bench
+    def __init__(self, workers: TimingWorkers, shape: Shape, seconds: float) -> None:
+        self.workers = workers
         self.shape = shape
         self.seconds = seconds
+        self._attached: list[ScoringDevice] = []
 
     def begin(self, baseline: bool) -> None:
         """baseline: in the kernel's place too."""
-        matrices = _ours(self.bench.referee.lay_out(LayOut(shape=self.shape)))
+        matrices = _judges(self.workers.checker.ask(LayOut(shape=self.shape)))
         attach = Attach(matrices=matrices, baseline=True, seconds=self.seconds)
-        _ours(self.bench.baseline.attach(attach))
-        self._kernels(self.bench.kernel.attach(attach.model_copy(update={"baseline": baseline})))
+        _judges(self._ask(self.workers.baseline, attach))
+        self._attached.append(self.workers.baseline)
+        attach = attach.model_copy(update={"baseline": baseline})
+        self._kernels(self._ask(self.workers.kernel, attach))
+        self._attached.append(self.workers.kernel)
 
     def end(self) -> None:
-        """Let go of the matrices, before the referee frees them."""
-        self.bench.kernel.detach(Detach())
-        self.bench.baseline.detach(Detach())
+        """Let go of the matrices, before the checker frees them."""
+        for device in self._attached:
+            device.ask(Detach())
 
     def warm_up(self) -> WarmUp:
         """Launch both in turn until the clock is steady, or for as long as that may take."""
@@ -216,7 +223,7 @@ class _Measuring:
             steady = (
                 len(readings) == STEADY_READINGS and max(readings) - min(readings) <= STEADY_MHZ
             )
-            if (steady and elapsed >= LEAST_WARM_UP_SECONDS) or elapsed >= MOST_WARM_UP_SECONDS:
+            if (steady and elapsed >= MIN_WARM_UP_SECONDS) or elapsed >= MAX_WARM_UP_SECONDS:
                 return WarmUp(launches, elapsed)
 
     def pair(self, number: int, kernel_first: bool) -> _Pair:
@@ -240,13 +247,13 @@ class _Measuring:
         )
         return _Pair(kernel, baseline, timed)
 
-    def kernel(self, number: int, *, surprise: bool = False) -> tuple[LaunchTime, Checked]:
+    def kernel(self, number: int, *, rescaled: bool = False) -> tuple[LaunchTime, Checked]:
         """A launch of the kernel, checked."""
-        timed = self._kernel(surprise)
+        timed = self._kernel(rescaled)
         check = self._check()
-        wrong = _wrong(check, number, surprise)
+        wrong = _wrong(check, number, rescaled)
         if wrong is not None:
-            raise _Over(wrong)
+            raise MeasurementAborted(wrong)
         return timed, check
 
     def baseline(self, number: int) -> LaunchTime:
@@ -254,7 +261,7 @@ class _Measuring:
         timed = self._baseline()
         error = self._check().error
         if error > CHECK_LIMIT:
-            raise _Over(
+            raise MeasurementAborted(
                 JudgeError(
                     stage=Stage.MEASURE,
                     message=f"cuBLAS itself was wrong in round {number + 1}: "
@@ -263,36 +270,45 @@ class _Measuring:
             )
         return timed
 
-    def _kernel(self, surprise: bool = False) -> LaunchTime:
-        _ours(self.bench.referee.draw_inputs(DrawInputs(surprise=surprise)))
-        return self._kernels(self.bench.kernel.time_launch(TimeLaunch(seconds=self.seconds)))
+    def _kernel(self, rescaled: bool = False) -> LaunchTime:
+        _judges(self.workers.checker.ask(DrawInputs(rescaled=rescaled)))
+        return self._kernels(self._ask(self.workers.kernel, TimeLaunch(seconds=self.seconds)))
 
     def _baseline(self) -> LaunchTime:
-        _ours(self.bench.referee.draw_inputs(DrawInputs()))
-        return _ours(self.bench.baseline.time_launch(TimeLaunch(seconds=self.seconds)))
+        _judges(self.workers.checker.ask(DrawInputs()))
+        return _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
 
     def _check(self) -> Checked:
-        return _ours(self.bench.referee.check_launch(CheckLaunch()))
+        return _judges(self.workers.checker.ask(CheckLaunch()))
+
+    def _ask(self, device: ScoringDevice, request: TimingRequest[T]) -> T | Fault:
+        """A process that answers with a Fault is gone, and what it had opened with it."""
+        answer = device.ask(request)
+        if isinstance(answer, Fault) and device in self._attached:
+            self._attached.remove(device)
+        return answer
 
     def _kernels(self, answer: T | Fault) -> T:
         """What the kernel answers for."""
         if isinstance(answer, Fault):
-            raise _Over(fault_outcome(answer, self.shape, self.seconds, Stage.MEASURE))
+            raise MeasurementAborted(
+                launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
+            )
         return answer
 
 
-def _ours(answer: T | Fault) -> T:
+def _judges(answer: T | Fault) -> T:
     """What the judge answers for."""
     if isinstance(answer, Fault):
-        raise _Over(JudgeError(stage=Stage.MEASURE, message=answer.message, details=answer.details))
+        raise MeasurementAborted(judge_error(answer, Stage.MEASURE))
     return answer
 
 
 def _too_slow(rounds: int) -> TimeLimit:
     return TimeLimit(
         stage=Stage.MEASURE,
-        message=f"only {rounds} rounds did end within {MOST_SECONDS:g} s",
-        seconds=MOST_SECONDS,
+        message=f"only {rounds} rounds did end within {MAX_SECONDS:g} s",
+        seconds=MAX_SECONDS,
     )
 
 
@@ -304,7 +320,7 @@ def _clocks_disagree(rounds: Sequence[_Pair]) -> Outcome | None:
     late = statistics.median(pair.kernel.host_ms - pair.kernel.ms for pair in rounds)
     usual = [pair.baseline.host_ms - pair.baseline.ms for pair in rounds]
     middle, ninth = statistics.median(usual), statistics.quantiles(usual, n=10)[-1]
-    allowed = MOST_CLOCK_DIFFERENCE_MS + MOST_CLOCK_DIFFERENCE * ms + 2 * (ninth - middle)
+    allowed = MAX_CLOCK_DIFFERENCE_MS + MAX_CLOCK_DIFFERENCE * ms + 2 * (ninth - middle)
     if late - middle <= allowed:
         return None
     return RuleViolation(
@@ -312,7 +328,7 @@ def _clocks_disagree(rounds: Sequence[_Pair]) -> Outcome | None:
         rule=Rule.IMPOSSIBLE_SCORE,
         message=(
             f"the GPU's events say {ms:.3g} ms and the host's clock {ms + late - middle:.3g} ms "
-            "for the same launches; somebody must look at it"
+            "for the same launches; flagged for manual review"
         ),
     )
 
@@ -322,7 +338,7 @@ def _so_far(rounds: Sequence[_Pair]) -> str:
     return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
 
 
-def _wrong(check: Checked, number: int, surprise: bool) -> RuleViolation | None:
+def _wrong(check: Checked, number: int, rescaled: bool) -> RuleViolation | None:
     if check.changed_inputs:
         names = " and ".join(check.changed_inputs)
         return RuleViolation(
@@ -334,7 +350,7 @@ def _wrong(check: Checked, number: int, surprise: bool) -> RuleViolation | None:
     if check.error > CHECK_LIMIT:
         when = (
             f"before round {number + 1}, on inputs whose groups are scaled by 2^±10"
-            if surprise
+            if rescaled
             else f"in round {number + 1}, on inputs drawn for it alone"
         )
         return RuleViolation(
@@ -348,8 +364,9 @@ def _wrong(check: Checked, number: int, surprise: bool) -> RuleViolation | None:
 
 def _audit(measuring: _Measuring, seed: int) -> float:
     """The launch just timed against the full CPU product."""
-    A, B, C = _ours(measuring.bench.referee.fetch_launch(FetchLaunch()))
+    launch = _judges(measuring.workers.checker.ask(FetchLaunch()))
+    A, B, C = launch.A, launch.B, launch.C
     comparison = compare(A, B, C, exact=False)
     if not comparison.passed:
-        raise _Over(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
+        raise MeasurementAborted(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
     return comparison.worst

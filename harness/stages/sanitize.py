@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.devices import device as messages
-from harness.devices.device import Device, Fault, Refusal, Sanitize
+from harness.findings import merged
+from harness.progress import Progress
+from harness.protocol.device import BackgroundSanitizer, Device, Sanitize, Sanitized
+from harness.protocol.request import Fault
 from harness.report import (
     Counterexample,
     Finding,
@@ -20,8 +21,7 @@ from harness.report import (
     Tool,
     ToolRun,
 )
-from harness.stages.progress import Progress
-from harness.stages.verify import fault_outcome
+from harness.stages.outcomes import launch_outcome
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 
@@ -31,14 +31,11 @@ SMALL_FLOP = 1 << 26
 HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
 
-Beside = Callable[[Sanitize], Future[messages.Sanitized | Refusal | Fault]]
-"""Begins to sanitize on another device."""
-
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
 
 @dataclass(frozen=True, slots=True)
-class Sanitized:
+class SanitizerResults:
     """What all programs found together."""
 
     programs: tuple[Sanitizing, ...]
@@ -57,14 +54,14 @@ def sanitize_shapes(launch: LaunchLine) -> tuple[Shape, ...]:
 
 def sanitize(
     device: Device,
-    beside: Beside | None,
+    beside: BackgroundSanitizer | None,
     launch: LaunchLine,
     *,
     quick: bool,
     failed_at: Shape | None,
     seconds: float,
     progress: Progress,
-) -> Sanitized | Outcome:
+) -> SanitizerResults | Outcome:
     """Run the tools of the device, and of the CPU device beside a GPU.
 
     beside: has the CPU device sanitize at the same time; what it cannot do is no fault of the
@@ -78,30 +75,32 @@ def sanitize(
     request = Sanitize(shapes=shapes, tools=tools, seconds=seconds)
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
-    asked = beside(request) if beside is not None else None
-    answer = device.sanitize(request)
+    asked = beside.sanitize(request) if beside is not None else None
+    answer = device.ask(request)
     if isinstance(answer, Fault):
-        return fault_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
+        return launch_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
     programs = [Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)]
     findings = [*answer.findings]
     if asked is not None:
         progress.step("the CPU device")
         also = asked.result()
-        if isinstance(also, messages.Sanitized):
+        if isinstance(also, Sanitized):
             programs.append(Sanitizing(program=also.program, shapes=shapes, tools=also.runs))
             findings += also.findings
         else:
             programs.append(_unavailable(tools, also.message))
-    return Sanitized(tuple(programs), _together(findings))
+    return SanitizerResults(tuple(programs), merged(findings))
 
 
-def why_it_hung(beside: Beside, shape: Shape) -> MemoryFault | Race | None:
+def diagnose_hang(beside: BackgroundSanitizer, shape: Shape) -> MemoryFault | Race | None:
     """What keeps a launch from its end, if it is more than time: a barrier that only some threads
     reach, say. The GPU cannot tell; the CPU device sees each thread."""
     if shape.flop > SMALL_FLOP:
         return None
-    asked = beside(Sanitize(shapes=(shape,), tools=tuple(Tool), seconds=HANG_SECONDS)).result()
-    return unsafe(asked.findings, None) if isinstance(asked, messages.Sanitized) else None
+    asked = beside.sanitize(
+        Sanitize(shapes=(shape,), tools=tuple(Tool), seconds=HANG_SECONDS)
+    ).result()
+    return unsafe(asked.findings, None) if isinstance(asked, Sanitized) else None
 
 
 def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
@@ -112,21 +111,6 @@ def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
             ToolRun(tool=tool, status="unavailable", seconds=0, message=message) for tool in tools
         ),
     )
-
-
-def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings of the same thing at the same place become one, counted."""
-    first: dict[object, Finding] = {}
-    for finding in findings:
-        lines = frozenset({finding.at.line, finding.other.line if finding.other else None})
-        key = (finding.hazard, lines, finding.array)
-        known = first.get(key)
-        if known is None:
-            first[key] = finding
-        else:
-            occurrences = known.occurrences + finding.occurrences
-            first[key] = known.model_copy(update={"occurrences": occurrences})
-    return tuple(first.values())
 
 
 def unsafe(

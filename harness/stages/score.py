@@ -15,11 +15,11 @@ from problem.cases import RANKED, Shape
 TARGET = 0.0025
 """The score is steady when its 95 % interval reaches no further than ±0.25 % from the median."""
 
-FEWEST_RATIOS = 12
+MIN_RATIOS = 12
 """Fewer ratios have no useful interval."""
 
-MOST_DROPPED = 0.2
-"""A score out of fewer than 80 % of its rounds would be a score of the cooling."""
+MAX_DROPPED = 0.2
+"""A score out of fewer than 80 % of its rounds would say more of the cooling than of the kernel."""
 
 THROTTLES = (
     "software thermal slowdown",
@@ -39,7 +39,7 @@ def score(
 ) -> Score | Unscored:
     kept = [r for r in rounds if not r.dropped]
     dropped = len(rounds) - len(kept)
-    if dropped > MOST_DROPPED * len(rounds):
+    if dropped > MAX_DROPPED * len(rounds):
         reasons = sorted({reason for r in rounds if r.dropped for reason in r.throttled})
         return Unscored(
             reason="throttled",
@@ -81,7 +81,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 def is_steady(rounds: Sequence[Round]) -> bool:
     values = ratios(rounds)
-    if len(values) < FEWEST_RATIOS:
+    if len(values) < MIN_RATIOS:
         return False
     median = statistics.median(values)
     low, high = median_interval(values)

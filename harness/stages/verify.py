@@ -10,22 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.devices.device import Device, Fault, Finished, Run
 from harness.devices.guards import unwritten
+from harness.progress import Progress
+from harness.protocol.device import Device, Finished, Run
+from harness.protocol.request import Fault
 from harness.report import (
     Array,
     CaseResult,
     Finding,
     Hazard,
-    JudgeError,
     MemoryFault,
     Outcome,
     Place,
-    Race,
     Rule,
     RuleViolation,
     RunStage,
-    RuntimeFault,
     Stage,
     TimeLimit,
     Tool,
@@ -33,15 +32,15 @@ from harness.report import (
     WrongAnswer,
 )
 from harness.stages.counterexample import counterexample
-from harness.stages.progress import Progress
-from problem.cases import CASES, QUICK_CASES, RANKED, Case, Matrix, Shape, surprise_cases
+from harness.stages.outcomes import launch_outcome
+from problem.cases import CASES, QUICK_CASES, RANKED, Case, Matrix, Shape, random_cases
 from problem.launcher import LaunchLine
-from problem.reference import Comparison, compare
+from problem.reference import MAX_ERROR, Comparison, compare
 
 SAMPLED_BLOCKS = 24
 """Blocks of the ranked size that a device without a GPU runs, chosen afresh each time."""
 
-MOST_LAUNCH_LIMITS = 10
+MAX_LAUNCH_LIMITS = 10
 """All launches together may take so many times what one may: a kernel that stays just below the
 limit in each of eighty cases must not cost half an hour."""
 
@@ -72,7 +71,7 @@ def verify(
     depend on one another, so that a sample of them would not end: a smaller size is run whole
     instead. seconds: limit of one launch. printed: gets what the launches print.
     """
-    cases = [*(QUICK_CASES if quick else (*CASES, *surprise_cases(seed)))]
+    cases = [*(QUICK_CASES if quick else (*CASES, *random_cases(seed)))]
     whole = sampled and blocks_depend and not quick
     progress.begin(Stage.VERIFY, len(cases) + (not quick))
     results: list[CaseResult] = []
@@ -87,8 +86,8 @@ def verify(
         if not isinstance(result, CaseResult):
             return Failure(case, result)
         results.append(result)
-        if sum(result.seconds for result in results) > MOST_LAUNCH_LIMITS * seconds:
-            return Failure(case, _too_slow(MOST_LAUNCH_LIMITS * seconds))
+        if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
+            return Failure(case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
     return Verification(
         cases=tuple(results),
         worst_error=max(result.error for result in results if not result.case.exact),
@@ -141,12 +140,12 @@ def _verify_case(
 ) -> CaseResult | Outcome:
     A, B = case.draw(seed)
     started = time.perf_counter()
-    answer = device.run(Run(shape=case.shape, blocks=blocks, seconds=seconds), A, B)
+    finished = device.ask(Run(shape=case.shape, A=A, B=B, blocks=blocks, seconds=seconds))
     elapsed = time.perf_counter() - started
-    printed.append((answer if isinstance(answer, Fault) else answer[0]).printed)
-    if isinstance(answer, Fault):
-        return fault_outcome(answer, case.shape, seconds)
-    finished, C = answer
+    printed.append(finished.printed)
+    if isinstance(finished, Fault):
+        return launch_outcome(finished, case.shape, seconds, Stage.VERIFY)
+    C = finished.C
     touched = _touched(finished, case)
     if touched is not None:
         return touched
@@ -239,7 +238,7 @@ def wrong_answer(
             )
         }
     )
-    limit = "must be exact" if case.exact else "error at most 1e-5"
+    limit = "must be exact" if case.exact else f"error at most {MAX_ERROR:g}"
     return WrongAnswer(
         stage=stage,
         message=f"wrong at {case} ({limit}, found {comparison.worst:.3g}): {found.pattern}",
@@ -270,30 +269,3 @@ def _touched(finished: Finished, case: Case) -> Outcome | None:
         )
         return MemoryFault(stage=Stage.VERIFY, message=message, findings=(finding,))
     return None
-
-
-def fault_outcome(
-    fault: Fault, shape: Shape, seconds: float, stage: RunStage = Stage.VERIFY
-) -> Outcome:
-    """The verdict for a launch that did not come to its end."""
-    where = f" at {shape}"
-    at = fault.at or (fault.finding.at if fault.finding else None)
-    findings = (fault.finding,) if fault.finding else ()
-    match fault.cause:
-        case "memory":
-            return MemoryFault(stage=stage, message=fault.message + where, findings=findings)
-        case "deadlock":
-            assert fault.finding is not None
-            return Race(stage=stage, message=fault.message + where, findings=(fault.finding,))
-        case "trap" | "launch-refused" | "out-of-memory":
-            return RuntimeFault(stage=stage, message=fault.message + where, at=at)
-        case "time-limit":
-            line = f", in line {at.line}" if at and at.line else ""
-            return TimeLimit(
-                stage=stage,
-                message=f"the kernel did not end within {seconds:g} s{where}{line}",
-                seconds=seconds,
-                at=at,
-            )
-        case "judge":
-            return JudgeError(stage=stage, message=fault.message, details=fault.details)

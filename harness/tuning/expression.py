@@ -9,7 +9,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 MOST = (1 << 63) - 1
 """Larger than anything a launch can ask for, and small enough that no product takes long."""
 
@@ -40,8 +40,8 @@ def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
     value_of: the value of a name; may raise ExpressionError itself.
     """
     shown = expression.strip()
-    if len(shown) > MOST_CHARACTERS:
-        raise ExpressionError(f"`{shown[:20]}...` is longer than {MOST_CHARACTERS} characters")
+    if len(shown) > MAX_CHARACTERS:
+        raise ExpressionError(f"`{shown[:20]}...` is longer than {MAX_CHARACTERS} characters")
     try:
         body = ast.parse(shown, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

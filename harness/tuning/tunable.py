@@ -21,7 +21,7 @@ from tree_sitter import Node
 
 from harness.compiling.source import SourceError, parse_launch_line
 from harness.compiling.syntax import descendants, syntax_tree, text_of
-from harness.submission import UsageError
+from harness.errors import UsageError
 from harness.tuning.expression import ExpressionError, evaluate
 
 Setting = dict[str, int | bool]

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import secrets
-import traceback
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from harness import __version__
-from harness.compiling.kernel import DEFAULT_ARCH, Compiled
-from harness.devices.available import open_device
-from harness.devices.device import Fault, Ready
+from harness.errors import crash
+from harness.progress import Progress
+from harness.protocol.compiler import Compiled
+from harness.protocol.device import Ready
 from harness.report import (
     Accepted,
     DeviceInfo,
-    DeviceKind,
     JudgeError,
     KernelFacts,
     Outcome,
@@ -33,25 +30,21 @@ from harness.report import (
 )
 from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.measure import impossible
-from harness.stages.progress import Progress
 from harness.stages.rounds import QUICK, Timed, timed_rounds
 from harness.stages.score import score
 from harness.stages.verify import Failure, verify
-from harness.submission import UsageError, read
 from harness.tuning.tunable import Setting, Tunables, find_tunables
-from harness.workers.gpu_lock import alone_on
-from harness.workers.remote import RemoteBench, RemoteCompiler
+from harness.workers.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TuningOptions:
     """How to tune.
 
     limit: variants to try at most. seconds: time limit of one launch; the ranked size takes the
     naive kernel 0.4 s on an H100.
     """
 
-    device: Literal["cuda", "cpu"] = "cuda"
     limit: int = 100
     seed: int | None = None
     seconds: float = 20.0
@@ -117,41 +110,27 @@ class Watcher(Progress, Protocol):
     def tried(self, number: int, variant: Variant) -> None: ...
 
 
-def tune(path: Path, options: Options, watcher: Watcher) -> Tuning | JudgeError:
+def tune(
+    submission: Submission, session: Session, options: TuningOptions, watcher: Watcher
+) -> Tuning:
     """Try the variants of one kernel file; an interruption (Ctrl-C) ends it with what there is.
 
-    Raises UsageError when there is nothing to tune, or no such device.
+    Raises UsageError when there is nothing to tune, or the GPU is taken.
     """
-    submission, unreadable = read(path)
-    if unreadable is not None:
-        raise UsageError(f"{path}: {unreadable.message}")
     seed = secrets.randbits(48) if options.seed is None else options.seed
-    try:
-        tunables = find_tunables(submission.source)
-        settings = tunables.settings(options.limit, seed)
-        for setting in settings:
-            tunables.source(setting)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-    with ExitStack() as stack:
-        compiler, device = RemoteCompiler(), open_device(options.device)
-        bench = RemoteBench(device)
-        for close in (compiler.worker.close, device.close, bench.close):
-            stack.callback(close)
-        compiler.worker.start()
-        info = device.info()
-        if isinstance(info, Fault):
-            return JudgeError(stage=Stage.COMPILE, message=info.message, details=info.details)
-        if info.kind is DeviceKind.CUDA:
-            stack.enter_context(alone_on(info.uuid or info.name, watcher))
+    tunables = find_tunables(submission.source)
+    settings = tunables.settings(options.limit, seed)
+    for setting in settings:
+        tunables.source(setting)
+    with session.turn(watcher):
         watcher.plan(len(settings), tunables.count, seed)
-        trial = _Trial(compiler, bench, info, tunables, seed, options.seconds, watcher)
+        trial = _Trial(session, tunables, seed, options.seconds, watcher)
         return Tuning(
             judge=__version__,
             created=datetime.now(UTC).replace(microsecond=0),
             seed=seed,
             submission=submission,
-            device=info,
+            device=session.info,
             possible=tunables.count,
             planned=len(settings),
             variants=_try_all(trial, settings, watcher),
@@ -174,9 +153,7 @@ def _try_all(trial: _Trial, settings: Iterable[Setting], watcher: Watcher) -> tu
 class _Trial:
     """Judges one variant after another in the same workers."""
 
-    compiler: RemoteCompiler
-    bench: RemoteBench
-    info: DeviceInfo
+    session: Session
     tunables: Tunables
     seed: int
     seconds: float
@@ -187,8 +164,7 @@ class _Trial:
         variant = self._judge(setting)
         if not self.workers_are_fresh and _may_be_the_workers(variant.outcome):
             # A worker's limits of CPU time and memory hold for its whole life.
-            self.compiler.worker.close()
-            self.bench.kernel.close()
+            self.session.renew()
             variant = self._judge(setting)
         self.workers_are_fresh = False
         return variant
@@ -197,20 +173,19 @@ class _Trial:
         try:
             self.watcher.begin(Stage.COMPILE, None)
             source = self.tunables.source(setting)
-            compiled = compile_kernel(self.compiler, source, self.info.arch or DEFAULT_ARCH)
+            compiled = compile_kernel(self.session.compiler, source, self.session.info.arch)
             if not isinstance(compiled, Compiled):
                 return Variant(setting=setting, outcome=compiled)
             outcome = self._run(compiled)
             return Variant(setting=setting, outcome=outcome, kernel=compiled.kernel.facts)
         except Exception as error:
-            message = f"the judge failed: {type(error).__name__}: {error}"
-            details = traceback.format_exc()
+            message, details = crash(error)
             outcome = JudgeError(stage=Stage.COMPILE, message=message, details=details)
             return Variant(setting=setting, outcome=outcome)
 
     def _run(self, compiled: Compiled) -> Outcome:
-        kernel, device = compiled.kernel, self.bench.kernel
-        ready = load_kernel(device, kernel, self.seconds)
+        kernel, device = compiled.kernel, self.session.device
+        ready = load_kernel(device, kernel)
         if not isinstance(ready, Ready):
             return ready
         verification = verify(
@@ -218,7 +193,7 @@ class _Trial:
             kernel.launch,
             self.seed,
             quick=True,
-            sampled=self.info.kind is DeviceKind.CPU,
+            sampled=self.session.timing is None,
             blocks_depend=ready.blocks_depend_on_one_another,
             seconds=self.seconds,
             printed=[],
@@ -226,11 +201,11 @@ class _Trial:
         )
         if isinstance(verification, Failure):
             return verification.outcome
-        if self.info.kind is DeviceKind.CPU:
+        if self.session.timing is None:
             return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
         self.watcher.begin(Stage.MEASURE, None)
         timed = timed_rounds(
-            self.bench,
+            self.session.timing,
             QUICK,
             baseline=False,
             seed=self.seed,
@@ -240,8 +215,8 @@ class _Trial:
         )
         if not isinstance(timed, Timed):
             return timed
-        result = score(timed.rounds, self.info)
-        return impossible(result, self.info, kernel.facts) or Accepted(score=result)
+        result = score(timed.rounds, self.session.info)
+        return impossible(result, self.session.info, kernel.facts) or Accepted(score=result)
 
 
 def _may_be_the_workers(outcome: Outcome) -> bool:

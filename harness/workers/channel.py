@@ -5,7 +5,7 @@ Nothing that arrives is executed or unpickled; a message is validated before it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import BufferTooShort
 from typing import Annotated, Any, TypeVar
@@ -18,9 +18,10 @@ from problem.cases import Matrix
 
 T = TypeVar("T")
 
-
-_MOST_BYTES = 512 << 20
+_MAX_BYTES = 512 << 20
 """Of a value as JSON."""
+
+_MAX_MATRICES = 64
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -28,14 +29,19 @@ _Size = Annotated[int, Field(ge=1, le=65_536)]
 class _Header(Value):
     """The first part of a message; its matrices follow, in this order."""
 
+    name: str
+    """Of the value's class."""
     body: str
-    shapes: Annotated[tuple[tuple[_Size, _Size], ...], Field(max_length=3)]
+    shapes: Annotated[tuple[tuple[_Size, _Size], ...], Field(max_length=_MAX_MATRICES)]
 
 
-def send(connection: Connection, body: Value, matrices: Sequence[Matrix] = ()) -> None:
-    """Send a value and float32 matrices beside it. Raises OSError when the other side is gone."""
+def send(connection: Connection, value: Value) -> None:
+    """Send a value and the matrices in it. Raises OSError when the other side is gone."""
+    matrices: list[Matrix] = []
+    body = value.model_dump_json(context=matrices)
     header = _Header(
-        body=body.model_dump_json(),
+        name=type(value).__name__,
+        body=body,
         shapes=tuple((matrix.shape[0], matrix.shape[1]) for matrix in matrices),
     )
     connection.send_bytes(header.model_dump_json().encode())
@@ -43,10 +49,11 @@ def send(connection: Connection, body: Value, matrices: Sequence[Matrix] = ()) -
         connection.send_bytes(_bytes(np.ascontiguousarray(matrix, np.float32)))
 
 
-def receive(connection: Connection, kind: TypeAdapter[T]) -> tuple[T, list[Matrix]]:
-    """Receive a value of this kind and its matrices. Raises EOFError or OSError when the other
-    side is gone, ValueError (pydantic's ValidationError is one) for what is no such message."""
-    header = _Header.model_validate_json(connection.recv_bytes(_MOST_BYTES))
+def receive(connection: Connection, kind: Callable[[str], TypeAdapter[T]]) -> T:
+    """Receive a value and the matrices in it. kind: reads what has this name. Raises EOFError or
+    OSError when the other side is gone, ValueError (pydantic's ValidationError is one) for what is
+    no such message."""
+    header = _Header.model_validate_json(connection.recv_bytes(_MAX_BYTES))
     matrices: list[Matrix] = []
     for rows, columns in header.shapes:
         matrix: Matrix = np.empty((rows, columns), np.float32)
@@ -57,7 +64,7 @@ def receive(connection: Connection, kind: TypeAdapter[T]) -> tuple[T, list[Matri
         if received != matrix.nbytes:
             raise ValueError(f"{rows}×{columns} elements were announced, and others came")
         matrices.append(matrix)
-    return kind.validate_json(header.body), matrices
+    return kind(header.name).validate_json(header.body, context=matrices)
 
 
 def _bytes(matrix: Matrix) -> Any:

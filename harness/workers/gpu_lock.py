@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from harness.errors import UsageError
+from harness.progress import Progress
 from harness.report import Stage
-from harness.stages.progress import Progress
-from harness.submission import UsageError
 
 WAIT_SECONDS = 900.0
 """A grading takes a minute or two; whoever waits longer should know."""
@@ -35,7 +35,7 @@ def lock_file(gpu: str) -> Path:
 
 
 @contextmanager
-def alone_on(gpu: str, progress: Progress, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def exclusive_gpu(gpu: str, progress: Progress, seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Inside, no other grading of this machine runs on the GPU.
 
     gpu: its UUID. Raises GpuBusy after so many seconds of waiting.

@@ -1,154 +1,224 @@
-"""The child process in which a kernel is compiled, runs or is refereed. Only it touches a GPU.
-
-Started by confined.py, it answers requests until the other side is gone. Standard output belongs to
-the kernel.
-"""
+"""The judge's side of a worker: ask it, within a time limit, and survive whatever becomes of it."""
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Sequence
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Annotated, Literal
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
-from harness.devices import device as messages
-from harness.devices.device import Device, Fault, Finished, ScoringDevice
+from harness.errors import without_paths
+from harness.files import cache_directory
+from harness.protocol.device import Load
+from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, answer_to
 from harness.report import Value
 from harness.workers import channel
-from harness.workers.isolation import Role
-from harness.workers.printed import Capture
-from problem.cases import Matrix
+from harness.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
+from harness.workers.scratch import Scratch, sweep
+from harness.workers.server import Hello
 
-Answer = tuple[Value, Sequence[Matrix]]
+T = TypeVar("T", bound=Value)
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+START_SECONDS = 60.0
+"""A worker that has not said hello by then never will: imports and a GPU context included."""
+
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LANG")
+"""The worker's environment: nothing of the user's beyond what finds programs and the GPU."""
 
 
-class Hello(Value):
-    """The worker's first message: it is ready, and this is what it is held to."""
+class Worker:
+    """A child process that answers requests; started when first asked, replaced after a fault."""
 
-    kind: Literal["hello"] = "hello"
-    isolation: tuple[str, ...]
+    def __init__(self, role: Role) -> None:
+        self.role = role
+        self.isolation: tuple[str, ...] = ()
+        self._child: _Child | None = None
+        self._load: Load | None = None
 
+    def __enter__(self) -> Self:
+        return self
 
-def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
-    """Serve one role until the judge hangs up. enforced: what this process is held to."""
-    capture = Capture()
-    serve = {Role.COMPILER: _compiler, Role.REFEREE: _referee}.get(role, _device)
-    answer, requests = serve(role)
-    channel.send(connection, Hello(isolation=enforced))
-    while True:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def process_id(self) -> int | None:
+        """The child's process id while there is one."""
+        return self._child.process.pid if self._child else None
+
+    @property
+    def scratch(self) -> Path | None:
+        """The child's folder while there is one."""
+        return self._child.scratch.path if self._child else None
+
+    def start(self) -> None:
+        """Start the child without waiting until it is ready; where that fails, `ask` says so."""
+        if self._child is None:
+            with suppress(OSError):
+                self._child = _start(self.role)
+
+    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
+        """The child's answer, or the Fault that came of asking.
+
+        After a Fault the child is gone; the next request starts another, and one that needs a
+        kernel is preceded by the last one loaded.
+        """
         try:
-            request, matrices = channel.receive(connection, requests)
+            child = self._child = self._child or _start(self.role)
+        except OSError as error:
+            return judge_fault(f"no {self.role} worker can be started", without_paths(str(error)))
+        if not child.greeted:
+            hello = self._exchange(child, None, _HELLO, START_SECONDS)
+            if isinstance(hello, Fault):
+                return hello
+            self.isolation = hello.isolation
+            child.greeted = True
+        if isinstance(request, Load):
+            self._load = child.load = request
+        elif request.needs_kernel and self._load is not None and child.load is not self._load:
+            child.load = self._load
+            ready = self._send(child, self._load)
+            if isinstance(ready, Fault):
+                return ready
+        return self._send(child, request)
+
+    def close(self) -> None:
+        """End the child and everything that it started; leave nothing behind."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.process.wait()
+            child.connection.close()
+            child.scratch.remove()
+
+    def _send(self, child: _Child, request: Request[Answer_co]) -> Answer_co | Fault:
+        return self._exchange(child, request, answer_to(type(request)), request.time_limit)
+
+    def _exchange(
+        self,
+        child: _Child,
+        request: Request[Any] | None,
+        answer: TypeAdapter[T | Fault],
+        seconds: float,
+    ) -> T | Fault:
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            child.kill()
+
+        timer = threading.Timer(seconds, expire)
+        timer.start()
+        try:
+            if request is not None:
+                channel.send(child.connection, request)
+            said = channel.receive(child.connection, lambda _: answer)
         except (EOFError, OSError):
-            return
+            fault = child.how_it_ended()
+            if expired.is_set():
+                fault = Fault(cause="time-limit", message=f"no end within {seconds:g} s")
+            self.close()
+            return fault
+        except (ValueError, MemoryError) as error:
+            self.close()
+            return judge_fault(
+                f"the {self.role} worker sent an answer that is none", without_paths(str(error))
+            )
+        finally:
+            timer.cancel()
+        if isinstance(said, Fault):
+            self.close()
+        return said
+
+
+@dataclass
+class _Child:
+    """A running worker process."""
+
+    role: Role
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    scratch: Scratch
+    greeted: bool = False
+    load: Load | None = None
+    """The kernel that it was given last."""
+
+    def kill(self) -> None:
+        """Kill the child's whole session."""
         try:
-            body, results = answer(request, matrices)
-        except Exception as error:
-            body, results = _our_fault(error), ()
-        if isinstance(body, Finished | Fault):
-            body = body.model_copy(update={"printed": (body.printed + capture.take())})
-        channel.send(connection, body, results)
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            self.process.kill()
+
+    def how_it_ended(self) -> Fault:
+        """What to say of a child that hung up by itself."""
+        try:
+            code = self.process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return judge_fault(f"the {self.role} worker hung up")
+        log = self.scratch.path / _LOG
+        details = without_paths(log.read_text(errors="replace")[-4096:]) if log.is_file() else ""
+        if code < 0:
+            name = signal.Signals(-code).name
+            message = f"the {self.role} worker was ended by {name}"
+            return judge_fault(message, details).model_copy(update={"signal": name})
+        return judge_fault(f"the {self.role} worker ended with exit code {code}", details)
 
 
-def _our_fault(error: Exception) -> Fault:
-    return Fault(
-        cause="judge",
-        message=f"the judge failed: {type(error).__name__}: {error}",
-        details=traceback.format_exc(),
-    )
+def _start(role: Role) -> _Child:
+    sweep()
+    scratch = Scratch()
+    ours, theirs = Pipe()
+    search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+        "PYTHONPATH": os.pathsep.join(search),
+        "HOME": str(scratch.path),
+        "TMPDIR": str(scratch.path),
+        "CUDA_CACHE_DISABLE": "1",
+        SCRATCH_VARIABLE: str(scratch.path),
+        CACHE_VARIABLE: str(cache_directory()),
+    }
+    try:
+        with open(scratch.path / _LOG, "wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "harness.workers.entry_point", role, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=scratch.path,
+                env=environment,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+    except BaseException:
+        ours.close()
+        scratch.remove()
+        raise
+    finally:
+        theirs.close()
+    return _Child(role, process, ours, scratch)
 
 
-Served = tuple[Callable[[Value, list[Matrix]], Answer], TypeAdapter[Value]]
+def judge_fault(message: str, details: str = "") -> Fault:
+    return Fault(cause="judge", message=message, details=details)
 
 
-def _compiler(role: Role) -> Served:
-    from harness.compiling import compiler, headers
-    from harness.compiling.kernel import Compile
-
-    headers.include_directories()
-    compiler.version()  # loads NVRTC while its files can still be read
-
-    def answer(request: Value, _: list[Matrix]) -> Answer:
-        assert isinstance(request, Compile)
-        return compiler.compile_source(request), ()
-
-    return answer, TypeAdapter(Compile)
-
-
-def _referee(role: Role) -> Served:
-    from harness.devices.cuda.referee import CudaReferee
-
-    referee = CudaReferee()
-
-    def answer(request: Value, _: list[Matrix]) -> Answer:
-        match request:
-            case messages.LayOut():
-                return referee.lay_out(request), ()
-            case messages.DrawInputs():
-                return referee.draw_inputs(request), ()
-            case messages.CheckLaunch():
-                return referee.check_launch(request), ()
-            case messages.FetchLaunch():
-                fetched = referee.fetch_launch(request)
-                return (
-                    (fetched, ()) if isinstance(fetched, Fault) else (messages.Fetched(), fetched)
-                )
-        raise TypeError(f"no such request: {request!r}")
-
-    requests: TypeAdapter[Value] = TypeAdapter(
-        Annotated[messages.RefereeRequest, Field(discriminator="call")]
-    )
-    return answer, requests
-
-
-def _device(role: Role) -> Served:
-    device: Device | ScoringDevice
-    if role is Role.CUDA:
-        from harness.devices.cuda.device import CudaDevice
-
-        device = CudaDevice()
-    else:
-        from harness.devices.cpu.device import CpuDevice
-
-        device = CpuDevice()
-
-    def answer(request: Value, matrices: list[Matrix]) -> Answer:
-        return _ask(device, request, matrices)
-
-    requests: TypeAdapter[Value] = TypeAdapter(
-        Annotated[messages.Request, Field(discriminator="call")]
-    )
-    return answer, requests
-
-
-def _ask(device: Device | ScoringDevice, request: Value, matrices: list[Matrix]) -> Answer:
-    """One request to the device: the message's name is the method's."""
-    match request:
-        case messages.Describe():
-            return device.info(), ()
-        case messages.Load():
-            return device.load(request.kernel), ()
-        case messages.Run():
-            result = device.run(request, *matrices)
-            return (result, ()) if isinstance(result, Fault) else (result[0], (result[1],))
-        case messages.Sanitize():
-            return device.sanitize(request), ()
-        case messages.Count():
-            return device.count(request) or messages.Uncounted(), ()
-    scoring: ScoringDevice = device  # type: ignore[assignment]  # only such a device is asked
-    match request:
-        case messages.MeasureFirstLaunch():
-            return scoring.first_launch(request), ()
-        case messages.MeasureHostMemory():
-            return scoring.host_memory(request), ()
-        case messages.RunBaseline():
-            result = scoring.run_baseline(request, *matrices)
-            return (result, ()) if isinstance(result, Fault) else (result[0], (result[1],))
-        case messages.Attach():
-            return scoring.attach(request), ()
-        case messages.Detach():
-            return scoring.detach(request), ()
-        case messages.TimeLaunch():
-            return scoring.time_launch(request), ()
-    raise TypeError(f"no such request: {request!r}")
+_LOG = "worker.log"
+_HELLO: TypeAdapter[Hello | Fault] = TypeAdapter(Hello | Fault)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.compiling import compiler
-from harness.compiling.kernel import Compile
-from harness.grade import Options, grade
+from harness.grade import GradingOptions, grade
+from harness.protocol.compiler import Compile
 from harness.report import Report
-from harness.workers.isolation import Role
-from tests.grading import shared_workers
+from harness.submission import read
+from harness.workers.session import Session, open_session
+from tests.grading import lasting
 
 SECRET = "XYZZY7341"
 KERNEL = """
@@ -28,10 +29,10 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def workers() -> Iterator[None]:
-    with shared_workers(Role.CPU):
-        yield
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with open_session("cpu") as session:
+        yield lasting(session)
 
 
 @pytest.fixture
@@ -42,10 +43,11 @@ def secret(tmp_path: Path) -> Path:
     return path
 
 
-def graded(source: str, folder: Path, compile_seconds: float = 60) -> Report:
+def graded(source: str, folder: Path, session: Session, compile_seconds: float = 60) -> Report:
     path = folder / "attack.cu"
     path.write_text(source, newline="")
-    return grade(path, Options(device="cpu", quick=True, compile_seconds=compile_seconds))
+    options = GradingOptions(quick=True, compile_seconds=compile_seconds)
+    return grade(read(path), session, options)
 
 
 INCLUDES = {
@@ -97,22 +99,24 @@ def attack(name: str, path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_no_byte_of_a_host_file_is_in_the_report(name: str, secret: Path) -> None:
-    report = graded(attack(name, secret), secret.parent)
+def test_no_byte_of_a_host_file_is_in_the_report(name: str, secret: Path, session: Session) -> None:
+    report = graded(attack(name, secret), secret.parent, session)
     assert report.verdict in ("accepted", "compile-error"), report.outcome
     assert SECRET not in report.model_dump_json()
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_nor_would_it_be_if_the_system_held_nobody_to_anything(name: str, secret: Path) -> None:
+def test_nor_would_it_be_if_the_system_held_nobody_to_anything(
+    name: str, secret: Path, session: Session
+) -> None:
     """The same without confinement: this process can read the file."""
     answer = compiler.compile_source(Compile(source=attack(name, secret)))
     assert SECRET not in answer.model_dump_json()
 
 
-def test_a_symlink_beside_the_submission_is_not_followed(secret: Path) -> None:
+def test_a_symlink_beside_the_submission_is_not_followed(secret: Path, session: Session) -> None:
     (secret.parent / "mine.h").symlink_to(secret)
-    report = graded(f'#include "mine.h"\n{KERNEL}', secret.parent)
+    report = graded(f'#include "mine.h"\n{KERNEL}', secret.parent, session)
     assert report.verdict == "accepted" and SECRET not in report.model_dump_json()
 
 
@@ -125,7 +129,9 @@ def test_a_symlink_beside_the_submission_is_not_followed(secret: Path) -> None:
         '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
     ],
 )
-def test_what_exists_on_the_machine_cannot_be_asked(question: str, secret: Path) -> None:
+def test_what_exists_on_the_machine_cannot_be_asked(
+    question: str, secret: Path, session: Session
+) -> None:
     def answer(path: str) -> str:
         source = question.format(path=path) + "#error yes\n#else\n#error no\n#endif\n" + KERNEL
         found = compiler.compile_source(Compile(source=source))
@@ -137,13 +143,13 @@ def test_what_exists_on_the_machine_cannot_be_asked(question: str, secret: Path)
 # --------------------------------------------------------------------------------------- bombs
 
 
-def test_a_hundred_thousand_lines(tmp_path: Path) -> None:
-    report = graded("// a line\n" * 100_000 + KERNEL, tmp_path)
+def test_a_hundred_thousand_lines(tmp_path: Path, session: Session) -> None:
+    report = graded("// a line\n" * 100_000 + KERNEL, tmp_path, session)
     assert report.verdict == "accepted"
 
 
-def test_a_file_that_is_too_large(tmp_path: Path) -> None:
-    report = graded("// a line\n" * 200_000, tmp_path)
+def test_a_file_that_is_too_large(tmp_path: Path, session: Session) -> None:
+    report = graded("// a line\n" * 200_000, tmp_path, session)
     assert report.verdict == "compile-error"
     assert "larger than 1 MiB" in getattr(report.outcome, "message", "")
     assert len(report.submission.source) == 0
@@ -154,8 +160,8 @@ def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     ["#warning hello\n" * 40_000 + KERNEL, "#error " + "x" * 900_000, "int x = y;\n" * 50_000],
     ids=["warnings", "one long error", "errors"],
 )
-def test_what_the_compiler_says_is_bounded(source: str, tmp_path: Path) -> None:
-    report = graded(source, tmp_path)
+def test_what_the_compiler_says_is_bounded(source: str, tmp_path: Path, session: Session) -> None:
+    report = graded(source, tmp_path, session)
     said = report.model_copy(
         update={"submission": report.submission.model_copy(update={"source": ""})}
     )
@@ -179,8 +185,8 @@ def test_what_the_compiler_says_is_bounded(source: str, tmp_path: Path) -> None:
     ],
     ids=lambda source: source[:12].strip(),
 )
-def test_deep_and_long_sources_end(source: str, tmp_path: Path) -> None:
+def test_deep_and_long_sources_end(source: str, tmp_path: Path, session: Session) -> None:
     started = time.monotonic()
-    report = graded(source + "\n" + KERNEL, tmp_path, compile_seconds=3)
+    report = graded(source + "\n" + KERNEL, tmp_path, session, compile_seconds=3)
     assert report.verdict in ("compile-error", "time-limit", "accepted"), report.outcome
     assert time.monotonic() - started < 60

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.compiling.kernel import Compiled
+from harness.protocol.compiler import Compiled
 from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
 from tests.compile_worker import Compiling
 

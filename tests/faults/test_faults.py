@@ -9,23 +9,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
-from harness import grade as grading
-from harness.compiling.kernel import Compile
-from harness.devices.device import Fault
-from harness.grade import Options, grade
-from harness.report import Report, Stage, Value
-from harness.stages.progress import Silent
+from harness.errors import JudgeFailure
+from harness.grade import GradingOptions, grade
+from harness.progress import Silent
+from harness.protocol.compiler import Compile
+from harness.protocol.request import Answer_co, Fault, Request
+from harness.protocol.timing import TimingWorkers
+from harness.report import JudgeError, Report, Stage
+from harness.submission import read
 from harness.workers.isolation import Role
-from harness.workers.remote import T, Worker
-from problem.cases import Matrix
+from harness.workers.session import Session, open_session
+from harness.workers.worker import Worker
+from tests.grading import grade_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RIGHT = ROOT / "solutions" / "01_naive.cu"
@@ -36,9 +38,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     while (going) going = going | N;
 }
 """
-QUICK = Options(device="cpu", quick=True, seconds=10)
+QUICK = GradingOptions(quick=True, seconds=10)
 TILE = ROOT / "solutions" / "02_shared_tile.cu"
-ON_GPU = Options(device="cuda", quick=True, seconds=10)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,7 @@ def _descendants() -> set[int]:
                 parent = (entry / "status").read_text().partition("PPid:\t")[2].split()[0]
             except OSError:
                 continue
-            if b"harness.workers.confined" in words and int(parent) in (os.getpid(), 1):
+            if b"harness.workers.entry_point" in words and int(parent) in (os.getpid(), 1):
                 found.add(int(entry.name))
     return found
 
@@ -78,113 +79,118 @@ def _settled(before: set[int]) -> set[int]:
 
 
 def next_is_right() -> None:
-    assert grade(RIGHT, QUICK).verdict == "accepted"
+    assert grade_file(RIGHT, "cpu", QUICK).verdict == "accepted"
 
 
 # ------------------------------------------------------------------------------ killed workers
 
 
-class KilledAt:
-    """Kills a worker right when it has been asked for something."""
+@dataclass
+class Killer:
+    """Kills a worker right when it is asked for something, once."""
 
-    def __init__(self, request: str, signal_number: int) -> None:
-        self.request = request
-        self.signal = signal_number
-        self.killed = 0
-        self.ask = Worker.ask
+    request: str
+    signal: int
+    killed: int = 0
 
-    def __call__(
-        self,
-        worker: Worker,
-        request: Value,
-        answer: TypeAdapter[T],
-        matrices: list[Matrix] | tuple[Matrix, ...] = (),
-        *,
-        seconds: float = 60,
-    ) -> tuple[T | Fault, list[Matrix]]:
-        if type(request).__name__ == self.request and not self.killed:
-            worker.start()
-            assert worker.process_id is not None
-            os.kill(worker.process_id, self.signal)
-            self.killed += 1
-        return self.ask(worker, request, answer, matrices, seconds=seconds)
+    def at(self, worker: Any) -> Mortal:
+        return Mortal(worker, self)
 
-    def method(self) -> Callable[..., object]:
-        """As a method: an instance that can be called is not bound."""
+    def in_session(self, session: Session) -> Session:
+        timing = session.timing and TimingWorkers(
+            self.at(session.timing.kernel),
+            self.at(session.timing.baseline),
+            self.at(session.timing.checker),
+            self.at(session.timing.newcomer),
+        )
+        return replace(
+            session,
+            compiler=self.at(session.compiler),
+            device=timing.kernel if timing else self.at(session.device),
+            timing=timing,
+        )
 
-        def ask(worker: Worker, *arguments: Any, **options: Any) -> object:
-            return self(worker, *arguments, **options)
 
-        return ask
+@dataclass
+class Mortal:
+    """A worker within reach of a killer."""
+
+    worker: Worker
+    killer: Killer
+
+    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
+        if type(request).__name__ == self.killer.request and not self.killer.killed:
+            self.worker.start()
+            assert self.worker.process_id is not None
+            os.kill(self.worker.process_id, self.killer.signal)
+            self.killer.killed += 1
+        return self.worker.ask(request)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-@pytest.mark.parametrize("request_name", ["Describe", "Compile", "Load", "Run", "Sanitize"])
+@pytest.mark.parametrize("request_name", ["Compile", "Load", "Run", "Sanitize"])
 def test_a_worker_killed_at_any_stage_is_said_and_survived(
-    request_name: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    request_name: str, number: signal.Signals
 ) -> None:
-    killer = KilledAt(request_name, number)
-    monkeypatch.setattr(Worker, "ask", killer.method())
-    report = grade(RIGHT, QUICK)
-    assert killer.killed == 1
-    message = getattr(report.outcome, "message", "")
-    assert report.verdict in ("judge-error", "compile-error") and number.name in message
-    assert "Traceback" not in message
-    next_is_right()
+    killer = Killer(request_name, number)
+    with open_session("cpu") as session:
+        report = grade(read(RIGHT), killer.in_session(session), QUICK)
+        assert killer.killed == 1
+        message = getattr(report.outcome, "message", "")
+        # A compiler that crashes does so because of the source, as far as anyone can tell.
+        crashed = request_name == "Compile" and number is signal.SIGSEGV
+        assert report.verdict == ("compile-error" if crashed else "judge-error")
+        assert number.name in message and "Traceback" not in message
+        assert grade(read(RIGHT), session, QUICK).verdict == "accepted"
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     "request_name",
     [
-        *("Describe", "Compile", "Load", "Run", "Sanitize", "MeasureFirstLaunch"),
+        *("Compile", "Load", "Run", "Sanitize", "MeasureFirstLaunch"),
         *("MeasureHostMemory", "LayOut", "Attach", "DrawInputs", "TimeLaunch", "CheckLaunch"),
         *("FetchLaunch", "Detach"),
     ],
 )
-def test_a_worker_killed_beside_a_gpu_is_said_and_survived(
-    request_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killer = KilledAt(request_name, signal.SIGKILL)
+def test_a_worker_killed_beside_a_gpu_is_said_and_survived(request_name: str) -> None:
+    killer = Killer(request_name, signal.SIGKILL)
     full = request_name in ("MeasureHostMemory", "FetchLaunch")
-    with monkeypatch.context() as patched:
-        patched.setattr(Worker, "ask", killer.method())
-        report = grade(TILE, replace(ON_GPU, quick=not full))
-    assert killer.killed == 1
-    if request_name == "Detach":  # all is over by then
-        assert report.verdict == "accepted"
-    else:
-        assert report.verdict in ("judge-error", "compile-error")
-        assert "SIGKILL" in getattr(report.outcome, "message", "")
-    assert grade(TILE, ON_GPU).verdict == "accepted"
+    with open_session("cuda") as session:
+        report = grade(read(TILE), killer.in_session(session), replace(QUICK, quick=not full))
+        assert killer.killed == 1
+        if request_name == "Detach":  # all is over by then
+            assert report.verdict == "accepted"
+        else:
+            assert report.verdict == "judge-error"
+            assert "SIGKILL" in getattr(report.outcome, "message", "")
+        assert grade(read(TILE), session, QUICK).verdict == "accepted"
 
 
-def test_a_worker_that_cannot_start_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(sys, "executable", "/no/such/python")
-        report = grade(RIGHT, QUICK)
-        assert report.verdict == "judge-error"
+        with pytest.raises(JudgeFailure, match="no cpu worker can be started"):
+            grade_file(RIGHT, "cpu", QUICK)
     next_is_right()
 
 
-def test_a_full_scratch_folder_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_scratch_folder_is_the_judges_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setenv("TMPDIR", "/proc")
         broken.setattr("tempfile.tempdir", "/proc")
-        report = grade(RIGHT, QUICK)
-        assert report.verdict == "judge-error"
+        with pytest.raises(JudgeFailure, match="no cpu worker can be started"):
+            grade_file(RIGHT, "cpu", QUICK)
     next_is_right()
 
 
 def test_a_compiler_without_memory_is_the_sources_fault(tmp_path: Path) -> None:
     """Under a tenth of its limit the compiler cannot even begin."""
     with Worker(Role.COMPILER) as worker:
-        from harness.workers.remote import _COMPILED
-
-        worker.ask(Compile(source=""), _COMPILED)
+        worker.ask(Compile(source=""))
         assert worker.process_id is not None
         resource.prlimit(worker.process_id, resource.RLIMIT_AS, (1 << 20, 1 << 20))
-        answer, _ = worker.ask(Compile(source=RIGHT.read_text()), _COMPILED)
+        answer = worker.ask(Compile(source=RIGHT.read_text()))
         assert not getattr(answer, "kernel", None)
         message = getattr(answer, "message", "")
         assert message and "Traceback" not in message
@@ -228,7 +234,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return grade(RIGHT, QUICK).model_dump_json()
+    return grade_file(RIGHT, "cpu", QUICK).model_dump_json()
 
 
 @pytest.mark.parametrize(
@@ -298,19 +304,27 @@ class InterruptedAt(Silent):
 @pytest.mark.parametrize("stage", [Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE])
 def test_an_interruption_at_any_stage_leaves_nothing(stage: Stage) -> None:
     with pytest.raises(KeyboardInterrupt):
-        grade(RIGHT, QUICK, InterruptedAt(stage))
+        grade_file(RIGHT, "cpu", QUICK, InterruptedAt(stage))
     next_is_right()
 
 
 # -------------------------------------------------------------------------------- our own bugs
 
 
-def test_a_bug_of_ours_is_called_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr(grading, "verify", lambda *_, **__: 1 / 0)
-        report = grade(RIGHT, QUICK)
-    assert report.verdict == "judge-error"
-    assert "ZeroDivisionError" in getattr(report.outcome, "message", "")
+class Broken:
+    """A device with a defect."""
+
+    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
+        return 1 / 0  # type: ignore[return-value]
+
+
+def test_a_defect_of_the_judge_is_called_so() -> None:
+    with open_session("cpu") as session:
+        report = grade(read(RIGHT), replace(session, device=Broken()), QUICK)
+    assert isinstance(report.outcome, JudgeError)
+    assert "ZeroDivisionError" in report.outcome.message
+    assert "harness/stages/compile.py" in report.outcome.details
+    assert str(ROOT) not in report.model_dump_json()
     assert isinstance(Report.model_validate_json(report.model_dump_json()), Report)
     next_is_right()
 
@@ -319,10 +333,10 @@ def test_many_gradings_leak_nothing() -> None:
     """Files, threads and folders of the judge itself, over good and bad files in turn."""
     wrong = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
     for path in (RIGHT, wrong):
-        grade(path, QUICK)
+        grade_file(path, "cpu", QUICK)
     handles = len(list(Path("/proc/self/fd").iterdir()))
     tasks = len(list(Path("/proc/self/task").iterdir()))
     for path in (RIGHT, wrong, RIGHT, wrong):
-        grade(path, QUICK)
+        grade_file(path, "cpu", QUICK)
     assert len(list(Path("/proc/self/fd").iterdir())) <= handles
     assert len(list(Path("/proc/self/task").iterdir())) <= tasks

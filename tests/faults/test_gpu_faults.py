@@ -9,16 +9,17 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from harness import grade as grading
-from harness.devices.available import open_device
-from harness.grade import Options, grade
-from harness.report import DeviceInfo, Report, Tool
+from harness.errors import JudgeFailure
+from harness.grade import GradingOptions, grade
+from harness.report import Report, Tool
+from harness.submission import read
+from harness.workers.session import open_session
 from problem.cases import Shape
+from tests.grading import grade_file, lasting
 
 pytestmark = pytest.mark.gpu
 
@@ -34,18 +35,16 @@ MIXED = [
     SUBMISSIONS / "race" / "no_barrier_after_loading.cu",
     SUBMISSIONS / "rule-violation" / "lazy_when_timed.cu",
 ]
-QUICK = Options(device="cuda", quick=True, seconds=1)
+QUICK = GradingOptions(quick=True, seconds=1)
 
 
 def gpu_memory_used() -> int:
     import pynvml
 
-    device = open_device("cuda")
-    info = device.info()
-    device.close()
-    assert isinstance(info, DeviceInfo) and info.uuid is not None
+    with open_session("cuda") as session:
+        uuid = session.info.uuid
     pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByUUID(info.uuid)
+    handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
     return int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
 
 
@@ -77,19 +76,24 @@ def verdict_of(path: Path) -> str:
     return "accepted" if path.parent.name == "solutions" else path.parent.name
 
 
+def alongside(path: Path) -> Report:
+    """Grade a file in a session of its own, without waiting for others on the GPU."""
+    with open_session("cuda") as session:
+        return grade(read(path), lasting(session), QUICK)
+
+
 def test_many_gradings_leak_nothing(
-    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+    record_property: Callable[[str, object], None],
 ) -> None:
     """MATMUL_ARENA_SOAK=200 for the long run. Several at a time: their times do not count."""
-    monkeypatch.setattr(grading, "alone_on", lambda *_: nullcontext())
     count = int(os.environ.get("MATMUL_ARENA_SOAK", str(2 * len(MIXED))))
     paths = [MIXED[number % len(MIXED)] for number in range(count)]
     for path in MIXED:
-        grade(path, QUICK)
+        alongside(path)
     before = held()
     reports: list[Report] = []
     with ThreadPoolExecutor(6) as pool:
-        for report in pool.map(lambda path: grade(path, QUICK), paths):
+        for report in pool.map(alongside, paths):
             reports.append(report)
             print(f"{len(reports)} of {count}: {report.verdict}", flush=True)
     after = held()
@@ -109,21 +113,20 @@ def test_a_full_gpu_is_not_the_submissions_fault() -> None:
     free, _ = cupy.cuda.runtime.memGetInfo()
     kept = cupy.cuda.Memory(free - (600 << 20))
     try:
-        report = grade(MIXED[0], Options(device="cuda", seconds=10))
+        report = grade_file(MIXED[0], "cuda", GradingOptions(seconds=10))
     finally:
         del kept
     assert report.verdict == "judge-error", report.outcome
     assert "MiB left" in getattr(report.outcome, "message", "")
-    assert grade(MIXED[0], QUICK).verdict == "accepted"
+    assert grade_file(MIXED[0], "cuda", QUICK).verdict == "accepted"
 
 
 def test_a_gpu_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as unplugged:
         unplugged.setenv("CUDA_VISIBLE_DEVICES", "")
-        report = grade(MIXED[0], QUICK)
-    assert report.verdict == "judge-error"
-    assert "there is no GPU any more" in getattr(report.outcome, "message", "")
-    assert grade(MIXED[0], QUICK).verdict == "accepted"
+        with pytest.raises(JudgeFailure, match="there is no GPU any more"):
+            grade_file(MIXED[0], "cuda", QUICK)
+    assert grade_file(MIXED[0], "cuda", QUICK).verdict == "accepted"
 
 
 def test_errors_of_the_machine_are_not_the_kernels() -> None:
@@ -167,15 +170,14 @@ def test_a_driver_older_than_the_libraries_is_said(
     path = os.environ.get("LD_LIBRARY_PATH", "")
     with monkeypatch.context() as old:
         old.setenv("LD_LIBRARY_PATH", f"{tmp_path}:{path}")
-        report = grade(MIXED[0], QUICK)
-    assert report.verdict == "judge-error"
-    assert "older than the CUDA libraries" in getattr(report.outcome, "message", "")
-    assert grade(MIXED[0], QUICK).verdict == "accepted"
+        with pytest.raises(JudgeFailure, match="older than the CUDA libraries"):
+            grade_file(MIXED[0], "cuda", QUICK)
+    assert grade_file(MIXED[0], "cuda", QUICK).verdict == "accepted"
 
 
 def test_a_missing_sanitizer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.devices.cuda import sanitizer
-    from harness.devices.device import Sanitize, Sanitized
+    from harness.protocol.device import Sanitize, Sanitized
 
     monkeypatch.setattr(sanitizer, "program", lambda: None)
     request = Sanitize(shapes=(Shape(17, 33, 18),), tools=tuple(Tool), seconds=10)

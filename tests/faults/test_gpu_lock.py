@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.progress import Silent
 from harness.report import Stage
-from harness.stages.progress import Silent
-from harness.workers.gpu_lock import GpuBusy, alone_on, lock_file
+from harness.workers.gpu_lock import GpuBusy, exclusive_gpu, lock_file
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -35,7 +35,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _hold(gpu: str, held: Event, give_back: Event) -> None:
-    with alone_on(gpu, Silent()):
+    with exclusive_gpu(gpu, Silent()):
         held.set()
         give_back.wait(30)
 
@@ -52,11 +52,11 @@ def test_who_comes_second_waits_and_says_so() -> None:
     process, give_back = held_elsewhere("GPU-1")
     told = Told()
     busy = pytest.raises(GpuBusy, match="another grading has held this GPU")
-    with busy, alone_on("GPU-1", told, seconds=0.3):
+    with busy, exclusive_gpu("GPU-1", told, seconds=0.3):
         pass
     assert told.steps == ["waiting: another grading is on this GPU"]
     give_back.set()
-    with alone_on("GPU-1", Silent(), seconds=30):
+    with exclusive_gpu("GPU-1", Silent(), seconds=30):
         pass
     process.join(30)
 
@@ -64,7 +64,7 @@ def test_who_comes_second_waits_and_says_so() -> None:
 def test_another_gpu_is_free() -> None:
     process, give_back = held_elsewhere("GPU-1")
     told = Told()
-    with alone_on("GPU-2", told, seconds=0):
+    with exclusive_gpu("GPU-2", told, seconds=0):
         assert told.steps == []
     give_back.set()
     process.join(30)
@@ -75,21 +75,21 @@ def test_a_killed_grading_gives_the_gpu_back() -> None:
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     started = time.monotonic()
-    with alone_on("GPU-1", Silent(), seconds=30):
+    with exclusive_gpu("GPU-1", Silent(), seconds=30):
         assert time.monotonic() - started < 30
     process.join(30)
 
 
 def test_an_exception_gives_the_gpu_back() -> None:
-    with pytest.raises(ZeroDivisionError), alone_on("GPU-1", Silent()):
+    with pytest.raises(ZeroDivisionError), exclusive_gpu("GPU-1", Silent()):
         _ = 1 / 0
-    with alone_on("GPU-1", Silent(), seconds=0):
+    with exclusive_gpu("GPU-1", Silent(), seconds=0):
         pass
 
 
 def test_a_file_of_another_user_will_do() -> None:
     lock_file("GPU-1").touch(mode=0o444)
-    with alone_on("GPU-1", Silent(), seconds=0):
+    with exclusive_gpu("GPU-1", Silent(), seconds=0):
         pass
 
 

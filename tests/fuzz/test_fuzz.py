@@ -13,27 +13,30 @@ from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from harness.compiling.kernel import Compile, Compiled
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.devices.device import Fault, Finished, Ready, Refusal
-from harness.grade import Options, grade
+from harness.grade import GradingOptions
 from harness.leaderboard.store import Document, StoreError
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import Finished, Load, Ready, Refusal
+from harness.protocol.request import Fault
 from harness.ptx.errors import PtxError
 from harness.ptx.parser import parse as parse_ptx
 from harness.report import CompileError, Report, RuntimeFault, Tool
-from harness.submission import read
+from harness.submission import Unreadable, read
 from harness.workers import channel
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteCompiler, RemoteDevice
+from harness.workers.worker import Worker
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.compile_worker import Compiling
+from tests.grading import grade_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))
@@ -119,9 +122,11 @@ def test_sources(text: str) -> None:
 def test_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "kernel.cu"
     path.write_bytes(content)
-    submission, problem = read(path)
-    assert len(submission.sha256) == 64
-    assert problem is None or "\n" not in problem.message
+    found = read(path)
+    if isinstance(found, Unreadable):
+        assert len(found.submission.sha256) == 64 and "\n" not in found.error.message
+    else:
+        assert len(found.sha256) == 64
 
 
 @given(
@@ -141,7 +146,7 @@ def test_reports_of_anything(text: str) -> None:
 @pytest.fixture(scope="module")
 def report_text() -> str:
     path = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
-    return grade(path, Options(device="cpu", quick=True)).model_dump_json()
+    return grade_file(path, "cpu", GradingOptions(quick=True)).model_dump_json()
 
 
 @SOME
@@ -223,7 +228,7 @@ def received(raw: bytes) -> None:
         os.write(theirs.fileno(), raw)
         theirs.close()
         with contextlib.suppress(EOFError, OSError, ValueError):
-            channel.receive(ours, ANSWER)
+            channel.receive(ours, lambda _: ANSWER)
     finally:
         ours.close()
 
@@ -239,13 +244,13 @@ def test_a_worker_that_sends_anything(raw: bytes) -> None:
 
 @given(
     st.lists(st.lists(st.integers(-5, 1 << 40) | st.none(), max_size=3), max_size=4),
-    st.text(max_size=30) | st.just('{"kind":"finished","seconds":1}'),
+    st.text(max_size=30) | st.just('{"kind":"finished","seconds":1,"C":0}'),
     st.lists(st.binary(max_size=64), max_size=3),
 )
 def test_a_worker_that_announces_other_matrices(
     shapes: list[object], body: str, matrices: list[bytes]
 ) -> None:
-    header = json.dumps({"body": body, "shapes": shapes}).encode()
+    header = json.dumps({"name": "Finished", "body": body, "shapes": shapes}).encode()
     received(framed(header) + b"".join(framed(matrix) for matrix in matrices))
 
 
@@ -264,18 +269,16 @@ def test_the_compiler_takes_anything(text: str, compiling: Compiling) -> None:
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[RemoteDevice]:
-    device = RemoteDevice(Role.CPU)
-    yield device
-    device.close()
+def device() -> Iterator[Worker]:
+    with Worker(Role.CPU) as worker:
+        yield worker
 
 
 @pytest.fixture(scope="module")
 def kernel() -> Compiled:
-    compiler = RemoteCompiler()
     source = (ROOT / "solutions" / "02_shared_tile.cu").read_text(encoding="utf-8")
-    answer = compiler.compile(Compile(source=source), 60)
-    compiler.worker.close()
+    with Worker(Role.COMPILER) as compiler:
+        answer = compiler.ask(Compile(source=source))
     assert isinstance(answer, Compiled)
     return answer
 
@@ -283,19 +286,20 @@ def kernel() -> Compiled:
 @SLOW
 @given(data=st.data())
 def test_the_cpu_device_takes_any_ptx(
-    data: st.DataObject, device: RemoteDevice, kernel: Compiled
+    data: st.DataObject, device: Worker, kernel: Compiled
 ) -> None:
     ptx = data.draw(spliced([kernel.kernel.ptx, PTX]))
-    answer = device.load(kernel.kernel.model_copy(update={"ptx": ptx}))
+    answer = device.ask(Load(kernel=kernel.kernel.model_copy(update={"ptx": ptx})))
     assert isinstance(answer, Ready | Refusal), answer
 
 
 def test_not_every_message_is_nonsense() -> None:
     """The fuzzed reader does read what is right."""
     ours, theirs = Pipe()
-    channel.send(theirs, Finished(seconds=1))
-    body, matrices = channel.receive(ours, ANSWER)
-    assert isinstance(body, Finished) and matrices == []
+    C = np.ones((2, 3), np.float32)
+    channel.send(theirs, Finished(seconds=1, C=C))
+    answer = channel.receive(ours, lambda _: ANSWER)
+    assert isinstance(answer, Finished) and np.array_equal(answer.C, C)
     with pytest.raises(ValidationError):
         ANSWER.validate_json("{}")
     ours.close()

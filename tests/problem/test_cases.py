@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from problem.cases import CASES, RANKED, SIZES, Case, Inputs, Shape, surprise_cases
+from problem.cases import CASES, RANKED, SIZES, Case, Inputs, Shape, random_cases
 from problem.reference import compare
 
 
@@ -57,7 +57,7 @@ def test_ones_times_twos_is_32() -> None:
 
 
 def test_surprises_are_new_for_each_seed() -> None:
-    assert surprise_cases(1) == surprise_cases(1) != surprise_cases(2)
+    assert random_cases(1) == random_cases(1) != random_cases(2)
 
 
 def test_a_shape_without_elements_is_refused() -> None:

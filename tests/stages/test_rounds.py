@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.devices.device import (
+from harness.progress import Silent
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
     Attach,
-    Bench,
     Checked,
     CheckLaunch,
     Detach,
     Done,
     DrawInputs,
-    Fault,
+    Fetched,
     FetchLaunch,
     LaunchTime,
     LayOut,
     SharedMatrices,
     TimeLaunch,
+    TimingWorkers,
 )
 from harness.report import JudgeError, Outcome, Rule, RuleViolation, TimeLimit, WrongAnswer
 from harness.stages import rounds
-from harness.stages.progress import Silent
 from harness.stages.rounds import Extent, Timed, timed_rounds
 from problem.cases import Matrix, Shape
 
@@ -40,80 +41,83 @@ def launch_time(ms: float, host_ms: float | None = None) -> LaunchTime:
 
 
 @dataclass
-class Player:
+class FakeDevice:
     """A device whose launches take as long as it is told."""
 
-    table: Table
+    workers: FakeWorkers
     answer: Callable[[int], LaunchTime | Fault]
     launches: int = 0
     attached: bool = False
 
-    def attach(self, request: Attach) -> Done:
-        self.attached = True
-        return Done()
-
-    def detach(self, request: Detach) -> Done:
-        assert not self.table.interrupted, "a worker that is at a launch answers nothing else"
-        self.attached = False
-        return Done()
-
-    def time_launch(self, request: TimeLaunch) -> LaunchTime | Fault:
-        assert self.attached and request.seconds == 20
-        self.launches += 1
-        self.table.last = self
-        return self.answer(self.launches)
+    def ask(self, request: Any) -> Any:
+        match request:
+            case Attach():
+                self.attached = True
+                return Done()
+            case Detach():
+                assert not self.workers.interrupted, "a worker at a launch answers nothing else"
+                self.attached = False
+                return Done()
+            case TimeLaunch():
+                assert self.attached and request.seconds == 20
+                self.launches += 1
+                self.workers.last = self
+                timed = self.answer(self.launches)
+                self.attached = not isinstance(timed, Fault)  # a process that faults is gone
+                return timed
+        raise AssertionError(request)
 
 
 @dataclass
-class Table:
-    """A bench of players, and a referee who says of each launch what it is told to say."""
+class FakeWorkers:
+    """Fake devices, and a checker who says of each launch what it is told to say."""
 
     kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
     baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
-    check: Callable[[bool, int], Checked | Fault] = lambda surprise, launch: RIGHT
+    check: Callable[[bool, int], Checked | Fault] = lambda rescaled, launch: RIGHT
     baseline_check: Checked = RIGHT
     C: Matrix | None = None
     draws: list[bool] = field(default_factory=list)
-    last: Player | None = None
+    last: FakeDevice | None = None
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self.kernel = Player(self, self.kernel_time)
-        self.baseline = Player(self, self.baseline_time)
-        self.referee = self
+        self.kernel = FakeDevice(self, self.kernel_time)
+        self.baseline = FakeDevice(self, self.baseline_time)
 
-    def lay_out(self, request: LayOut) -> SharedMatrices:
-        return SharedMatrices(shape=request.shape, handles=("", "", ""))
-
-    def draw_inputs(self, request: DrawInputs) -> Done:
-        self.draws.append(request.surprise)
-        return Done()
-
-    def check_launch(self, request: CheckLaunch) -> Checked | Fault:
-        if self.last is self.baseline:
-            return self.baseline_check
-        return self.check(self.draws[-1], self.kernel.launches)
-
-    def fetch_launch(self, request: FetchLaunch) -> tuple[Matrix, Matrix, Matrix]:
-        assert self.last is self.kernel
-        generator = np.random.default_rng(1)
-        A = generator.random((SHAPE.M, SHAPE.N), np.float32)
-        B = generator.random((SHAPE.N, SHAPE.K), np.float32)
-        return A, B, A @ B if self.C is None else self.C
+    def ask(self, request: Any) -> Any:
+        """As the checker."""
+        match request:
+            case LayOut():
+                return SharedMatrices(shape=request.shape, handles=("", "", ""))
+            case DrawInputs():
+                self.draws.append(request.rescaled)
+                return Done()
+            case CheckLaunch():
+                if self.last is self.baseline:
+                    return self.baseline_check
+                return self.check(self.draws[-1], self.kernel.launches)
+            case FetchLaunch():
+                assert self.last is self.kernel
+                generator = np.random.default_rng(1)
+                A = generator.random((SHAPE.M, SHAPE.N), np.float32)
+                B = generator.random((SHAPE.N, SHAPE.K), np.float32)
+                return Fetched(A=A, B=B, C=A @ B if self.C is None else self.C)
+        raise AssertionError(request)
 
 
 @pytest.fixture(autouse=True)
 def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "LEAST_WARM_UP_SECONDS", 0.0)
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 def run(count: int = 40, **what: Any) -> Timed | Outcome:
-    return run_on(Table(**what), count)
+    return run_on(FakeWorkers(**what), count)
 
 
-def run_on(table: Table, count: int = 40) -> Timed | Outcome:
+def run_on(workers: FakeWorkers, count: int = 40) -> Timed | Outcome:
     timed = timed_rounds(
-        cast(Bench, table),
+        TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel),
         Extent(rounds=count, seconds=1),
         baseline=False,
         seed=1,
@@ -121,19 +125,19 @@ def run_on(table: Table, count: int = 40) -> Timed | Outcome:
         progress=Silent(),
         shape=SHAPE,
     )
-    assert not table.kernel.attached and not table.baseline.attached
+    assert not workers.kernel.attached and not workers.baseline.attached
     return timed
 
 
-def test_an_honest_kernel_is_timed_and_surprised() -> None:
-    table = Table()
-    timed = run_on(table)
+def test_an_honest_kernel_is_timed_and_rescaled() -> None:
+    workers = FakeWorkers()
+    timed = run_on(workers)
     assert isinstance(timed, Timed) and timed.audit_error is not None
-    surprises = sum(table.draws)
+    rescaled = sum(workers.draws)
     in_warm_up = timed.warm_up.launches // 2
-    assert surprises and table.kernel.launches == in_warm_up + len(timed.rounds) + surprises
-    assert table.baseline.launches == in_warm_up + len(timed.rounds)
-    assert len(table.draws) == table.kernel.launches + table.baseline.launches
+    assert rescaled and workers.kernel.launches == in_warm_up + len(timed.rounds) + rescaled
+    assert workers.baseline.launches == in_warm_up + len(timed.rounds)
+    assert len(workers.draws) == workers.kernel.launches + workers.baseline.launches
 
 
 def test_warm_up_waits_for_a_steady_clock() -> None:
@@ -148,7 +152,7 @@ def test_warm_up_waits_for_a_steady_clock() -> None:
 def test_a_wrong_round_is_a_stale_result(number: int) -> None:
     warm_up = 5
 
-    def check(surprise: bool, launch: int) -> Checked:
+    def check(rescaled: bool, launch: int) -> Checked:
         return RIGHT if launch < warm_up + number else Checked(error=1.01)
 
     outcome = run(check=check)
@@ -157,7 +161,7 @@ def test_a_wrong_round_is_a_stale_result(number: int) -> None:
 
 
 def test_a_kernel_that_takes_the_magnitude_of_timed_inputs_for_granted_is_found_out() -> None:
-    outcome = run(check=lambda surprise, _: Checked(error=1e6) if surprise else RIGHT)
+    outcome = run(check=lambda rescaled, _: Checked(error=1e6) if rescaled else RIGHT)
     assert isinstance(outcome, RuleViolation) and "2^±10" in outcome.message
 
 
@@ -175,7 +179,7 @@ def test_a_gpu_clock_that_the_host_contradicts_is_not_believed() -> None:
 
 
 def test_events_that_are_changed_in_most_rounds_only_are_not_believed() -> None:
-    """A kernel sees by the magnitude of its inputs which launches are surprises."""
+    """A kernel sees by the magnitude of its inputs which launches are rescaled."""
     outcome = run(kernel_time=lambda n: launch_time(10, 14.0 if n % 5 else 10.02))
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
 
@@ -202,12 +206,12 @@ def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
 
 def test_an_interruption_waits_for_no_launch() -> None:
     def interrupt(launch: int) -> LaunchTime:
-        table.interrupted = True
+        workers.interrupted = True
         raise KeyboardInterrupt
 
-    table = Table(kernel_time=interrupt)
+    workers = FakeWorkers(kernel_time=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_on(table)
+        run_on(workers)
 
 
 def test_a_wrong_baseline_is_our_fault() -> None:
@@ -232,6 +236,6 @@ def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
 def test_rounds_that_never_become_enough_are_a_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rounds, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(rounds, "MAX_SECONDS", 0.0)
     outcome = run()
     assert isinstance(outcome, TimeLimit) and "rounds" in outcome.message

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.report import DeviceInfo, DeviceKind, Round, Score, Unscored
-from harness.stages.score import MOST_DROPPED, is_steady, median_interval, score
+from harness.stages.score import MAX_DROPPED, is_steady, median_interval, score
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
 
@@ -53,7 +53,7 @@ def test_dropped_rounds_do_not_count_and_too_many_void_the_score() -> None:
     found = score(few, INFO)
     assert isinstance(found, Score) and found.low == found.high == 1.0
     many = [timed(8.0)] * 7 + [timed(80.0, dropped=True)] * 3
-    assert MOST_DROPPED < 0.3
+    assert MAX_DROPPED < 0.3
     void = score(many, INFO)
     assert isinstance(void, Unscored) and "hardware slowdown" in void.message
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.compiling.source import parse
-from harness.submission import UsageError
+from harness.errors import UsageError
 from harness.tuning.tunable import Setting, find_tunables
 
 TILE = """\

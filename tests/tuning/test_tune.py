@@ -6,45 +6,46 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pytest
 
 from harness.cli import main
-from harness.compiling.kernel import Compile, Compiled, Kernel
-from harness.devices.device import (
+from harness.progress import Silent
+from harness.protocol.device import Load
+from harness.protocol.request import Answer_co, Fault, Request
+from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
     Done,
     DrawInputs,
-    Fault,
     LaunchTime,
     LayOut,
-    Ready,
-    Refusal,
     SharedMatrices,
     TimeLaunch,
+    TimingWorkers,
 )
 from harness.report import (
     Accepted,
     CompileError,
     DeviceInfo,
     DeviceKind,
-    RuntimeFault,
     Stage,
+    Submission,
     Verdict,
     WrongAnswer,
 )
 from harness.stages import rounds
-from harness.stages.progress import Silent
-from harness.tuning import tune as tuner
+from harness.submission import read
 from harness.tuning.tunable import Setting, find_tunables
-from harness.tuning.tune import Options, Tuning, Variant, tune
-from harness.workers.isolation import Role
-from harness.workers.remote import RemoteBench, RemoteCompiler, RemoteDevice, RemoteReferee
+from harness.tuning.tune import Tuning, TuningOptions, Variant, tune
+from harness.views.tuning import kept
+from harness.workers.session import open_session
+from harness.workers.worker import Worker
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -86,24 +87,19 @@ class Listener(Silent):
         self.heard.append(variant)
 
 
-class WatchedCompiler(RemoteCompiler):
+@dataclass
+class WatchedCompiler:
     """Notes which process compiled what; kills it before the compilations named in `fatal`."""
 
-    latest: WatchedCompiler
+    worker: Worker
     fatal: tuple[int, ...] = ()
+    processes: list[int | None] = field(default_factory=list)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.processes: list[int | None] = []
-        type(self).latest = self
-
-    def compile(
-        self, request: Compile, seconds: float
-    ) -> Compiled | CompileError | RuntimeFault | Fault:
+    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
         if len(self.processes) in self.fatal:
             assert self.worker.process_id is not None
             os.kill(self.worker.process_id, signal.SIGXCPU)
-        answer = super().compile(request, seconds)
+        answer = self.worker.ask(request)
         self.processes.append(self.worker.process_id)
         return answer
 
@@ -115,18 +111,24 @@ def kernel(tmp_path: Path) -> Path:
     return path
 
 
-def on_cpu(path: Path, **options: int) -> tuple[Tuning, Listener]:
+def on_cpu(
+    path: Path, *, limit: int = 100, fatal: tuple[int, ...] = ()
+) -> tuple[Tuning, Listener, WatchedCompiler]:
     listener = Listener()
-    found = tune(path, Options(device="cpu", seed=5, **options), listener)
-    assert isinstance(found, Tuning), found
-    return found, listener
+    submission = read(path)
+    assert isinstance(submission, Submission)
+    with open_session("cpu") as session:
+        assert isinstance(session.compiler, Worker)
+        compiler = WatchedCompiler(session.compiler, fatal)
+        watched = replace(session, compiler=compiler)
+        found = tune(submission, watched, TuningOptions(limit=limit, seed=5), listener)
+    return found, listener, compiler
 
 
 def test_each_variant_gets_the_judges_verdict_in_the_same_workers(
-    kernel: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Path,
 ) -> None:
-    monkeypatch.setattr(tuner, "RemoteCompiler", WatchedCompiler)
-    found, listener = on_cpu(kernel)
+    found, listener, compiler = on_cpu(kernel)
     verdicts = {
         (variant.setting["ROWS"], variant.setting["AHEAD"]): variant.outcome.verdict
         for variant in found.variants
@@ -148,27 +150,25 @@ def test_each_variant_gets_the_judges_verdict_in_the_same_workers(
     assert isinstance(broken, CompileError) and "three rows are too many" in broken.message
     wrong = found.variants[1].outcome
     assert isinstance(wrong, WrongAnswer) and wrong.counterexample.seed == 5
-    assert len(set(WatchedCompiler.latest.processes)) == 1
-    assert WatchedCompiler.latest.worker.process_id is None  # closed at the end
+    assert len(set(compiler.processes)) == 1
+    assert compiler.worker.process_id is None  # closed at the end
     assert Tuning.model_validate_json(found.model_dump_json()) == found
 
 
 def test_a_worker_that_its_earlier_work_has_worn_out_costs_no_variant(
-    kernel: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Path,
 ) -> None:
-    monkeypatch.setattr(WatchedCompiler, "fatal", (2,))
-    monkeypatch.setattr(tuner, "RemoteCompiler", WatchedCompiler)
-    found, _ = on_cpu(kernel, limit=4)
+    found, _, compiler = on_cpu(kernel, limit=4, fatal=(2,))
     assert not {each.outcome.verdict for each in found.variants} & {
         Verdict.TIME_LIMIT,
         Verdict.JUDGE_ERROR,
     }
-    first, _, died, *_ = WatchedCompiler.latest.processes
-    assert died is None and WatchedCompiler.latest.processes[-1] not in (first, None)
+    first, _, died, *_ = compiler.processes
+    assert died is None and compiler.processes[-1] not in (first, None)
 
 
 def test_a_sample_has_the_file_as_it_stands_first(kernel: Path) -> None:
-    found, _ = on_cpu(kernel, limit=1)
+    found, _, _ = on_cpu(kernel, limit=1)
     assert found.planned == 1 and found.possible == 6
     assert found.as_it_stands is not None
     assert found.as_it_stands.setting == {"ROWS": 1, "AHEAD": 0}
@@ -223,7 +223,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(
 def test_without_a_gpu_it_says_so(
     kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.devices.available.why_no_cuda", lambda: "there is no NVIDIA GPU")
+    monkeypatch.setattr("harness.workers.session.why_no_cuda", lambda: "there is no NVIDIA GPU")
     assert main(["tune", str(kernel)]) == 2
     said = capsys.readouterr().err
     assert "there is no NVIDIA GPU" in said and "--device cpu" in said and said.count("\n") == 1
@@ -251,82 +251,73 @@ def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path
     assert 1 <= len(found.variants) < found.planned == 6
 
 
-class StandIn(RemoteDevice):
+@dataclass
+class StandIn:
     """The CPU device with the clock of a GPU: a kernel takes as long as its tile says."""
 
-    MS: ClassVar = {16: 10.0, 32: 6.4}
+    worker: Worker
+    ms_of_tile: dict[int, float]
+    ms: float = 8.0
 
-    def __init__(self) -> None:
-        super().__init__(Role.CPU)
-        self.ms = 8.0
-
-    def info(self) -> DeviceInfo | Fault:
-        return DeviceInfo(
-            kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0
-        )
-
-    def load(self, kernel: Kernel) -> Ready | Refusal | Fault:
-        self.ms = self.MS[kernel.launch.tile_rows]
-        return super().load(kernel)
-
-    def attach(self, request: Attach) -> Done:
-        return Done()
-
-    def detach(self, request: Detach) -> Done:
-        return Done()
-
-    def time_launch(self, request: TimeLaunch) -> LaunchTime:
-        return LaunchTime(ms=self.ms, host_ms=self.ms, clock_mhz=1980, power_w=500, throttled=())
+    def ask(self, request: Any) -> Any:
+        match request:
+            case Attach() | Detach():
+                return Done()
+            case TimeLaunch():
+                return LaunchTime(
+                    ms=self.ms, host_ms=self.ms, clock_mhz=1980, power_w=500, throttled=()
+                )
+            case Load():
+                self.ms = self.ms_of_tile[request.kernel.launch.tile_rows]
+        return self.worker.ask(request)
 
 
-class StandInReferee(RemoteReferee):
+class StandInChecker:
     """Finds everything right."""
 
-    def lay_out(self, request: LayOut) -> SharedMatrices:
-        return SharedMatrices(shape=request.shape, handles=("", "", ""))
-
-    def draw_inputs(self, request: DrawInputs) -> Done:
-        return Done()
-
-    def check_launch(self, request: CheckLaunch) -> Checked:
-        return Checked(error=0.1)
-
-
-class StandInBench(RemoteBench):
-    def __init__(self, kernel: RemoteDevice) -> None:
-        self.kernel, self.baseline, self.referee = kernel, StandIn(), StandInReferee()
+    def ask(self, request: Any) -> Any:
+        match request:
+            case LayOut():
+                return SharedMatrices(shape=request.shape, handles=("", "", ""))
+            case DrawInputs():
+                return Done()
+            case CheckLaunch():
+                return Checked(error=0.1)
+        raise AssertionError(request)
 
 
-def tune_on_stand_in(kernel: Path, best: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(rounds, "LEAST_WARM_UP_SECONDS", 0)
-    monkeypatch.setattr(tuner, "RemoteBench", StandInBench)
-    monkeypatch.setattr(tuner, "open_device", lambda choice: StandIn())
-    return main(["tune", "--out", str(best), str(kernel)])
+def tune_on_stand_in(
+    path: Path, monkeypatch: pytest.MonkeyPatch, ms_of_tile: dict[int, float]
+) -> Tuning:
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0)
+    info = DeviceInfo(kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0)
+    submission = read(path)
+    assert isinstance(submission, Submission)
+    with open_session("cpu") as session:
+        assert isinstance(session.device, Worker)
+        device = StandIn(session.device, ms_of_tile)
+        baseline = StandIn(session.device, {})
+        timing = TimingWorkers(device, baseline, StandInChecker(), newcomer=device)
+        timed = replace(session, info=info, device=device, timing=timing)
+        return tune(submission, timed, TuningOptions(), Listener())
 
 
-def test_the_fastest_right_variant_is_kept(
-    kernel: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    best = tmp_path / "best.cu"
-    assert tune_on_stand_in(kernel, best, monkeypatch) == 0
-    kept = find_tunables(best.read_text())
-    assert kept.written == {"ROWS": 2, "AHEAD": 0}
-    assert "// solve: tile=32x16\n" in best.read_text()
-    shown = capsys.readouterr().out
-    assert "ROWS=2 AHEAD=0  accepted  1.250 × cuBLAS" in shown
-    assert "1.562 × the file as it stands" in shown.replace("\n", " ")
+def test_the_fastest_right_variant_is_kept(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tune_on_stand_in(kernel, monkeypatch, {16: 10.0, 32: 6.4})
+    best = kept(found)
+    assert best is not None and find_tunables(best).written == {"ROWS": 2, "AHEAD": 0}
+    assert "// solve: tile=32x16\n" in best
+    assert found.best is not None and found.best.score is not None
+    assert found.best.score.ratio == pytest.approx(1.25)
+    assert found.as_it_stands is not None and found.as_it_stands.score is not None
+    assert found.as_it_stands.score.ratio == pytest.approx(0.8)
 
 
 def test_a_variant_faster_than_the_gpu_can_be_is_not_kept(
-    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    best = tmp_path / "best.cu"
-    monkeypatch.setattr(StandIn, "MS", {16: 10.0, 32: 1.0})
-    assert tune_on_stand_in(kernel, best, monkeypatch) == 0
-    assert find_tunables(best.read_text()).written == {"ROWS": 1, "AHEAD": 0}
+    best = kept(tune_on_stand_in(kernel, monkeypatch, {16: 10.0, 32: 1.0}))
+    assert best is not None and find_tunables(best).written == {"ROWS": 1, "AHEAD": 0}
 
 
 @pytest.mark.gpu
@@ -353,5 +344,8 @@ def test_stages_are_those_of_the_judge(kernel: Path) -> None:
             begun.append(stage)
 
     kernel.write_text(KERNEL.replace("ROWS = 1;", "ROWS = 3;").replace("16x16", "48x16"))
-    tune(kernel, Options(device="cpu", limit=1), Stages())
+    submission = read(kernel)
+    assert isinstance(submission, Submission)
+    with open_session("cpu") as session:
+        tune(submission, session, TuningOptions(limit=1), Stages())
     assert begun == [Stage.COMPILE]

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from harness.compiling.compiler import compile_source
-from harness.compiling.kernel import Compile, Compiled
 from harness.compiling.source import parse
+from harness.protocol.compiler import Compile, Compiled
 from harness.report import (
     Accepted,
     CompileError,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteCompiler, Worker
+from harness.workers.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules are Linux's")
 
@@ -209,11 +209,9 @@ def test_rules_hold_every_thread(scratch: Path) -> None:
         worker.start()
         process = worker.process_id
         assert process is not None
-        compiler = RemoteCompiler()
-        compiler.worker = worker
-        from harness.compiling.kernel import Compile
+        from harness.protocol.compiler import Compile
 
-        compiler.compile(Compile(source="__global__ void k() {}"), 60)
+        worker.ask(Compile(source="__global__ void k() {}"))
         tasks = list(Path(f"/proc/{process}/task").iterdir())
         held_to = {
             line
@@ -234,11 +232,9 @@ def test_a_worker_has_nothing_of_the_users_environment(monkeypatch: pytest.Monke
 
 def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
     program = (
-        "from harness.workers.remote import Worker; from harness.workers.isolation import Role\n"
-        "import time\n"
-        "from pydantic import TypeAdapter; from harness.report import DeviceInfo\n"
-        "from harness.devices.device import Describe, Fault\n"
-        "w = Worker(Role.CPU); w.ask(Describe(), TypeAdapter(DeviceInfo | Fault))\n"
+        "from harness.workers.worker import Worker; from harness.workers.isolation import Role\n"
+        "from harness.protocol.device import Describe; import time\n"
+        "w = Worker(Role.CPU); w.ask(Describe())\n"
         "print(w.process_id, w.scratch, flush=True); time.sleep(60)\n"
     )
     environment = dict(os.environ, TMPDIR=str(tmp_path), PYTHONPATH=str(ROOT))

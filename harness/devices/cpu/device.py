@@ -6,16 +6,17 @@ import os
 import platform
 import time
 from dataclasses import dataclass, field
+from functools import singledispatchmethod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from harness.compiling.kernel import DEFAULT_ARCH, Kernel
 from harness.devices.cpu.analysis.block_dependence import blocks_depend_on_one_another
 from harness.devices.cpu.analysis.flatten import FlatKernel, flatten, module_memory
 from harness.devices.cpu.codegen.thread import Mode
 from harness.devices.cpu.execution import build
-from harness.devices.cpu.execution.cache import Cache, default_directory
+from harness.devices.cpu.execution.cache import Cache
 from harness.devices.cpu.execution.launch import (
     Arguments,
     Bytes,
@@ -30,23 +31,29 @@ from harness.devices.cpu.execution.launch import (
 from harness.devices.cpu.execution.printf import Printer
 from harness.devices.cpu.findings import checks as sanitize
 from harness.devices.cpu.findings import counters
-from harness.devices.cpu.findings.explain import Explainer, merged
+from harness.devices.cpu.findings.explain import Explainer
 from harness.devices.cpu.runtime.layout import Cause, Window
-from harness.devices.device import (
+from harness.devices.guards import poisoned
+from harness.files import cache_directory
+from harness.findings import merged
+from harness.protocol.compiler import DEFAULT_ARCH
+from harness.protocol.device import (
     Count,
-    Fault,
+    Describe,
     Finished,
+    Load,
     Ready,
     Refusal,
     Run,
     Sanitize,
     Sanitized,
+    Uncounted,
 )
-from harness.devices.guards import poisoned
+from harness.protocol.request import Fault, Request
 from harness.ptx.errors import PtxError
 from harness.ptx.parser import parse
 from harness.ptx.syntax import Program
-from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun
+from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun, Value
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
 
@@ -87,16 +94,21 @@ class _Launch:
 
 
 class CpuDevice:
-    """Implements harness.devices.device.Device. Everything that could fail to load is loaded by
+    """A harness.protocol.device.Device. Everything that could fail to load is loaded by
     the constructor, before the worker gives up its right to read files."""
 
     def __init__(self, cache: Path | None = None) -> None:
-        where = cache or Path(os.environ.get(CACHE_VARIABLE) or default_directory())
+        where = cache or Path(os.environ.get(CACHE_VARIABLE) or cache_directory())
         self._cache = Cache(where)
         build.run_address(self._cache)
         self._module: Module | None = None
 
-    def info(self) -> DeviceInfo:
+    @singledispatchmethod
+    def answer(self, request: Request[Any]) -> Value:
+        raise TypeError(f"the CPU device does not answer {type(request).__name__}")
+
+    @answer.register
+    def describe(self, request: Describe) -> DeviceInfo:
         return DeviceInfo(
             kind=DeviceKind.CPU,
             name=f"{_processor()}, {available_cores()} cores",
@@ -105,8 +117,10 @@ class CpuDevice:
 
     # -- loading
 
-    def load(self, kernel: Kernel) -> Ready | Refusal:
+    @answer.register
+    def load(self, request: Load) -> Ready | Refusal:
         """Translate a kernel. A refusal names the line and the instruction."""
+        kernel = request.kernel
         return self.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
 
     def load_ptx(
@@ -153,7 +167,8 @@ class CpuDevice:
 
     # -- running
 
-    def run(self, request: Run, A: Matrix, B: Matrix) -> tuple[Finished, Matrix] | Fault:
+    @answer.register
+    def run(self, request: Run) -> Finished | Fault:
         """One launch. C is NaN before it, and stays so outside the blocks asked for."""
         module = self._loaded_module()
         if request.blocks is not None and module.depends:
@@ -162,21 +177,23 @@ class CpuDevice:
                 message="this kernel's blocks depend on one another, so a sample of them "
                 "cannot be run alone",
             )
-        done = self._launch(Mode.RUN, request.shape, A, B, request.seconds, request.blocks)
+        done = self._launch(
+            Mode.RUN, request.shape, request.A, request.B, request.seconds, request.blocks
+        )
         if isinstance(done, Fault):
             return done
         if done.outcome.stopped:
             return self._fault(done, request.seconds)
         changed = done.outcome.changed
-        finished = Finished(
+        return Finished(
             seconds=done.outcome.seconds,
+            C=done.C,
             changed_inputs=(
                 *(("A",) if Window.A in changed else ()),
                 *(("B",) if Window.B in changed else ()),
             ),
             printed=done.printed,
         )
-        return finished, done.C
 
     def _loaded_module(self) -> Module:
         if self._module is None:
@@ -245,6 +262,7 @@ class CpuDevice:
 
     # -- sanitizing
 
+    @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
         """One instrumented launch a shape serves all four tools."""
         start = time.monotonic()
@@ -264,8 +282,7 @@ class CpuDevice:
                 return self._fault(done, request.seconds)
             if found:
                 break  # the same mistakes on other shapes say nothing new
-        found = merged(found)
-        wanted = tuple(f for f in found if f.tool in request.tools)
+        wanted = tuple(f for f in merged(found) if f.tool in request.tools)
         seconds = (time.monotonic() - start) / max(1, len(request.tools))
         return Sanitized(
             program=PROGRAM,
@@ -275,11 +292,12 @@ class CpuDevice:
 
     # -- counting
 
-    def count(self, request: Count) -> Counters | Fault | None:
+    @answer.register
+    def count(self, request: Count) -> Counters | Uncounted | Fault:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
         if module.text.count("\n") > MAX_COUNTED_LINES:
-            return None
+            return Uncounted()
         grid = module.line.grid(request.shape.M, request.shape.K)
         blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
         A, B = _uniform(request.shape)

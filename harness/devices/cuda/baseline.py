@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from cupy.cuda import cublas
 
-from harness.devices.device import Arithmetic
+from harness.protocol.timing import Arithmetic
 
 _NO_TRANSPOSE = 0
 _MATH_MODES = {Arithmetic.FP32: 0, Arithmetic.TF32: 3}

@@ -4,173 +4,172 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import partial, singledispatchmethod
 from typing import Any, Literal
 
 import cupy
 import numpy as np
 
-from harness.compiling.kernel import Kernel
 from harness.compiling.occupancy import multiprocessor
 from harness.devices.cuda import baseline, memory, sanitizer
 from harness.devices.cuda.clocks import Clocks
-from harness.devices.cuda.errors import CudaError, fault
+from harness.devices.cuda.errors import faults_told
 from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import load_function
 from harness.devices.cuda.stopwatch import Stopwatch
-from harness.devices.device import (
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import (
+    Count,
+    Describe,
+    Finished,
+    Load,
+    Ready,
+    Run,
+    Sanitize,
+    Sanitized,
+    Uncounted,
+)
+from harness.protocol.request import Fault, Request
+from harness.protocol.timing import (
     Arithmetic,
     Attach,
-    Count,
     Detach,
     Done,
-    Fault,
-    Finished,
     LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
-    Ready,
-    Refusal,
-    Run,
     RunBaseline,
-    Sanitize,
-    Sanitized,
+    SharedMatrices,
     TimeLaunch,
 )
-from harness.report import Counters, DeviceInfo, DeviceKind, FirstLaunch, HostMemory
+from harness.report import DeviceInfo, DeviceKind, FirstLaunch, HostMemory, Value
 from problem.cases import Matrix
 from problem.launcher import launch, solve
 
 
 class CudaDevice:
-    """A Device that can score. Nothing touches the GPU before the first request."""
+    """A ScoringDevice. Nothing touches the GPU before the first request."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._function: Any = None
-        self._opened: memory.Opened | None = None
-        self._timed: Callable[[], None]
-        self._stopwatch: Stopwatch
+        self._attached: _Attached | None = None
 
-    def info(self) -> DeviceInfo | Fault:
-        try:
-            return _info()
-        except CudaError as error:
-            return fault(error)
+    def ask(self, request: Request[Any]) -> Value:
+        return faults_told(self.answer, request)
 
-    def load(self, kernel: Kernel) -> Ready | Refusal | Fault:
-        try:
-            self._function = load_function(kernel)
-        except CudaError as error:
-            return fault(error)
-        self._kernel = kernel
+    @singledispatchmethod
+    def answer(self, request: Request[Any]) -> Value:
+        raise TypeError(f"the cuda device does not answer {type(request).__name__}")
+
+    @answer.register
+    def describe(self, request: Describe) -> DeviceInfo:
+        return _info()
+
+    @answer.register
+    def load(self, request: Load) -> Ready:
+        self._function = load_function(request.kernel)
+        self._kernel = request.kernel
         return Ready()
 
-    def run(self, request: Run, A: Matrix, B: Matrix) -> tuple[Finished, Matrix] | Fault:
+    @answer.register
+    def run(self, request: Run) -> Finished:
         assert self._kernel is not None and request.blocks is None
         shape = request.shape
-        try:
-            on_A, on_B = memory.Guarded.holding(A), memory.Guarded.holding(B)
-            on_C = memory.Guarded.poisoned(shape.M, shape.K)
-            started = time.perf_counter()
-            solve(
-                self._function,
-                on_A.matrix,
-                on_B.matrix,
-                on_C.matrix,
-                shape.M,
-                shape.N,
-                shape.K,
-                self._kernel.launch,
-                cupy.cuda.runtime.deviceSynchronize,
-            )
-            seconds = time.perf_counter() - started
-            C: Matrix = on_C.matrix.get()
-            changed: list[Literal["A", "B"]] = []
-            if not _same_bits(on_A.matrix.get(), A):
-                changed.append("A")
-            if not _same_bits(on_B.matrix.get(), B):
-                changed.append("B")
-            outside = [
+        on_A, on_B = memory.Guarded.holding(request.A), memory.Guarded.holding(request.B)
+        on_C = memory.Guarded.poisoned(shape.M, shape.K)
+        started = time.perf_counter()
+        solve(
+            self._function,
+            on_A.matrix,
+            on_B.matrix,
+            on_C.matrix,
+            shape.M,
+            shape.N,
+            shape.K,
+            self._kernel.launch,
+            cupy.cuda.runtime.deviceSynchronize,
+        )
+        seconds = time.perf_counter() - started
+        changed: list[Literal["A", "B"]] = []
+        if not _same_bits(on_A.matrix.get(), request.A):
+            changed.append("A")
+        if not _same_bits(on_B.matrix.get(), request.B):
+            changed.append("B")
+        return Finished(
+            seconds=seconds,
+            C=on_C.matrix.get(),
+            changed_inputs=tuple(changed),
+            wrote_outside=tuple(
                 f"{side} {name}"
                 for name, guarded in (("A", on_A), ("B", on_B), ("C", on_C))
                 for side in guarded.overwritten()
-            ]
-        except CudaError as error:
-            return fault(error)
-        finished = Finished(
-            seconds=seconds, changed_inputs=tuple(changed), wrote_outside=tuple(outside)
+            ),
         )
-        return finished, C
 
+    @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
         assert self._kernel is not None
         return sanitizer.sanitize(self._kernel, request)
 
-    def count(self, request: Count) -> Counters | Fault | None:
-        return None
+    @answer.register
+    def count(self, request: Count) -> Uncounted:
+        return Uncounted()
 
-    def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch | Fault:
-        try:
-            return first_launch(request)
-        except CudaError as error:
-            return fault(error)
+    @answer.register
+    def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch:
+        return first_launch(request)
 
-    def host_memory(self, request: MeasureHostMemory) -> HostMemory | Fault:
-        try:
-            return host_memory(request)
-        except CudaError as error:
-            return fault(error)
+    @answer.register
+    def host_memory(self, request: MeasureHostMemory) -> HostMemory:
+        return host_memory(request)
 
-    def attach(self, request: Attach) -> Done | Fault:
-        try:
-            opened = self._opened = memory.Opened(request.matrices)
-            multiply = baseline.Sgemm() if request.baseline else self._launch
-            self._timed = partial(multiply, *opened.matrices)
-            self._timed()
-            cupy.cuda.runtime.deviceSynchronize()
-            self._stopwatch = Stopwatch()
-        except CudaError as error:
-            return fault(error)
+    @answer.register
+    def attach(self, request: Attach) -> Done:
+        multiply = baseline.Sgemm() if request.baseline else self._launch
+        self._attached = _Attached(request.matrices, multiply)
         return Done()
 
-    def detach(self, request: Detach) -> Done | Fault:
-        try:
-            if self._opened is not None:
-                self._opened.close()
-        except CudaError as error:
-            return fault(error)
-        self._opened = None
+    @answer.register
+    def detach(self, request: Detach) -> Done:
+        if self._attached is not None:
+            self._attached.opened.close()
+        self._attached = None
         return Done()
 
-    def time_launch(self, request: TimeLaunch) -> LaunchTime | Fault:
-        assert self._opened is not None, "attach first"
-        try:
-            return self._stopwatch.time(self._timed)
-        except CudaError as error:
-            return fault(error)
+    @answer.register
+    def time_launch(self, request: TimeLaunch) -> LaunchTime:
+        assert self._attached is not None, "attach first"
+        return self._attached.stopwatch.time(self._attached.launch)
 
-    def run_baseline(
-        self, request: RunBaseline, A: Matrix, B: Matrix
-    ) -> tuple[Finished, Matrix] | Fault:
-        try:
-            on_A, on_B = cupy.asarray(A), cupy.asarray(B)
-            on_C = memory.matrix(A.shape[0], B.shape[1])
-            started = time.perf_counter()
-            if request.arithmetic is Arithmetic.FP16:
-                baseline.half_precision(on_A, on_B, on_C)
-            else:
-                baseline.Sgemm(request.arithmetic)(on_A, on_B, on_C)
-            cupy.cuda.runtime.deviceSynchronize()
-            return Finished(seconds=time.perf_counter() - started), on_C.get()
-        except CudaError as error:
-            return fault(error)
+    @answer.register
+    def run_baseline(self, request: RunBaseline) -> Finished:
+        on_A, on_B = cupy.asarray(request.A), cupy.asarray(request.B)
+        on_C = memory.matrix(on_A.shape[0], on_B.shape[1])
+        started = time.perf_counter()
+        if request.arithmetic is Arithmetic.FP16:
+            baseline.half_precision(on_A, on_B, on_C)
+        else:
+            baseline.Sgemm(request.arithmetic)(on_A, on_B, on_C)
+        cupy.cuda.runtime.deviceSynchronize()
+        return Finished(seconds=time.perf_counter() - started, C=on_C.get())
 
     def _launch(self, A: Any, B: Any, C: Any) -> None:
         assert self._kernel is not None
         (M, N), K = A.shape, B.shape[1]
         launch(self._function, A, B, C, M, N, K, self._kernel.launch)
+
+
+class _Attached:
+    """The checker's matrices, and what is launched on them and timed."""
+
+    def __init__(self, matrices: SharedMatrices, multiply: Callable[..., None]) -> None:
+        self.opened = memory.Opened(matrices)
+        self.launch = partial(multiply, *self.opened.matrices)
+        self.launch()
+        cupy.cuda.runtime.deviceSynchronize()
+        self.stopwatch = Stopwatch()
 
 
 def _info() -> DeviceInfo:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import cupy
 import pynvml
 
-from harness.devices.device import Fault
+from harness.protocol.request import Fault, Request
+from harness.report import Value
 
 CudaError = (
     cupy.cuda.runtime.CUDARuntimeError,
@@ -69,3 +71,11 @@ def fault(error: Exception) -> Fault:
     if code in _OURS:
         return Fault(cause="judge", message=f"{_OURS[code]} ({name})")
     return Fault(cause="judge", message=f"CUDA failed: {error}")
+
+
+def faults_told(answer: Callable[[Request[Any]], Value], request: Request[Any]) -> Value:
+    """The answer to a request, or the Fault for the CudaError that came of it."""
+    try:
+        return answer(request)
+    except CudaError as error:
+        return fault(error)

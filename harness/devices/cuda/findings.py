@@ -11,6 +11,7 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from harness.findings import merged
 from harness.report import Array, Finding, Hazard, Place, Tool, Value
 from problem.cases import Shape
 
@@ -31,7 +32,7 @@ class Placement(Value):
         yield Array.C, self.C, shape.M, shape.K
 
 
-def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> list[Finding]:
+def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[Finding, ...]:
     """The findings of one tool, equal ones counted together. Raises ValueError for other XML."""
     try:
         root = ElementTree.fromstring(xml)
@@ -45,16 +46,11 @@ def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> list[Fi
         Tool.RACECHECK: _race,
         Tool.SYNCCHECK: _barrier,
     }[tool]
-    findings: dict[object, Finding] = {}
-    for record in root.iter("record"):
-        if _text(record, "level") == "Warning":
-            continue
-        finding = read(record, tool, placements)
-        key = (finding.hazard, finding.at.line, finding.array, finding.access)
-        first = findings.get(key)
-        count = finding.occurrences + (first.occurrences if first else 0)
-        findings[key] = (first or finding).model_copy(update={"occurrences": count})
-    return list(findings.values())
+    return merged(
+        read(record, tool, placements)
+        for record in root.iter("record")
+        if _text(record, "level") != "Warning"
+    )
 
 
 def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:

@@ -10,7 +10,7 @@ import cupy
 
 from harness.devices.cuda import memory
 from harness.devices.cuda.loading import load_function
-from harness.devices.device import MeasureFirstLaunch
+from harness.protocol.timing import MeasureFirstLaunch
 from harness.report import FirstLaunch
 from problem.launcher import solve
 

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from harness.devices.cuda import memory
-from harness.devices.device import MeasureHostMemory
+from harness.protocol.timing import MeasureHostMemory
 from harness.report import HostMemory, HostMemoryKind
 from problem.cases import Matrix
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import cupy
 
-from harness.compiling.kernel import Kernel
+from harness.protocol.compiler import Kernel
 
 _WITHOUT_ASKING = 48 * 1024
 """Dynamic shared memory that a launch gets without asking, in bytes."""

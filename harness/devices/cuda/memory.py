@@ -7,8 +7,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from harness.devices.device import SharedMatrices
 from harness.devices.guards import CANARY, GUARD_BYTES, POISON
+from harness.protocol.timing import SharedMatrices
 from problem.cases import Matrix
 
 _OUT_OF_MEMORY = 2

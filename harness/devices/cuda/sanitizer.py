@@ -12,15 +12,16 @@ from tempfile import TemporaryDirectory
 
 from cuda import pathfinder
 
-from harness.compiling.kernel import Kernel
 from harness.compiling.source import KERNEL_NAME
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.devices.cuda.sanitized import Job
-from harness.devices.device import Fault, Sanitize, Sanitized
+from harness.devices.cuda.sanitizer_target import Job
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import Sanitize, Sanitized
+from harness.protocol.request import Fault
 from harness.report import Finding, Tool, ToolRun
 from problem.cases import Shape
 
-_MOST_RECORDS = 50
+_MAX_RECORDS = 50
 _FOUND = 86
 """Exit code that compute-sanitizer is told to use when it finds something."""
 
@@ -99,12 +100,12 @@ class _Process:
                     "--xml",
                     f"--save={self._xml}",
                     f"--kernel-name=kernel_substring={KERNEL_NAME}",
-                    f"--print-limit={_MOST_RECORDS}",
+                    f"--print-limit={_MAX_RECORDS}",
                     "--show-backtrace=no",
                     f"--error-exitcode={_FOUND}",
                     sys.executable,
                     "-m",
-                    "harness.devices.cuda.sanitized",
+                    "harness.devices.cuda.sanitizer_target",
                     str(job),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -127,20 +128,20 @@ class _Process:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def read(self) -> tuple[ToolRun, list[Finding]]:
+    def read(self) -> tuple[ToolRun, tuple[Finding, ...]]:
         places = [Placement.model_validate_json(line) for line in _lines(self._placements)]
         try:
             findings = read_xml(self._xml.read_bytes(), self.tool, places)
         except (OSError, ValueError):
-            findings = []
+            findings = ()
             if self._process.returncode == 0:
-                return self._unavailable("its XML cannot be read"), []
+                return self._unavailable("its XML cannot be read"), ()
         if findings:
             return ToolRun(tool=self.tool, status="found", seconds=self._seconds), findings
         if self._process.returncode != 0:
             # The kernel failed under this tool, and another tool says why; or the tool failed.
-            return self._unavailable(f"the launch did not end well under it: {self._why()}"), []
-        return ToolRun(tool=self.tool, status="clean", seconds=self._seconds), []
+            return self._unavailable(f"the launch did not end well under it: {self._why()}"), ()
+        return ToolRun(tool=self.tool, status="clean", seconds=self._seconds), ()
 
     def _why(self) -> str:
         """The last exception that the watched program reported, or the tool's last word."""

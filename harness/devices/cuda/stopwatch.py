@@ -18,7 +18,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from harness.devices.cuda.clocks import Clocks
-from harness.devices.device import LaunchTime
+from harness.protocol.timing import LaunchTime
 
 _LEGACY_STREAM = 0
 _EQUAL = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from harness.devices.cpu.device import CpuDevice
-from harness.devices.device import Fault, Run
+from harness.protocol.device import Load, Run
+from harness.protocol.request import Fault
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs
@@ -26,8 +27,8 @@ def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
     line = LaunchLine(tile_rows=TILES[name], tile_columns=TILES[name])
     cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
     A, B = inputs(SHAPE)
-    request = Run(shape=SHAPE, seconds=60)
-    result = benchmark(cpu.device.run, request, A, B)
+    request = Run(shape=SHAPE, A=A, B=B, seconds=60)
+    result = benchmark(cpu.device.run, request)
     assert not isinstance(result, Fault)
     benchmark.extra_info["GFLOP/s"] = round(SHAPE.flop / benchmark.stats.stats.min / 1e9, 2)
 
@@ -41,7 +42,7 @@ def test_translate(benchmark: Any, name: str, tmp_path: Path) -> None:
     def translate() -> None:
         for entry in (tmp_path / "cpu").iterdir():
             entry.unlink()
-        device.load(kernel)
+        device.load(Load(kernel=kernel))
 
     device = CpuDevice(tmp_path)
     benchmark(translate)

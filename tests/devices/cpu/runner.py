@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from harness.compiling.compiler import compile_source
-from harness.compiling.kernel import Compile, Compiled, Kernel
 from harness.devices.cpu.device import CpuDevice
-from harness.devices.device import Count, Fault, Finished, Ready, Refusal, Run, Sanitize, Sanitized
+from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.device import Count, Finished, Ready, Refusal, Run, Sanitize, Sanitized
+from harness.protocol.request import Fault
 from harness.report import Counters, Finding, Tool
 from problem.cases import Matrix, Shape
 
@@ -54,10 +55,11 @@ class Runner:
 
     def run(
         self, shape: Shape, blocks: tuple[int, ...] | None = None, seconds: float = 20.0
-    ) -> tuple[Finished, Matrix] | Fault:
-        return self.device.run(Run(shape=shape, blocks=blocks, seconds=seconds), *inputs(shape))
+    ) -> Finished | Fault:
+        A, B = inputs(shape)
+        return self.device.run(Run(shape=shape, A=A, B=B, blocks=blocks, seconds=seconds))
 
-    def finish(self, shape: Shape) -> tuple[Finished, Matrix]:
+    def finish(self, shape: Shape) -> Finished:
         """A run that must come to its end."""
         result = self.run(shape)
         assert not isinstance(result, Fault), result.message
@@ -71,7 +73,7 @@ class Runner:
 
     def error(self, shape: Shape) -> float:
         """The largest difference from the float64 product."""
-        _, C = self.finish(shape)
+        C = self.finish(shape).C
         return float(np.abs(C - product(*inputs(shape))).max())
 
     def findings(self, *shapes: Shape) -> tuple[Finding, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.devices.device import Fault, Run
+from harness.protocol.device import Run
+from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
 from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs
@@ -66,10 +67,10 @@ def same_bits(cpu: Runner, source: str, tile: int, A: Matrix, B: Matrix) -> None
     line = LaunchLine(tile, tile) if tile else kernel.launch
     cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
     shape = Shape(A.shape[0], A.shape[1], B.shape[1])
-    done = cpu.device.run(Run(shape=shape, seconds=60), A, B)
+    done = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=60))
     assert not isinstance(done, Fault), done.message
     other = on_gpu(kernel.cubin, kernel.entry, line, A, B)
-    assert np.array_equal(done[1].view(np.uint32), other.view(np.uint32))
+    assert np.array_equal(done.C.view(np.uint32), other.view(np.uint32))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -12,8 +12,8 @@ import pytest
 
 from harness.devices.cpu.device import CpuDevice
 from harness.devices.cpu.execution import native
-from harness.devices.cpu.execution.cache import Cache, default_directory
-from harness.devices.device import Ready
+from harness.devices.cpu.execution.cache import Cache
+from harness.protocol.device import Load, Ready
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner, compiled
 
@@ -62,11 +62,6 @@ def test_a_directory_that_cannot_be_made_is_no_loss(tmp_path: Path) -> None:
     assert Cache(tmp_path / "file").get(("key",), lambda: b"made") == b"made"
 
 
-def test_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_directory() == tmp_path / "matmul-arena"
-
-
 def test_kernels_are_taken_from_it(
     cpu: Runner, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,11 +79,11 @@ def test_kernels_are_taken_from_it(
 
 def test_damage_in_the_folder_costs_nothing_but_time(tmp_path: Path) -> None:
     kernel = compiled((KERNELS / "naive.cu").read_text())
-    CpuDevice(tmp_path).load(kernel)
+    CpuDevice(tmp_path).load(Load(kernel=kernel))
     for path in (tmp_path / "cpu").iterdir():
         path.write_bytes(b"garbage")
     bench = Runner(CpuDevice(tmp_path))
-    assert isinstance(bench.device.load(kernel), Ready)
+    assert isinstance(bench.device.load(Load(kernel=kernel)), Ready)
     assert bench.error(Shape(9, 9, 9)) < 1e-5
 
 

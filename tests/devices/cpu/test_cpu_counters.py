@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.devices.cpu import device
-from harness.devices.device import Count
+from harness.protocol.device import Count, Uncounted
+from harness.report import Counters
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
 
@@ -40,9 +41,9 @@ def test_a_kernel_too_large_to_be_counted_in_time_is_not_begun(
 ) -> None:
     cpu.load_file("tile")
     request = Count(shape=WIDTH32, max_blocks=1, seconds=60)
-    assert cpu.device.count(request) is not None
+    assert isinstance(cpu.device.count(request), Counters)
     monkeypatch.setattr(device, "MAX_COUNTED_LINES", 10)
-    assert cpu.device.count(request) is None
+    assert isinstance(cpu.device.count(request), Uncounted)
 
 
 def test_lines_add_up(cpu: Runner) -> None:

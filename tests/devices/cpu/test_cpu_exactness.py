@@ -24,7 +24,8 @@ from harness.devices.cpu.codegen.matching import Form
 from harness.devices.cpu.codegen.table import InstructionTable
 from harness.devices.cpu.codegen.thread import Mode, ThreadTranslator
 from harness.devices.cpu.errors import CannotTranslate
-from harness.devices.device import Fault, Ready, Run
+from harness.protocol.device import Ready, Run
+from harness.protocol.request import Fault
 from harness.ptx.parser import parse
 from harness.ptx.types import TYPES
 from problem.cases import Shape
@@ -219,9 +220,9 @@ def results(cpu: Runner, text: str, operands: dict[str, list[list[int]]], count:
     ready = cpu.device.load_ptx(text, "k", line, (THREADS, 1, 1))
     assert isinstance(ready, Ready), ready
     B = np.zeros((shape.N, shape.K), np.float32)
-    done = cpu.device.run(Run(shape=shape, seconds=30), A, B)
+    done = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
     assert not isinstance(done, Fault), done.message
-    return done[1].view(np.uint64).reshape(THREADS, count, 2)
+    return done.C.view(np.uint64).reshape(THREADS, count, 2)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.devices.device import Ready
+from harness.protocol.device import Ready
 from problem.cases import Shape
 from tests.devices.cpu.runner import Runner, inputs
 
@@ -209,7 +209,7 @@ def test_feature(cpu: Runner, name: str) -> None:
     before, body = FEATURES[name]
     answer = cpu.load(f"{before}\n{HEAD}{body}{TAIL}")
     assert isinstance(answer, Ready), answer
-    _, C = cpu.finish(SHAPE)
+    C = cpu.finish(SHAPE).C
     assert np.isfinite(C).all()
     if name in EXPECTED:
         assert (C[0, 0], C[2, 5]) == EXPECTED[name]
@@ -221,6 +221,6 @@ def test_feature(cpu: Runner, name: str) -> None:
 def test_copies_arrive(cpu: Runner, name: str) -> None:
     before, body = FEATURES[name]
     cpu.load(f"{before}\n{HEAD}{body}{TAIL}")
-    _, C = cpu.finish(SHAPE)
+    C = cpu.finish(SHAPE).C
     A = inputs(SHAPE)[0].reshape(-1)
     assert np.array_equal(C[:16, :16].reshape(-1), A[:256][::-1])

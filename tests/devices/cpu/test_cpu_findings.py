@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.devices.device import Fault, Refusal
+from harness.protocol.device import Refusal
+from harness.protocol.request import Fault
 from harness.report import Array, Finding, Hazard, Tool
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
@@ -123,9 +124,9 @@ def test_stray_pointer(cpu: Runner) -> None:
 
 def test_inputs_that_change_are_named(cpu: Runner) -> None:
     cpu.load_file("writes_into_a")
-    assert cpu.finish(SHAPE)[0].changed_inputs == ("A",)
+    assert cpu.finish(SHAPE).changed_inputs == ("A",)
     cpu.load_file("writes_a_unchanged")
-    assert cpu.finish(SHAPE)[0].changed_inputs == ()
+    assert cpu.finish(SHAPE).changed_inputs == ()
 
 
 # ---- uninitialised
@@ -239,10 +240,10 @@ def test_trap_and_assert(cpu: Runner) -> None:
 
 def test_printf_is_text_and_bounded(cpu: Runner) -> None:
     cpu.load_file("prints")
-    printed = cpu.finish(SHAPE)[0].printed
+    printed = cpu.finish(SHAPE).printed
     assert printed.startswith("accepted: score 17,  1.50|text|ff|%|1099511627776\n")
     cpu.load_file("floods")
-    assert len(cpu.finish(SHAPE)[0].printed) == 4096
+    assert len(cpu.finish(SHAPE).printed) == 4096
 
 
 # ---- blocks that depend on one another
@@ -267,10 +268,10 @@ def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool)
 
 def test_device_variables_live_from_launch_to_launch(cpu: Runner) -> None:
     cpu.load_file("buffer")
-    first, second = (cpu.finish(Shape(1, 1, 1))[1][0, 0] for _ in range(2))
+    first, second = (cpu.finish(Shape(1, 1, 1)).C[0, 0] for _ in range(2))
     assert (first, second) == (1.0, 2.0)
     cpu.load_file("buffer")
-    assert cpu.finish(Shape(1, 1, 1))[1][0, 0] == 1.0
+    assert cpu.finish(Shape(1, 1, 1)).C[0, 0] == 1.0
 
 
 # ---- what this device cannot run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.devices.device import Fault, Ready, Refusal, Run, Sanitize, Sanitized
+from harness.protocol.device import Ready, Refusal, Run, Sanitize, Sanitized
+from harness.protocol.request import Fault
 from harness.report import Tool
 from problem.cases import Shape
 from problem.launcher import LaunchLine
@@ -121,7 +122,8 @@ SHAPE = Shape(16, 16, 16)
 def run(cpu: Runner, body: str, seconds: float = 10.0, shared: int = 0) -> object:
     ready = cpu.device.load_ptx(module(body), "k", LaunchLine(shared_memory=shared))
     assert isinstance(ready, Ready), ready
-    return cpu.device.run(Run(shape=SHAPE, seconds=seconds), *inputs(SHAPE))
+    A, B = inputs(SHAPE)
+    return cpu.device.run(Run(shape=SHAPE, A=A, B=B, seconds=seconds))
 
 
 def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) -> None:
@@ -132,7 +134,7 @@ def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) ->
     st.global.u32 [%rd1+12], %r8; st.global.u64 [%rd1+16], %rd4;"""
     result = run(cpu, body)
     assert not isinstance(result, Fault)
-    words = result[1].view(np.uint32)[0, :6].tolist()  # type: ignore[index]
+    words = result.C.view(np.uint32)[0, :6].tolist()  # type: ignore[index]
     assert words == [0xFFFFFFFF, 0x80000000, 0, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFF]
 
 
@@ -221,7 +223,7 @@ def test_many_copies_in_flight_arrive_all_the_same(cpu: Runner) -> None:
     cp.async.wait_all; ld.shared.f32 %f1, [%r1]; st.global.f32 [%rd1], %f1;"""
     result = run(cpu, body, shared=64)
     assert not isinstance(result, Fault)
-    assert result[1][0, 0] == inputs(SHAPE)[0][0, 0]  # type: ignore[index]
+    assert result.C[0, 0] == inputs(SHAPE)[0][0, 0]  # type: ignore[index]
 
 
 def test_launches_that_no_gpu_accepts(cpu: Runner) -> None:

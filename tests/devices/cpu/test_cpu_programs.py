@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.devices.device import Fault, Ready, Run
+from harness.protocol.device import Ready, Run
+from harness.protocol.request import Fault
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.devices.cpu.interpreter import Launch, interpret
@@ -161,9 +162,9 @@ def test_random_programs(cpu: Runner, block: Block, seed: int) -> None:
     assert isinstance(ready, Ready), ready
     B = np.zeros((WORDS, WORDS), np.float32)
     shape = Shape(threads, WORDS, WORDS)
-    done = cpu.device.run(Run(shape=shape, seconds=20), A.view(np.float32), B)
+    done = cpu.device.run(Run(shape=shape, A=A.view(np.float32), B=B, seconds=20))
     assert not isinstance(done, Fault), done.message
-    assert same(done[1], expected)
+    assert same(done.C, expected)
 
 
 def test_naive_kernel(cpu: Runner) -> None:
@@ -176,4 +177,4 @@ def test_naive_kernel(cpu: Runner) -> None:
     arguments = [1 << 32, 2 << 32, 3 << 32, shape.M, shape.N, shape.K]
     interpret(kernel.ptx, Launch(arrays, arguments, (16, 16, 1), (2, 1, 1)))
     cpu.load_file("naive")
-    assert np.array_equal(cpu.finish(shape)[1], C)
+    assert np.array_equal(cpu.finish(shape).C, C)

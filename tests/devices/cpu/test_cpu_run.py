@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.devices.device import Fault
+from harness.protocol.request import Fault
 from problem.cases import Shape
 from tests.devices.cpu.runner import Runner, inputs, product
 
@@ -30,7 +30,7 @@ def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
     shape = Shape(20, 40, 24)
     A, B = inputs(shape)
     cpu.load_file(name)
-    _, C = cpu.finish(shape)
+    C = cpu.finish(shape).C
     expected = np.zeros((shape.M, shape.K), np.float32)
     for i in range(shape.N):
         # the product is exact in 64 bits of mantissa, and so is nearly every sum
@@ -43,7 +43,7 @@ def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
 def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     shape = Shape(64, 64, 64)
-    results = [cpu.finish(shape)[1] for _ in range(3)]
+    results = [cpu.finish(shape).C for _ in range(3)]
     assert np.nanmax(np.abs(results[0] - product(*inputs(shape)))) > 1e-2
     assert all(np.array_equal(results[0], other, equal_nan=True) for other in results[1:])
 
@@ -53,7 +53,7 @@ def test_only_the_blocks_asked_for_run(cpu: Runner) -> None:
     shape = Shape(64, 32, 64)  # 4x4 blocks
     result = cpu.run(shape, blocks=(5, 14))
     assert not isinstance(result, Fault)
-    C = result[1]
+    C = result.C
     right = product(*inputs(shape))
     written = np.zeros_like(C, dtype=bool)
     for row, column in ((1, 1), (3, 2)):

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from harness.devices.device import Fault, Ready, Run
+from harness.protocol.device import Ready, Run
+from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from tests.devices.cpu.runner import KERNELS, Runner, inputs, product
 
@@ -24,9 +25,9 @@ def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
 
 def exact(cpu: Runner, shape: Shape) -> None:
     A, B = small_integers(shape)
-    result = cpu.device.run(Run(shape=shape, seconds=30), A, B)
+    result = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
     assert not isinstance(result, Fault), result.message
-    assert np.array_equal(result[1], A @ B)
+    assert np.array_equal(result.C, A @ B)
 
 
 @pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
@@ -271,7 +272,7 @@ def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
         source, shape = wgmma_source(kind, width, 128, False, False, False)
         cpu.load(source)
         A, B = inputs(shape)
-        _, C = cpu.finish(shape)
+        C = cpu.finish(shape).C
         error = np.abs(C - product(A, B)).max()
         assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else ROUNDED[kind])
 
@@ -384,10 +385,10 @@ def check_integer_wgmma(
             expected = expected.clip(-(2**31), 2**31 - 1)
     shape = Shape(64, depth, width)
     result = cpu.device.run(
-        Run(shape=shape, seconds=30), A.astype(np.float32), B.astype(np.float32)
+        Run(shape=shape, A=A.astype(np.float32), B=B.astype(np.float32), seconds=30)
     )
     assert not isinstance(result, Fault), result.message
-    assert np.array_equal(result[1].view(np.int32), expected.astype(np.int32))
+    assert np.array_equal(result.C.view(np.int32), expected.astype(np.int32))
 
 
 INTEGER_WIDTHS = (8, 16, 24, 32, *range(48, 257, 16))

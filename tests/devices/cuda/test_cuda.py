@@ -7,21 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from harness.compiling.kernel import Compiled
-from harness.devices.device import (
-    Arithmetic,
-    Fault,
-    Finished,
-    Ready,
-    Run,
-    RunBaseline,
-    Sanitize,
-    Sanitized,
-)
+from harness.protocol.compiler import Compiled
+from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitize, Sanitized
+from harness.protocol.request import Fault
+from harness.protocol.timing import Arithmetic, RunBaseline
 from harness.report import Array, DeviceInfo, Hazard, Tool
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteDevice
-from problem.cases import Case, Matrix, Shape
+from harness.workers.worker import Worker
+from problem.cases import Case, Shape
 from problem.reference import MAX_ERROR, compare
 from tests.compile_worker import Compiling
 
@@ -41,35 +34,31 @@ SHAPE = Shape(33, 20, 47)
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[RemoteDevice]:
-    device = RemoteDevice(Role.CUDA)
+def device() -> Iterator[Worker]:
+    device = Worker(Role.CUDA)
     yield device
     device.close()
 
 
-def load(device: RemoteDevice, compiling: Compiling, body: str, before: str = "") -> None:
+def load(device: Worker, compiling: Compiling, body: str, before: str = "") -> None:
     source = f"{before}\n__global__ void matrix_multiplication_kernel{SIGNATURE} {{\n{INDICES}\n"
     compiled = compiling(source + body + "\n}\n")
     assert isinstance(compiled, Compiled), compiled
-    ready = device.load(compiled.kernel)
+    ready = device.ask(Load(kernel=compiled.kernel))
     assert isinstance(ready, Ready), ready
 
 
-def run(
-    device: RemoteDevice, shape: Shape = SHAPE, seconds: float = 20
-) -> tuple[Finished, Matrix] | Fault:
-    return device.run(Run(shape=shape, seconds=seconds), *Case(shape).draw(1))
+def run(device: Worker, shape: Shape = SHAPE, seconds: float = 20) -> Finished | Fault:
+    A, B = Case(shape).draw(1)
+    return device.ask(Run(shape=shape, A=A, B=B, seconds=seconds))
 
 
-def test_a_right_kernel_is_right_and_touches_nothing(
-    device: RemoteDevice, compiling: Compiling
-) -> None:
+def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: Compiling) -> None:
     load(device, compiling, RIGHT)
     answer = run(device)
     assert not isinstance(answer, Fault), answer
-    finished, C = answer
-    assert finished.changed_inputs == () and finished.wrote_outside == ()
-    assert compare(*Case(SHAPE).draw(1), C, exact=False).passed
+    assert answer.changed_inputs == () and answer.wrote_outside == ()
+    assert compare(*Case(SHAPE).draw(1), answer.C, exact=False).passed
 
 
 @pytest.mark.parametrize(
@@ -83,7 +72,7 @@ def test_a_right_kernel_is_right_and_touches_nothing(
     ],
 )
 def test_guards_see_writes_beside_C(
-    device: RemoteDevice,
+    device: Worker,
     compiling: Compiling,
     body: str,
     outside: tuple[str, ...],
@@ -92,8 +81,8 @@ def test_guards_see_writes_beside_C(
     load(device, compiling, body)
     answer = run(device)
     assert not isinstance(answer, Fault), answer
-    assert answer[0].wrote_outside == outside and answer[0].changed_inputs == changed
-    assert np.isnan(answer[1]).all()
+    assert answer.wrote_outside == outside and answer.changed_inputs == changed
+    assert np.isnan(answer.C).all()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +97,7 @@ def test_guards_see_writes_beside_C(
     ],
 )
 def test_faults_cost_the_worker_and_nothing_else(
-    device: RemoteDevice, compiling: Compiling, body: str, cause: str
+    device: Worker, compiling: Compiling, body: str, cause: str
 ) -> None:
     load(device, compiling, body)
     answer = run(device, seconds=3)
@@ -117,13 +106,11 @@ def test_faults_cost_the_worker_and_nothing_else(
     assert not isinstance(run(device), Fault)
 
 
-def test_what_a_kernel_prints_is_captured_and_bounded(
-    device: RemoteDevice, compiling: Compiling
-) -> None:
+def test_what_a_kernel_prints_is_captured_and_bounded(device: Worker, compiling: Compiling) -> None:
     load(device, compiling, 'printf("accepted 9.99\\n");')
     answer = run(device)
     assert not isinstance(answer, Fault), answer
-    assert answer[0].printed.startswith("accepted 9.99\n") and len(answer[0].printed) <= 4096
+    assert answer.printed.startswith("accepted 9.99\n") and len(answer.printed) <= 4096
 
 
 @pytest.mark.parametrize(
@@ -157,7 +144,7 @@ def test_what_a_kernel_prints_is_captured_and_bounded(
     ],
 )
 def test_compute_sanitizer_names_the_place(
-    device: RemoteDevice,
+    device: Worker,
     compiling: Compiling,
     body: str,
     tool: Tool,
@@ -166,7 +153,7 @@ def test_compute_sanitizer_names_the_place(
     line: int,
 ) -> None:
     load(device, compiling, body)
-    answer = device.sanitize(Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=60))
+    answer = device.ask(Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=60))
     assert isinstance(answer, Sanitized), answer
     found = [finding for finding in answer.findings if finding.tool is tool]
     assert found, answer
@@ -175,12 +162,10 @@ def test_compute_sanitizer_names_the_place(
 
 
 def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
-    device: RemoteDevice, compiling: Compiling
+    device: Worker, compiling: Compiling
 ) -> None:
     load(device, compiling, RIGHT)
-    answer = device.sanitize(
-        Sanitize(shapes=(SHAPE, Shape(64, 64, 64)), tools=tuple(Tool), seconds=60)
-    )
+    answer = device.ask(Sanitize(shapes=(SHAPE, Shape(64, 64, 64)), tools=tuple(Tool), seconds=60))
     assert isinstance(answer, Sanitized), answer
     assert answer.findings == ()
     assert [run.status for run in answer.runs] == ["clean"] * 4, answer
@@ -207,31 +192,31 @@ def test_registers_and_occupancy_agree_with_the_driver(compiling: Compiling) -> 
 def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     import cupy
 
-    from harness.devices.cuda import helpers, memory
+    from harness.devices.cuda import judge_kernels, memory
     from harness.devices.cuda.baseline import Sgemm, half_precision
 
     A, B, C = memory.matrix(2048, 3072), memory.matrix(3072, 1024), memory.matrix(2048, 1024)
-    helpers.draw(A, helpers.Draw(1))
-    helpers.draw(B, helpers.Draw(2))
+    judge_kernels.draw(A, judge_kernels.Draw(1))
+    judge_kernels.draw(B, judge_kernels.Draw(2))
     drawn = A.get()
     assert -1 <= drawn.min() < -0.99 and 0.99 < drawn.max() < 1 and abs(drawn.mean()) < 1e-3
     Sgemm()(A, B, C)
-    assert helpers.freivalds(A, B, C, 3) < 0.5
+    assert judge_kernels.freivalds(A, B, C, 3) < 0.5
     right = C.get()
     wrong = right.copy()
     wrong[777, 333] += 3.0  # a tenth of the standard deviation of an element
     C.set(wrong)
-    assert helpers.freivalds(A, B, C, 4) > 1
+    assert judge_kernels.freivalds(A, B, C, 4) > 1
     C.set(right)
     half_precision(A, B, C)
-    assert helpers.freivalds(A, B, C, 5) > 3
+    assert judge_kernels.freivalds(A, B, C, 5) > 3
     Sgemm(Arithmetic.TF32)(A, B, C)
-    assert helpers.freivalds(A, B, C, 6) > 3
+    assert judge_kernels.freivalds(A, B, C, 6) > 3
     C.set(right)
-    helpers.draw(B, helpers.Draw(7))
-    assert helpers.freivalds(A, B, C, 8) > 100
-    helpers.poison(C)
-    assert helpers.freivalds(A, B, C, 9) == np.inf
+    judge_kernels.draw(B, judge_kernels.Draw(7))
+    assert judge_kernels.freivalds(A, B, C, 8) > 100
+    judge_kernels.poison(C)
+    assert judge_kernels.freivalds(A, B, C, 9) == np.inf
     cupy.cuda.runtime.deviceSynchronize()
 
 
@@ -244,15 +229,15 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     ],
 )
 def test_the_rule_accepts_fp32_and_rejects_the_rest(
-    device: RemoteDevice, arithmetic: Arithmetic, least: float, most: float
+    device: Worker, arithmetic: Arithmetic, least: float, most: float
 ) -> None:
     A, B = Case(Shape(2048, 6144, 1024)).draw(3)
-    answer = device.run_baseline(RunBaseline(arithmetic=arithmetic), A, B)
+    answer = device.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
     assert not isinstance(answer, Fault), answer
-    assert least <= compare(A, B, answer[1], exact=False).worst <= most
+    assert least <= compare(A, B, answer.C, exact=False).worst <= most
 
 
-def test_the_device_describes_itself(device: RemoteDevice) -> None:
-    info = device.info()
+def test_the_device_describes_itself(device: Worker) -> None:
+    info = device.ask(Describe())
     assert isinstance(info, DeviceInfo)
     assert info.cublas and info.driver and info.max_clock_mhz and info.fp32_peak_tflops

@@ -17,7 +17,7 @@ def xml(name: str) -> bytes:
 
 
 def test_a_clean_run_has_no_findings() -> None:
-    assert read_xml(xml("good.memcheck"), Tool.MEMCHECK, []) == []
+    assert read_xml(xml("good.memcheck"), Tool.MEMCHECK, []) == ()
 
 
 def test_a_read_behind_A_is_located() -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.compiling.kernel import Compiled
-from harness.devices.device import Fault, Ready, Run
+from harness.protocol.compiler import Compiled
+from harness.protocol.device import Load, Ready, Run
+from harness.protocol.request import Fault
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteDevice
+from harness.workers.worker import Worker
 from problem.cases import Case, Inputs, Shape
 from problem.reference import compare
 from tests.compile_worker import Compiling
@@ -40,21 +41,18 @@ def test_every_launch_of_many_is_right(
     assert isinstance(compiled, Compiled)
     generator = np.random.default_rng(0)
     worst = 0.0
-    device = RemoteDevice(Role.CUDA)
-    try:
-        assert isinstance(device.load(compiled.kernel), Ready)
-        process = device.worker.process_id
+    with Worker(Role.CUDA) as device:
+        assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
+        process = device.process_id
         for number in range(LAUNCHES):
             case = random_case(generator)
             A, B = case.draw(number)
-            answer = device.run(Run(shape=case.shape, seconds=20), A, B)
+            answer = device.ask(Run(shape=case.shape, A=A, B=B, seconds=20))
             assert not isinstance(answer, Fault), (case, answer)
-            found = compare(A, B, answer[1], exact=case.exact)
+            found = compare(A, B, answer.C, exact=case.exact)
             assert found.passed, (number, case, found.worst)
             if not case.exact:
                 worst = max(worst, found.worst)
-        assert device.worker.process_id == process
+        assert device.process_id == process
         record_property("launches", LAUNCHES)
         record_property("worst block", f"{worst:.2g}")
-    finally:
-        device.close()

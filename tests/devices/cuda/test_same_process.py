@@ -1,4 +1,4 @@
-"""Why a referee and cuBLAS have processes of their own: a kernel can rewrite its neighbours."""
+"""Why the checker and cuBLAS have processes of their own: a kernel can rewrite its neighbours."""
 
 from __future__ import annotations
 
@@ -60,4 +60,4 @@ def test_a_kernel_can_rewrite_the_machine_code_of_another() -> None:
 def test_the_kernels_process_has_no_machine_code_of_the_judges() -> None:
     loaded = "import sys, harness.devices.cuda.device; print(*sys.modules)"
     answer = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
-    assert b"harness.devices.cuda.helpers" not in answer.stdout
+    assert b"harness.devices.cuda.judge_kernels" not in answer.stdout

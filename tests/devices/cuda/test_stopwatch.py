@@ -10,26 +10,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.compiling.kernel import Compiled
-from harness.devices.device import (
+from harness.protocol.compiler import Compiled
+from harness.protocol.device import Load, Ready
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
     Done,
     DrawInputs,
-    Fault,
     FetchLaunch,
     LaunchTime,
     LayOut,
-    Ready,
     SharedMatrices,
     TimeLaunch,
+    TimingWorkers,
 )
 from harness.report import Round, RuleViolation
 from harness.stages import rounds
 from harness.workers.isolation import Role
-from harness.workers.remote import RemoteBench, RemoteDevice
+from harness.workers.worker import Worker
 from problem.cases import Shape
 from problem.reference import compare
 from tests.compile_worker import Compiling
@@ -70,39 +71,42 @@ extern "C" __global__ void wait_and_lie(unsigned long long nanoseconds,
 
 
 @pytest.fixture(scope="module")
-def bench(compiling: Compiling) -> Iterator[RemoteBench]:
-    device = RemoteDevice(Role.CUDA)
-    bench = RemoteBench(device)
+def workers(compiling: Compiling) -> Iterator[TimingWorkers]:
     compiled = compiling(SOLUTION.read_text(encoding="utf-8"))
     assert isinstance(compiled, Compiled)
-    assert isinstance(device.load(compiled.kernel), Ready)
-    yield bench
-    bench.close()
-    device.close()
+    with (
+        Worker(Role.CUDA) as kernel,
+        Worker(Role.CUDA) as baseline,
+        Worker(Role.CHECKER) as checker,
+    ):
+        assert isinstance(kernel.ask(Load(kernel=compiled.kernel)), Ready)
+        yield TimingWorkers(kernel, baseline, checker, newcomer=kernel)
 
 
-def test_both_multiply_the_referees_matrices(bench: RemoteBench) -> None:
-    matrices = bench.referee.lay_out(LayOut(shape=SHAPE))
+def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
+    checker = workers.checker
+    matrices = checker.ask(LayOut(shape=SHAPE))
     assert isinstance(matrices, SharedMatrices), matrices
     seen = []
-    for player, baseline in ((bench.kernel, False), (bench.baseline, True)):
-        attached = player.attach(Attach(matrices=matrices, baseline=baseline, seconds=20))
+    for device, baseline in ((workers.kernel, False), (workers.baseline, True)):
+        attached = device.ask(Attach(matrices=matrices, baseline=baseline, seconds=20))
         assert isinstance(attached, Done), attached
-    for player in (bench.kernel, bench.baseline, bench.kernel):
-        assert bench.referee.draw_inputs(DrawInputs()) == Done()
-        untouched = bench.referee.check_launch(CheckLaunch())
+    for device in (workers.kernel, workers.baseline, workers.kernel):
+        assert checker.ask(DrawInputs()) == Done()
+        untouched = checker.ask(CheckLaunch())
         assert isinstance(untouched, Checked) and untouched.error == np.inf
-        timed = player.time_launch(TimeLaunch(seconds=20))
+        timed = device.ask(TimeLaunch(seconds=20))
         assert isinstance(timed, LaunchTime) and 0 < timed.ms < timed.host_ms, timed
-        checked = bench.referee.check_launch(CheckLaunch())
+        checked = checker.ask(CheckLaunch())
         assert isinstance(checked, Checked) and checked.error < 1, checked
         assert checked.changed_inputs == ()
-        fetched = bench.referee.fetch_launch(FetchLaunch())
-        assert not isinstance(fetched, Fault) and compare(*fetched, exact=False).passed
-        seen.append(fetched[0])
+        fetched = checker.ask(FetchLaunch())
+        assert not isinstance(fetched, Fault)
+        assert compare(fetched.A, fetched.B, fetched.C, exact=False).passed
+        seen.append(fetched.A)
     assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])
-    for player in (bench.kernel, bench.baseline):
-        assert player.detach(Detach()) == Done()
+    for device in (workers.kernel, workers.baseline):
+        assert device.ask(Detach()) == Done()
 
 
 def test_times_that_a_kernel_changed_are_not_believed() -> None:

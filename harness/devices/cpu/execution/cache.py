@@ -17,12 +17,6 @@ from pathlib import Path
 MAX_BYTES = 256 << 20  # bytes of all entries; the oldest go first
 
 
-def default_directory() -> Path:
-    """The user's cache directory, as the XDG base directory specification has it."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "matmul-arena"
-
-
 class Cache:
     """Entries by key. A directory that cannot be used is as good as an empty one."""
 

@@ -14,14 +14,14 @@ from harness.devices.cpu.runtime.layout import (
     Context,
     Window,
 )
+from harness.report import MAX_PRINTED
 
-KEPT = 4096  # bytes
 MAX_STRING = 1024
 _DIRECTIVE = re.compile(rb"%([-+ #0]*)(\d*)(?:\.(\d+))?(hh|h|ll|l|j|z|t)?([diouxXcsfFeEgGaAp%])")
 
 
 class Printer:
-    """Collects the first KEPT bytes that a launch prints."""
+    """Collects the first MAX_PRINTED bytes that a launch prints."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -40,7 +40,7 @@ class Printer:
 
     def _print(self, context: int, thread: int, format_: int, arguments: int) -> None:
         with self._lock:
-            room = KEPT - len(self._kept)
+            room = MAX_PRINTED - len(self._kept)
             if room > 0:
                 memory = _Memory(context, thread)
                 self._kept += _format(memory, format_, arguments)[:room]

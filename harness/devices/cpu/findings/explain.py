@@ -16,7 +16,7 @@ from harness.devices.cpu.runtime.layout import (
     FindingKind,
     Window,
 )
-from harness.devices.device import Fault
+from harness.protocol.request import Fault
 from harness.report import Array, Finding, Hazard, Place, Tool
 from problem.cases import Shape
 
@@ -271,21 +271,6 @@ class Explainer:
             shape=self.shape,
             occurrences=n.count,
         )
-
-
-def merged(findings: list[Finding]) -> list[Finding]:
-    """One finding for each kind of mistake at each line (or pair of lines), the first of them."""
-    first: dict[tuple[object, ...], Finding] = {}
-    for finding in findings:
-        lines = {finding.at.line, finding.other.line if finding.other else None}
-        key = (finding.hazard, frozenset(lines), finding.array)
-        known = first.get(key)
-        if known is None:
-            first[key] = finding
-        else:
-            count = known.occurrences + finding.occurrences
-            first[key] = known.model_copy(update={"occurrences": count})
-    return list(first.values())
 
 
 def _position(index: int, size: tuple[int, int, int]) -> tuple[int, int, int]:

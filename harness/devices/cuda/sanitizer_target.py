@@ -1,6 +1,6 @@
 """The program that compute-sanitizer watches: one launch a shape, exact-size allocations.
 
-`python -m harness.devices.cuda.sanitized JOB.json`
+`python -m harness.devices.cuda.sanitizer_target JOB.json`
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import cupy
 
-from harness.compiling.kernel import Kernel
 from harness.devices.cuda import memory
 from harness.devices.cuda.findings import Placement
 from harness.devices.cuda.loading import load_function
+from harness.protocol.compiler import Kernel
 from harness.report import Value
 from problem.cases import Case, Shape
 from problem.launcher import solve

@@ -1,4 +1,4 @@
-"""Captures what a kernel prints, bounded: shown as its words, never interpreted."""
+"""Captures what a kernel prints, bounded: a flood is read and thrown away."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import ctypes
 import os
 import threading
 
-LIMIT = 4096
-"""Bytes kept; a flood beyond them is read and thrown away."""
+from harness.report import MAX_PRINTED
 
 
-class Capture:
+class OutputCapture:
     """Takes over this process's standard output, for good."""
 
     def __init__(self) -> None:
@@ -24,7 +23,7 @@ class Capture:
         threading.Thread(target=self._drain_for_ever, daemon=True).start()
 
     def take(self) -> str:
-        """What was printed since the last call, at most LIMIT bytes of it."""
+        """What was printed since the last call, at most MAX_PRINTED bytes of it."""
         ctypes.CDLL(None).fflush(None)
         self._drain()
         with self._lock:
@@ -39,7 +38,7 @@ class Capture:
                     chunk = os.read(self._reading, 65_536)
                 except BlockingIOError:
                     return
-                self._kept += chunk[: LIMIT - len(self._kept)]
+                self._kept += chunk[: MAX_PRINTED - len(self._kept)]
 
     def _drain_for_ever(self) -> None:
         # A full pipe would stop the printing process; an empty one costs a look every 5 ms.

@@ -21,12 +21,12 @@ _GRID = 132 * 16
 
 @cache
 def _module() -> Any:
-    source = Path(__file__).with_name("kernels.cu").read_text(encoding="utf-8")
+    source = Path(__file__).with_name("judge_kernels.cu").read_text(encoding="utf-8")
     return cupy.RawModule(code=source, options=("--std=c++17",))
 
 
 class Scaling(IntEnum):
-    """What U(-1, 1) is multiplied by: as `enum Scaling` in kernels.cu."""
+    """What U(-1, 1) is multiplied by: as `enum Scaling` in judge_kernels.cu."""
 
     PLAIN = 0
     ROW_GROUPS = 1

@@ -1,7 +1,7 @@
-"""The first thing that a worker process runs: confines it, before anything else is loaded.
+"""What a worker process runs first: it confines itself before anything else is loaded.
 
-`python -m harness.workers.confined ROLE HANDLE` becomes worker.py. Whatever is imported before the
-rules hold may start threads that they do not hold.
+`python -m harness.workers.entry_point ROLE HANDLE` becomes server.py. Whatever is imported
+before the rules hold may start threads that they do not hold.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def main(role: Role, handle: int) -> None:
 
     from multiprocessing.connection import Connection
 
-    from harness.workers import worker
+    from harness.workers import server
 
-    worker.main(role, Connection(handle), enforced)
+    server.main(role, Connection(handle), enforced)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,127 @@
+"""The checker: inputs of timed launches, and their checks, where no submission's kernel comes."""
+
+from __future__ import annotations
+
+import os
+from functools import singledispatchmethod
+from typing import Any, Literal
+
+import cupy
+import numpy as np
+from cuda.bindings import driver
+
+from harness.devices.cuda import judge_kernels, memory
+from harness.devices.cuda.errors import faults_told
+from harness.protocol.request import Request
+from harness.protocol.timing import (
+    Checked,
+    CheckLaunch,
+    Done,
+    DrawInputs,
+    Fetched,
+    FetchLaunch,
+    LayOut,
+    SharedMatrices,
+)
+from harness.report import Value
+
+
+class CudaChecker:
+    """A Checker. Nothing touches the GPU before the first request."""
+
+    def __init__(self) -> None:
+        self._table: _Table | None = None
+
+    def ask(self, request: Request[Any]) -> Value:
+        return faults_told(self.answer, request)
+
+    @singledispatchmethod
+    def answer(self, request: Request[Any]) -> Value:
+        raise TypeError(f"the checker does not answer {type(request).__name__}")
+
+    @answer.register
+    def lay_out(self, request: LayOut) -> SharedMatrices:
+        self._table = None  # what was there before makes room first
+        table = self._table = _Table(request)
+        A, B, C = (memory.handle(matrix) for matrix in (table.A, table.B, table.C))
+        return SharedMatrices(shape=request.shape, handles=(A, B, C))
+
+    @answer.register
+    def draw_inputs(self, request: DrawInputs) -> Done:
+        self._matrices.draw(request.rescaled)
+        return Done()
+
+    @answer.register
+    def check_launch(self, request: CheckLaunch) -> Checked:
+        return self._matrices.check()
+
+    @answer.register
+    def fetch_launch(self, request: FetchLaunch) -> Fetched:
+        return self._matrices.fetch()
+
+    @property
+    def _matrices(self) -> _Table:
+        assert self._table is not None, "lay out first"
+        return self._table
+
+
+class _Table:
+    """The matrices of one shape."""
+
+    def __init__(self, request: LayOut) -> None:
+        shape = request.shape
+        self.A = memory.shared_matrix(shape.M, shape.N)
+        self.B = memory.shared_matrix(shape.N, shape.K)
+        self.C = memory.shared_matrix(shape.M, shape.K)
+        l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
+        self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
+        self.draw(rescaled=False)
+
+    def draw(self, rescaled: bool) -> None:
+        A, B = self._drawn = _random_draws(rescaled)
+        judge_kernels.draw(self.A, A)
+        judge_kernels.draw(self.B, B)
+        judge_kernels.poison(self.C)
+        driver.cuCtxResetPersistingL2Cache()
+        judge_kernels.fill(self._flush, np.uint32(0))
+        cupy.cuda.runtime.deviceSynchronize()  # another process goes on from here
+
+    def check(self) -> Checked:
+        changed = self._changed()
+        error = judge_kernels.worst_error(self.A, self.B, self.C, _random_seed())
+        return Checked(error=error, changed_inputs=changed)
+
+    def fetch(self) -> Fetched:
+        """A and B are drawn again on the host: whatever became of them on the GPU, this is what
+        was asked."""
+        (M, N), K = self.A.shape, self.B.shape[1]
+        A, B = self._drawn
+        return Fetched(
+            A=judge_kernels.draw_on_host(M, N, A.seed),
+            B=judge_kernels.draw_on_host(N, K, B.seed),
+            C=self.C.get(),
+        )
+
+    def _changed(self) -> tuple[Literal["A", "B"], ...]:
+        """Which inputs the launch wrote to; they are drawn again, for the check must not believe
+        them."""
+        found: list[Literal["A", "B"]] = []
+        for name, matrix, how in zip(("A", "B"), (self.A, self.B), self._drawn, strict=True):
+            if judge_kernels.changed(matrix, how):
+                found.append(name)  # type: ignore[arg-type]  # zip forgets the literals
+                judge_kernels.draw(matrix, how)
+        return tuple(found)
+
+
+def _random_draws(rescaled: bool) -> tuple[judge_kernels.Draw, judge_kernels.Draw]:
+    if rescaled:
+        return (
+            judge_kernels.Draw(_random_seed(), judge_kernels.Scaling.ROW_GROUPS),
+            judge_kernels.Draw(_random_seed(), judge_kernels.Scaling.COLUMN_GROUPS),
+        )
+    return judge_kernels.Draw(_random_seed()), judge_kernels.Draw(_random_seed())
+
+
+def _random_seed() -> int:
+    """From the operating system: no launch can know the inputs of the next, or its check."""
+    return int.from_bytes(os.urandom(8), "little")

@@ -1,0 +1,61 @@
+"""What the compiler is asked, and a compiled submission."""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, Protocol
+
+from pydantic import PositiveFloat
+
+from harness.protocol.request import Answer_co, Fault, Request
+from harness.report import CompileError, Diagnostic, KernelFacts, RuntimeFault, Value
+from problem.launcher import LaunchLine
+
+DEFAULT_ARCH = "sm_90a"
+"""What to compile for where there is no GPU: the H100, with its own instructions (wgmma)."""
+
+COMPILE_SECONDS = 60.0
+
+
+class CompilerRequest(Request[Answer_co], Generic[Answer_co]):
+    """What the compiler answers."""
+
+
+class Compiler(Protocol):
+    """From source text to machine code."""
+
+    def ask(self, request: CompilerRequest[Answer_co]) -> Answer_co | Fault: ...
+
+
+class Kernel(Value):
+    """A compiled submission."""
+
+    entry: str
+    """The kernel's name in PTX and machine code (mangled unless it is extern "C")."""
+    ptx: str
+    cubin: bytes
+    facts: KernelFacts
+
+    @property
+    def launch(self) -> LaunchLine:
+        return self.facts.launch
+
+
+class Compiled(Value):
+    kind: Literal["compiled"] = "compiled"
+    kernel: Kernel
+    warnings: tuple[Diagnostic, ...]
+    nvrtc: str
+    """Version of the compiler."""
+
+
+class Compile(CompilerRequest[Compiled | CompileError | RuntimeFault]):
+    """Compile this source for an architecture such as sm_90a."""
+
+    source: str
+    arch: str = DEFAULT_ARCH
+    seconds: PositiveFloat = COMPILE_SECONDS
+    """Time limit."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds

@@ -1,0 +1,145 @@
+"""What every device is asked: to describe itself, to load a kernel, to run and to inspect it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Generic, Literal, Protocol
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from harness.protocol.compiler import Kernel
+from harness.protocol.matrix import SentMatrix
+from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request
+from harness.report import Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
+from problem.cases import Shape
+
+
+class DeviceRequest(Request[Answer_co], Generic[Answer_co]):
+    """What every device answers."""
+
+
+class Device(Protocol):
+    """Where a kernel runs. After a Fault the process is another one, which gets the kernel again
+    before it is asked for anything that needs it."""
+
+    def ask(self, request: DeviceRequest[Answer_co]) -> Answer_co | Fault: ...
+
+
+class Describe(DeviceRequest[DeviceInfo]):
+    """What is this device?"""
+
+
+class Ready(Value):
+    """The kernel is loaded."""
+
+    kind: Literal["ready"] = "ready"
+    blocks_depend_on_one_another: bool = False
+    """Tickets, flags or device buffers between blocks: such a launch cannot be sampled."""
+
+
+class Refusal(Value):
+    """This device cannot run the kernel; not the submission's fault."""
+
+    kind: Literal["refusal"] = "refusal"
+    message: str
+    instruction: str | None = None
+    at: Place | None = None
+
+
+class Load(DeviceRequest[Ready | Refusal]):
+    """Take this kernel; requests that need one are about the last that was loaded."""
+
+    kernel: Kernel
+
+
+class Finished(Value):
+    """The launch came to its end."""
+
+    kind: Literal["finished"] = "finished"
+    seconds: NonNegativeFloat
+    C: SentMatrix
+    """M×K; outside the blocks asked for it is still poisoned."""
+    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    wrote_outside: tuple[str, ...] = ()
+    """Canaries that were overwritten, as a person would name them: "behind C"."""
+    printed: str = ""
+
+
+class Run(DeviceRequest[Finished]):
+    """One launch on A (M×N) and B (N×K). C is poisoned with NaN by the device before it."""
+
+    shape: Shape
+    A: SentMatrix
+    B: SentMatrix
+    blocks: tuple[NonNegativeInt, ...] | None = None
+    """Run only these blocks, counted x fastest; None for the whole grid."""
+    seconds: PositiveFloat
+    """Time limit of the launch."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds + GRACE_SECONDS
+
+    @property
+    def needs_kernel(self) -> bool:
+        return True
+
+
+class Sanitized(Value):
+    kind: Literal["sanitized"] = "sanitized"
+    program: str
+    runs: tuple[ToolRun, ...]
+    findings: tuple[Finding, ...]
+
+
+class Sanitize(DeviceRequest[Sanitized]):
+    """The kernel on each shape under each tool; inputs are uniform and nobody's secret."""
+
+    shapes: tuple[Shape, ...]
+    tools: tuple[Tool, ...]
+    seconds: PositiveFloat
+    """Time limit of the whole request."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds + GRACE_SECONDS
+
+    @property
+    def needs_kernel(self) -> bool:
+        return True
+
+
+class Uncounted(Value):
+    """This device counts nothing, or not for this kernel."""
+
+    kind: Literal["uncounted"] = "uncounted"
+
+
+class Count(DeviceRequest[Counters | Uncounted]):
+    """Count what the memory system would do over at most so many blocks."""
+
+    shape: Shape
+    max_blocks: PositiveInt
+    seconds: PositiveFloat
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds + GRACE_SECONDS
+
+    @property
+    def needs_kernel(self) -> bool:
+        return True
+
+
+class BackgroundSanitizer(Protocol):
+    """A device that works while another does: its work is begun now and asked for later."""
+
+    def load(self, kernel: Kernel) -> None:
+        """Begin to load the kernel."""
+        ...
+
+    def sanitize(self, request: Sanitize) -> Future[Sanitized | Refusal | Fault]:
+        """Begin to sanitize the kernel last loaded, or say why it could not be loaded."""
+        ...
+
+    def count(self, request: Count) -> Future[Counters | Uncounted | Fault]: ...

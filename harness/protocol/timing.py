@@ -1,0 +1,195 @@
+"""What the processes of a measurement are asked: the kernel's, the baseline's and the checker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Literal, Protocol
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
+
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import DeviceRequest, Finished
+from harness.protocol.matrix import SentMatrix
+from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request
+from harness.report import FirstLaunch, HostMemory, HostMemoryKind, Value
+from problem.cases import Shape
+
+# --------------------------------------------------------------------------------------- devices
+
+
+class TimingRequest(Request[Answer_co], Generic[Answer_co]):
+    """What only a device answers whose times mean something."""
+
+
+class ScoringDevice(Protocol):
+    """A device whose times mean something."""
+
+    def ask(
+        self, request: DeviceRequest[Answer_co] | TimingRequest[Answer_co]
+    ) -> Answer_co | Fault: ...
+
+
+class MeasureFirstLaunch(TimingRequest[FirstLaunch]):
+    """What a program pays once; asked of a process that has not touched the GPU before."""
+
+    kernel: Kernel
+    shape: Shape
+    compile_ms: NonNegativeFloat
+    seconds: PositiveFloat
+    """Time limit of each of two launches."""
+
+    @property
+    def time_limit(self) -> float:
+        return 2 * self.seconds + GRACE_SECONDS
+
+
+class MeasureHostMemory(TimingRequest[HostMemory]):
+    """Allocate, fill and copy A, B and C of a shape in one kind of host memory."""
+
+    memory: HostMemoryKind
+    shape: Shape
+
+
+class Arithmetic(StrEnum):
+    """Ways in which the baseline's library can multiply."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16 inputs"
+
+
+class RunBaseline(TimingRequest[Finished]):
+    """cuBLAS on A (M×N) and B (N×K), to see what the rule for errors makes of it."""
+
+    arithmetic: Arithmetic
+    A: SentMatrix
+    B: SentMatrix
+
+
+class Done(Value):
+    """It was done, and there is nothing more to say of it."""
+
+    kind: Literal["done"] = "done"
+
+
+class SharedMatrices(Value):
+    """A (M×N), B (N×K) and C (M×K) in GPU memory that is the checker's, for others to open."""
+
+    kind: Literal["shared-matrices"] = "shared-matrices"
+    shape: Shape
+    handles: tuple[str, str, str]
+    """The cudaIpcMemHandle_t of each, in hexadecimal."""
+
+
+class Attach(TimingRequest[Done]):
+    """Open the checker's matrices and launch on them once, untimed: what a first launch loads must
+    be there before launches are held back."""
+
+    matrices: SharedMatrices
+    baseline: bool = False
+    """Launch the baseline, not the loaded kernel."""
+    seconds: PositiveFloat
+    """Time limit of the launch."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds + GRACE_SECONDS
+
+    @property
+    def needs_kernel(self) -> bool:
+        return not self.baseline
+
+
+class Detach(TimingRequest[Done]):
+    """Give the checker's matrices back."""
+
+
+class LaunchTime(Value):
+    """One launch by two clocks, and the state of the GPU meanwhile."""
+
+    kind: Literal["launch-time"] = "launch-time"
+    ms: NonNegativeFloat
+    """By the GPU's events."""
+    host_ms: NonNegativeFloat
+    """By the host's clock: longer by what it takes to notice the end, for every kernel alike."""
+    clock_mhz: NonNegativeInt
+    power_w: NonNegativeFloat
+    throttled: tuple[str, ...]
+
+
+class TimeLaunch(TimingRequest[LaunchTime]):
+    """One launch on the checker's matrices, timed."""
+
+    seconds: PositiveFloat
+    """Time limit of the launch."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds + GRACE_SECONDS
+
+
+# --------------------------------------------------------------------------------------- checker
+
+
+class CheckerRequest(Request[Answer_co], Generic[Answer_co]):
+    """What the checker answers."""
+
+
+class Checker(Protocol):
+    """Draws the inputs of timed launches and checks what became of them, in a process that never
+    sees a submission: a kernel can overwrite whatever machine code its own process has on the GPU.
+    """
+
+    def ask(self, request: CheckerRequest[Answer_co]) -> Answer_co | Fault: ...
+
+
+class LayOut(CheckerRequest[SharedMatrices]):
+    """Allocate A, B and C of a shape, and nothing of the shape before."""
+
+    shape: Shape
+
+
+class DrawInputs(CheckerRequest[Done]):
+    """A and B drawn anew, C poisoned, the L2 cache overwritten."""
+
+    rescaled: bool = False
+    """Groups of rows and columns get magnitudes of their own."""
+
+
+class Checked(Value):
+    kind: Literal["checked"] = "checked"
+    error: NonNegativeFloat
+    """The error of C over what is allowed."""
+    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+
+
+class CheckLaunch(CheckerRequest[Checked]):
+    """Is C the product of what was drawn?"""
+
+
+class Fetched(Value):
+    """A and B as they were drawn, C as it was left."""
+
+    kind: Literal["fetched"] = "fetched"
+    A: SentMatrix
+    B: SentMatrix
+    C: SentMatrix
+
+
+class FetchLaunch(CheckerRequest[Fetched]):
+    """A, B and C of the launch just checked; its inputs were not rescaled."""
+
+
+# ------------------------------------------------------------------------------------ who is there
+
+
+@dataclass(frozen=True, slots=True)
+class TimingWorkers:
+    """The processes of a measurement; they share A, B and C and nothing else."""
+
+    kernel: ScoringDevice
+    baseline: ScoringDevice
+    checker: Checker
+    newcomer: ScoringDevice
+    """A process that has not touched the GPU, to measure a first launch in."""

@@ -1,0 +1,109 @@
+"""What gradings need open: compiler, device, CPU sanitizer, timing workers and the GPU's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.devices.available import why_no_cuda
+from harness.errors import JudgeFailure, UsageError
+from harness.progress import Progress
+from harness.protocol.compiler import Compiler
+from harness.protocol.device import BackgroundSanitizer, Describe, Device
+from harness.protocol.request import Fault
+from harness.protocol.timing import TimingWorkers
+from harness.report import DeviceInfo
+from harness.workers.cpu_sanitizer import CpuSanitizer
+from harness.workers.gpu_lock import exclusive_gpu
+from harness.workers.isolation import Role
+from harness.workers.worker import Worker
+
+Choice = Literal["auto", "cuda", "cpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What one grading after another is handed. A test hands in one that is made of fakes.
+
+    cpu_sanitizer: works beside a device that does not see everything itself.
+    timing: of a device whose times mean something. A device without is slow, too: it runs a sample
+    of the ranked size.
+    isolation: what the operating system holds the workers to.
+    renew: ends the processes that a submission has touched; others take their place.
+    turn: inside, one grading has the device for itself, in processes that it is the first to touch.
+    """
+
+    info: DeviceInfo
+    compiler: Compiler
+    device: Device
+    cpu_sanitizer: BackgroundSanitizer | None = None
+    timing: TimingWorkers | None = None
+    isolation: Callable[[], tuple[str, ...]] = tuple
+    renew: Callable[[], None] = lambda: None
+    turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
+
+
+@contextmanager
+def open_session(choice: Choice) -> Iterator[Session]:
+    """On the device asked for; auto is the GPU where there is one. Raises UsageError where there is
+    no such device, JudgeFailure where it does not work."""
+    role = _role(choice)
+    compiler, device = Worker(Role.COMPILER), Worker(role)
+    cpu_sanitizer = CpuSanitizer()
+    baseline, checker, newcomer = Worker(Role.CUDA), Worker(Role.CHECKER), Worker(Role.CUDA)
+    touched = (compiler, device, cpu_sanitizer.worker, newcomer)
+    workers = (*touched, baseline, checker) if role is Role.CUDA else (compiler, device)
+
+    def isolation() -> tuple[str, ...]:
+        rules = {worker.role: worker.isolation for worker in workers}
+        return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
+
+    def renew() -> None:
+        cpu_sanitizer.reset()
+        for worker in touched:
+            worker.close()
+
+    @contextmanager
+    def turn(progress: Progress) -> Iterator[None]:
+        lock = exclusive_gpu(info.uuid or info.name, progress)
+        with lock if role is Role.CUDA else nullcontext():
+            for worker in workers:
+                worker.start()
+            try:
+                yield
+            finally:
+                renew()
+
+    with ExitStack() as stack:
+        for worker in workers:
+            stack.enter_context(worker)
+        stack.callback(cpu_sanitizer.reset)
+        compiler.start()
+        described = device.ask(Describe())
+        if isinstance(described, Fault):
+            raise JudgeFailure(described.message, described.details)
+        info = described
+        scoring = role is Role.CUDA
+        yield Session(
+            info=info,
+            compiler=compiler,
+            device=device,
+            cpu_sanitizer=cpu_sanitizer if scoring else None,
+            timing=TimingWorkers(device, baseline, checker, newcomer) if scoring else None,
+            isolation=isolation,
+            renew=renew,
+            turn=turn,
+        )
+
+
+def _role(choice: Choice) -> Role:
+    if choice == "cpu":
+        return Role.CPU
+    missing = why_no_cuda()
+    if missing is None:
+        return Role.CUDA
+    if choice == "cuda":
+        raise UsageError(f"cannot grade on a GPU: {missing}; use --device cpu for all but a score")
+    return Role.CPU

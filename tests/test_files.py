@@ -1,0 +1,32 @@
+"""Where compiled kernels are kept, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.files import cache_directory, write_whole
+
+
+def test_the_cache_lies_where_the_user_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "matmul-arena"
+    assert cache_directory().stat().st_mode & 0o077 == 0
+
+
+def test_a_file_is_replaced_at_once_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    write_whole(path, "old")
+    write_whole(path, "new")
+    assert path.read_text() == "new" and [*tmp_path.iterdir()] == [path]
+
+
+def test_what_cannot_be_written_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    write_whole(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "\ud800")
+    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]

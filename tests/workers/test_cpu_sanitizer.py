@@ -1,0 +1,70 @@
+"""The CPU sanitizer: it works while a GPU does, and ends when it is told to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.protocol.compiler import Compiled, Kernel
+from harness.protocol.device import Count, Sanitize, Sanitized
+from harness.protocol.request import Fault
+from harness.report import Counters, Hazard, Race, Tool
+from harness.stages.sanitize import diagnose_hang
+from harness.workers.cpu_sanitizer import CpuSanitizer
+from problem.cases import RANKED, Shape
+from tests.compile_worker import Compiling
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHAPE = Shape(17, 33, 18)
+REQUEST = Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=20)
+
+
+@pytest.fixture
+def sanitizer() -> Iterator[CpuSanitizer]:
+    sanitizer = CpuSanitizer()
+    yield sanitizer
+    sanitizer.reset()
+
+
+def kernel(compiling: Compiling, path: str) -> Kernel:
+    compiled = compiling((ROOT / path).read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    return compiled.kernel
+
+
+def test_it_sanitizes_and_counts_what_it_was_given(
+    sanitizer: CpuSanitizer, compiling: Compiling
+) -> None:
+    sanitizer.load(kernel(compiling, "tests/submissions/race/no_barrier_after_loading.cu"))
+    found = sanitizer.sanitize(REQUEST).result()
+    assert isinstance(found, Sanitized) and found.findings
+    sanitizer.load(kernel(compiling, "solutions/02_shared_tile.cu"))
+    found = sanitizer.sanitize(REQUEST).result()
+    assert isinstance(found, Sanitized) and not found.findings
+    counted = sanitizer.count(Count(shape=SHAPE, max_blocks=2, seconds=20)).result()
+    assert isinstance(counted, Counters)
+
+
+def test_resetting_ends_what_it_is_at(sanitizer: CpuSanitizer, compiling: Compiling) -> None:
+    sanitizer.load(kernel(compiling, "solutions/18_default_launch.cu"))  # takes seconds
+    asked = sanitizer.sanitize(REQUEST)
+    time.sleep(0.3)
+    started = time.monotonic()
+    sanitizer.reset()
+    assert time.monotonic() - started < 2
+    assert asked.cancelled() or isinstance(asked.result(), Fault)
+    assert sanitizer.worker.process_id is None
+
+
+def test_it_tells_why_a_launch_hangs(sanitizer: CpuSanitizer, compiling: Compiling) -> None:
+    shape = Shape(27, 37, 39)
+    sanitizer.load(kernel(compiling, "tests/submissions/race/barrier_in_a_branch.cu"))
+    why = diagnose_hang(sanitizer, shape)
+    assert isinstance(why, Race)
+    assert why.findings[0].hazard in (Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
+    assert diagnose_hang(sanitizer, RANKED.shape) is None
+    sanitizer.load(kernel(compiling, "tests/submissions/time-limit/endless_loop.cu"))
+    assert diagnose_hang(sanitizer, shape) is None

@@ -1,0 +1,117 @@
+"""A worker that hangs, dies or talks nonsense costs itself only."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import Describe, DeviceRequest, Finished, Load, Ready, Run
+from harness.protocol.request import Fault
+from harness.report import DeviceInfo
+from harness.workers.isolation import Role
+from harness.workers.worker import Worker
+from problem.cases import Case, Shape
+from problem.reference import compare
+
+KERNEL = (
+    "__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, "
+    "int M, int N, int K) { C[0] = 1; }"
+)
+
+
+@pytest.fixture
+def compiler() -> Iterator[Worker]:
+    compiler = Worker(Role.COMPILER)
+    yield compiler
+    compiler.close()
+
+
+def test_a_killed_worker_is_replaced(compiler: Worker) -> None:
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    first = compiler.process_id
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    answer = compiler.ask(Compile(source=KERNEL))
+    assert isinstance(answer, Fault) and answer.signal == "SIGKILL" and answer.cause == "judge"
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    assert compiler.process_id != first
+
+
+def test_a_worker_that_takes_too_long_is_ended(compiler: Worker) -> None:
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    process = compiler.process_id
+    assert process is not None
+
+    def freeze() -> None:
+        time.sleep(0.1)
+        os.kill(process, signal.SIGSTOP)
+
+    threading.Thread(target=freeze).start()
+    time.sleep(0.3)
+    answer = compiler.ask(Compile(source=KERNEL, seconds=1))
+    assert isinstance(answer, Fault) and answer.cause == "time-limit"
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+class Misread(DeviceRequest[Ready]):
+    """A request whose answer is of another kind than it names."""
+
+
+def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
+    with Worker(Role.CPU) as worker:
+        answer = worker.ask(Misread())
+        assert isinstance(answer, Fault) and answer.cause == "judge"
+        assert isinstance(worker.ask(Describe()), DeviceInfo)
+
+
+def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    process = compiler.process_id
+    scratch = compiler.scratch
+    assert process is not None and scratch is not None and scratch.is_dir()
+    compiler.close()
+    assert not Path(scratch).exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_the_worker_says_what_it_is_held_to(compiler: Worker) -> None:
+    compiler.ask(Compile(source=KERNEL))
+    assert any("CPU time" in rule for rule in compiler.isolation)
+
+
+RIGHT = """
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    C[row * K + column] = sum;
+}
+"""
+
+
+def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Worker) -> None:
+    compiled = compiler.ask(Compile(source=RIGHT))
+    assert isinstance(compiled, Compiled)
+    shape = Shape(17, 5, 33)
+    A, B = Case(shape).draw(1)
+    run = Run(shape=shape, A=A, B=B, seconds=20)
+    with Worker(Role.CPU) as device:
+        assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
+        assert isinstance(device.ask(run), Finished)
+        assert device.process_id is not None
+        os.kill(device.process_id, signal.SIGKILL)
+        assert isinstance(device.ask(run), Fault)
+        again = device.ask(run)
+        assert isinstance(again, Finished)
+        assert compare(A, B, again.C, exact=False).passed
+        device.close()
+        assert isinstance(device.ask(run), Finished)
