@@ -95,10 +95,11 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and types, of Python and of CUDA."""
+    """Check style and types of Python, its layers, and the style of CUDA."""
     install(session, "judge", device_group(), "lint")
     run(session, "-m", "ruff", "check", ".")
     run(session, "-m", "ruff", "format", "--check", ".")
     run(session, "-m", "mypy")
+    session.run(str(PROGRAMS / "lint-imports"), external=True)
     kernels = [str(path) for folder in CUDA_FOLDERS for path in sorted(Path(folder).rglob("*.cu"))]
     session.run(str(PROGRAMS / "clang-format"), "--dry-run", "--Werror", *kernels, external=True)

@@ -23,7 +23,7 @@ class JudgeFailure(Exception):
 
 
 def crash(error: BaseException) -> tuple[str, str]:
-    """What a report says of an exception that nobody expected: one sentence, and where it came
+    """What a report says of an unexpected exception: one sentence, and where it came
     from. Reports are published, so no path of this machine stands in either."""
     said = without_paths(str(error))
     frames = traceback.extract_tb(error.__traceback__)

@@ -20,7 +20,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
     def begin(self, stage: Stage, total: int | None) -> None: ...
 

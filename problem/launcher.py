@@ -67,6 +67,6 @@ def solve(
 def launch(
     kernel: Launchable, A: Any, B: Any, C: Any, M: int, N: int, K: int, line: LaunchLine
 ) -> None:
-    """The launch alone, for whoever puts a clock around it."""
+    """The launch alone, to put a clock around."""
     arguments = (A, B, C, np.int32(M), np.int32(N), np.int32(K))
     kernel(line.grid(M, K), BLOCK, arguments, shared_mem=line.shared_memory)

@@ -22,7 +22,7 @@ GUARD_BYTES = 65_536
 
 
 def poisoned(rows: int, columns: int) -> Matrix:
-    """A matrix that nobody has written to."""
+    """A matrix in which nothing has been written."""
     return np.full((rows, columns), POISON, np.uint32).view(np.float32)
 
 

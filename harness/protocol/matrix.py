@@ -11,7 +11,7 @@ from problem.cases import Matrix
 
 
 def _put(matrix: Matrix, info: SerializationInfo) -> int:
-    """Leave the matrix with whoever sends the message; its number stands in the JSON."""
+    """Leave the matrix with the sender of the message; its number stands in the JSON."""
     beside: list[Matrix] = info.context  # type: ignore[assignment]  # what channel.send passes
     beside.append(matrix)
     return len(beside) - 1

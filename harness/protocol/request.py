@@ -1,4 +1,4 @@
-"""A request names the answer that it gets; whoever answers may say instead what went wrong."""
+"""A request names the answer that it gets; a Fault says instead what went wrong."""
 
 from __future__ import annotations
 

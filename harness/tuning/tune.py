@@ -145,7 +145,7 @@ def _try_all(trial: _Trial, settings: Iterable[Setting], watcher: Watcher) -> tu
             variants.append(trial.judge(setting))
             watcher.tried(number, variants[-1])
     except KeyboardInterrupt:
-        pass  # whoever called sees that fewer were tried than planned
+        pass  # the caller sees that fewer were tried than planned
     return tuple(variants)
 
 

@@ -20,7 +20,7 @@ from harness.progress import Progress
 from harness.report import Stage
 
 WAIT_SECONDS = 900.0
-"""A grading takes a minute or two; whoever waits longer should know."""
+"""A grading takes a minute or two; after longer something is wrong."""
 
 _LOOK_AGAIN_SECONDS = 0.2
 

@@ -78,7 +78,7 @@ def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
 
 
 def poison(matrix: Any) -> None:
-    """Make a float32 matrix look as if nobody had written to it."""
+    """Make every element of a float32 matrix the poison."""
     fill(matrix, POISON)
 
 
