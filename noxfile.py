@@ -67,7 +67,7 @@ def add_command(file: Path) -> None:
     """A session that runs a command of the judge: its file's first line says what it does."""
 
     def command(session: nox.Session) -> None:
-        install(session, "judge", device_group())
+        install(session, "judge", device_group(), *(["arena"] if file.stem == "arena" else []))
         run(session, "-m", "harness", file.stem, *session.posargs)
 
     command.__doc__ = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
@@ -81,14 +81,14 @@ for command_file in sorted(Path("harness", "commands").glob("[!_]*.py")):
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests; those that need a GPU are skipped where there is none."""
-    install(session, "judge", device_group(), "test")
+    install(session, "judge", device_group(), "arena", "test")
     run(session, "-m", "pytest", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks."""
-    install(session, "judge", device_group(), "test")
+    install(session, "judge", device_group(), "arena", "test")
     benchmarks = [str(path) for path in sorted(Path("tests").rglob("bench_*.py"))]
     run(session, "-m", "pytest", "--benchmark-only", *(session.posargs or benchmarks))
 
@@ -96,7 +96,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and types of Python, its layers, and the style of CUDA."""
-    install(session, "judge", device_group(), "lint")
+    install(session, "judge", device_group(), "arena", "lint")
     run(session, "-m", "ruff", "check", ".")
     run(session, "-m", "ruff", "format", "--check", ".")
     run(session, "-m", "mypy")

@@ -44,7 +44,7 @@ from harness.submission import Unreadable
 from harness.workers.session import Session
 from problem.cases import CASES_VERSION, OTHER_SIZES, Shape
 
-COUNTED = Count(shape=Shape(256, 256, 256), max_blocks=2, seconds=30)
+COUNTED = Count(shape=Shape(256, 256, 256), max_blocks=2, seconds=5)
 """What to count memory traffic on: enough for several tiles, and seconds even when instrumented."""
 
 SANITIZE_SECONDS = 120.0

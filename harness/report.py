@@ -127,22 +127,6 @@ class Badge(StrEnum):
     DECLARED_LAUNCH = "declared-launch"
 
 
-class CodeLine(Value):
-    """What the compiler made of one source line: how often each opcode, with its modifiers, stands
-    in the kernel's machine code."""
-
-    line: PositiveInt
-    opcodes: dict[str, PositiveInt]
-
-
-class CodeLoop(Value):
-    """An innermost loop of the machine code, and the source lines that it came from."""
-
-    first_line: PositiveInt | None
-    last_line: PositiveInt | None
-    opcodes: dict[str, PositiveInt]
-
-
 class KernelFacts(Value):
     """What is known of a kernel before it runs."""
 
@@ -157,8 +141,6 @@ class KernelFacts(Value):
     instructions: dict[str, PositiveInt]
     """How often each opcode stands in the machine code (static, not executed); empty where there
     is no disassembler."""
-    lines: tuple[CodeLine, ...] = ()
-    loops: tuple[CodeLoop, ...] = ()
 
 
 # -------------------------------------------------------------------------------------- device
@@ -529,20 +511,9 @@ class LineCounters(Value):
     line: PositiveInt
     global_requests: NonNegativeInt = 0
     global_sectors: NonNegativeInt = 0
-    global_min_sectors: NonNegativeInt = 0
-    """Sectors that as many different bytes could lie in at best."""
-    global_first_sectors: NonNegativeInt = 0
-    """Sectors that no thread of their block had touched before: the others are read again."""
-    global_passes: NonNegativeInt = 0
-    """Cycles that the L1 cache takes for them: it looks up one line of 128 bytes a cycle."""
     shared_requests: NonNegativeInt = 0
     shared_wavefronts: NonNegativeInt = 0
-    shared_min_wavefronts: NonNegativeInt = 0
-    """Wavefronts that the same requests could take at best."""
     instructions: NonNegativeInt = 0
-    """By threads."""
-    warp_instructions: NonNegativeInt = 0
-    """By warps: 32 threads share one, unless the warp diverged."""
 
 
 class Counters(Value):
@@ -571,7 +542,6 @@ class Counters(Value):
     divergent_branches: NonNegativeInt
     instructions: dict[str, NonNegativeInt]
     """Thread instructions executed, by PTX opcode."""
-    warp_instructions: NonNegativeInt = 0
     lines: tuple[LineCounters, ...] = ()
 
 

@@ -69,14 +69,9 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
     refused = _launch_problem(entry, resources, request.arch) or _memory_problem(program.ptx)
     if refused:
         return RuntimeFault(stage=Stage.COMPILE, message=refused)
-    never_launched = {other.name for other in entries if other is not entry}
-    functions = [
-        function
-        for function in machine_code.disassemble(program.cubin, FILE_NAME)
-        if function.name not in never_launched
-    ]
-    instructions = machine_code.opcodes(functions)
-    launched = next((each for each in functions if each.name == entry.name), None)
+    instructions = machine_code.opcodes(
+        program.cubin, frozenset(other.name for other in entries if other is not entry)
+    )
     return Compiled(
         kernel=Kernel(
             entry=entry.name,
@@ -95,8 +90,6 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
                     Badge.DEFAULT_LAUNCH if source.launch.is_default else Badge.DECLARED_LAUNCH,
                 ),
                 instructions=instructions,
-                lines=machine_code.lines(launched) if launched else (),
-                loops=machine_code.loops(launched) if launched else (),
             ),
         ),
         warnings=tuple(warnings),

@@ -18,3 +18,15 @@ def why_no_cuda() -> str | None:
     except pynvml.NVMLError as error:
         return f"the NVIDIA driver does not answer ({error})"
     return None if count else "there is no NVIDIA GPU"
+
+
+def gpus() -> list[str]:
+    """The UUIDs of this machine's GPUs, in the driver's order."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+    finally:
+        pynvml.nvmlShutdown()

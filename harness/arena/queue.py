@@ -1,0 +1,19 @@
+"""The queue: Procrastinate, on the arena's own database."""
+
+from __future__ import annotations
+
+from procrastinate import App, PsycopgConnector
+from sqlalchemy import URL
+
+QUEUE, TASK = "gradings", "grade"
+"""As `arena_enqueue` in the database writes them."""
+
+
+def conninfo(url: URL) -> str:
+    """The address as psycopg itself takes it."""
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def queue_app(url: URL) -> App:
+    """The queue as a worker sees it."""
+    return App(connector=PsycopgConnector(conninfo=conninfo(url), min_size=1, max_size=4))

@@ -1,0 +1,98 @@
+"""What `harness arena` does: start everything, say where it is, and keep it up until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import time
+import urllib.error
+import urllib.request
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from harness.arena import rules
+from harness.arena.arena import (
+    Settings,
+    alone_in,
+    check_port,
+    database,
+    first_key,
+    folder,
+    parts,
+)
+from harness.arena.logs import log_as
+from harness.arena.postgres import ServerFailed
+from harness.arena.rules import RulesError
+from harness.arena.store.database import DatabaseError
+from harness.arena.supervisor import Supervisor
+from harness.errors import UsageError
+from harness.views.console import Terminal
+
+START_SECONDS = 60.0
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
+    """Until it is stopped. Raises UsageError where it cannot be started."""
+    settings = Settings(
+        host=arguments.host,
+        port=arguments.port,
+        root=arguments.root,
+        secure=arguments.https,
+        proxy=arguments.proxy,
+        workers=arguments.workers,
+        lease=arguments.lease,
+    )
+    place = folder(arguments.data)
+    url = _url(arguments.database)
+    log_as("arena")
+    try:
+        rules.read(place.rules)
+        with alone_in(place):
+            check_port(settings)
+            with database(place, url) as (owner, server):
+                key = first_key(owner)
+                supervisor = Supervisor(server, parts(owner, place.secrets(), place, settings))
+                signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
+                signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
+                supervisor.run(lambda: _greet(terminal, settings, key))
+    except (DatabaseError, ServerFailed, RulesError) as error:
+        raise UsageError(str(error)) from None
+    terminal.note("The arena has ended; what was handed in is kept.")
+
+
+def _greet(terminal: Terminal, settings: Settings, key: str | None) -> None:
+    """Once it answers."""
+    deadline = time.monotonic() + START_SECONDS
+    while not _answers(f"{settings.address}/healthz"):
+        if time.monotonic() > deadline:
+            terminal.note(f"No worker has begun within {START_SECONDS:.0f} s; its log says why.")
+            break
+        time.sleep(0.1)
+    terminal.show(f"The arena is at {settings.address}{settings.root}/")
+    if key is None:
+        terminal.show("Sign in with your key, as before.")
+    else:
+        terminal.show(
+            f"The organiser's key is {key}", "It is shown this once: the arena keeps its hash only."
+        )
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _url(text: str | None) -> URL | None:
+    if text is None:
+        return None
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        url = None
+    if url is None or url.get_backend_name() != "postgresql" or not url.database:
+        raise UsageError("--database takes postgresql://OWNER:PASSWORD@HOST/DATABASE")
+    return url.set(drivername="postgresql+psycopg")

@@ -1,0 +1,34 @@
+"""What a grading can be in, and how it gets from one state to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where one grading of one submission stands."""
+
+    QUEUED = "queued"
+    GRADING = "grading"
+    """An attempt holds it."""
+    DONE = "done"
+    """It has a report, and keeps it."""
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        return not TRANSITIONS[self]
+
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.QUEUED: frozenset({State.GRADING, State.CANCELLED}),
+    # Back to the queue when the attempt that held it has died.
+    State.GRADING: frozenset({State.QUEUED, State.DONE, State.CANCELLED}),
+    State.DONE: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+"""The database holds every change to this table, too: its trigger `arena_hold_transitions`."""
+
+MOST_ATTEMPTS = 3
+"""So many attempts may die under a grading; then it ends as a fault of the judge."""

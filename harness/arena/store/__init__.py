@@ -1,0 +1,1 @@
+"""Everything that the arena keeps, and all of its SQL."""

@@ -1,0 +1,295 @@
+"""People: invitations, keys, sessions. What opens a door is shown once and kept as its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from harness.arena.store.tables import invitations, keys, people, sessions
+
+KEY_PREFIX = "arena_"
+"""So that a key is known as one wherever it turns up."""
+
+SESSION_DAYS = 14
+INVITATION_DAYS = 30
+_NAME = re.compile(r"[\w](?:[\w .'-]{0,38}[\w.])?")
+
+
+class Role(StrEnum):
+    CONTESTANT = "contestant"
+    ORGANISER = "organiser"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whoever is signed in."""
+
+    id: int
+    name: str
+    role: Role
+
+    @property
+    def organises(self) -> bool:
+        return self.role is Role.ORGANISER
+
+
+class NotPossible(Exception):
+    """What a person asked for cannot be; says why."""
+
+
+def hashed(token: str) -> str:
+    """Tokens are random and long: nobody finds one from its hash, and no salt is needed."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+_PERSON = select(people.c.id, people.c.name, people.c.role).where(people.c.disabled.is_(None))
+
+
+# --------------------------------------------------------------------------------------- people
+
+
+def add_person(
+    connection: Connection,
+    name: str,
+    role: Role,
+    *,
+    issuer: str | None = None,
+    subject: str | None = None,
+) -> Person:
+    """Raises NotPossible where the name is taken or is none."""
+    name = " ".join(name.split())
+    if not _NAME.fullmatch(name):
+        raise NotPossible(
+            "a name has 1 to 40 letters, digits, spaces, dots, hyphens or apostrophes, "
+            "and begins with a letter or a digit"
+        )
+    id = connection.scalar(
+        insert(people)
+        .values(name=name, role=role, issuer=issuer, subject=subject)
+        .on_conflict_do_nothing()
+        .returning(people.c.id)
+    )
+    if id is None:
+        raise NotPossible(f"the name {name} is taken; choose another")
+    return Person(id, name, role)
+
+
+def known(connection: Connection, issuer: str, subject: str) -> Person | None:
+    """Whom an OpenID provider vouched for before."""
+    row = connection.execute(
+        _PERSON.where(people.c.issuer == issuer, people.c.subject == subject)
+    ).one_or_none()
+    return Person(row.id, row.name, Role(row.role)) if row else None
+
+
+def named(connection: Connection, name: str) -> Person | None:
+    row = connection.execute(_PERSON.where(func.lower(people.c.name) == name.lower())).one_or_none()
+    return Person(row.id, row.name, Role(row.role)) if row else None
+
+
+def has_organiser(connection: Connection) -> bool:
+    return bool(connection.scalar(select(func.count()).where(people.c.role == Role.ORGANISER)))
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    id: int
+    name: str
+    role: Role
+    created: datetime
+    disabled: datetime | None
+
+
+def everybody(connection: Connection) -> list[Listed]:
+    rows = connection.execute(
+        select(
+            people.c.id, people.c.name, people.c.role, people.c.created, people.c.disabled
+        ).order_by(people.c.name)
+    )
+    return [Listed(row.id, row.name, Role(row.role), row.created, row.disabled) for row in rows]
+
+
+def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
+    """Who is disabled keeps what they have handed in, and can hand in no more."""
+    connection.execute(
+        update(people)
+        .where(people.c.id == person)
+        .values(disabled=func.now() if disabled else None)
+    )
+    if disabled:
+        connection.execute(delete(sessions).where(sessions.c.person == person))
+
+
+# ----------------------------------------------------------------------------------------- keys
+
+
+def new_key(connection: Connection, person: int, label: str) -> str:
+    """The key itself, which nobody will see again."""
+    key = KEY_PREFIX + secrets.token_urlsafe(32)
+    connection.execute(
+        insert(keys).values(hash=hashed(key), person=person, label=label.strip()[:60] or "key")
+    )
+    return key
+
+
+def by_key(connection: Connection, key: str) -> Person | None:
+    row = connection.execute(
+        _PERSON.join(keys, keys.c.person == people.c.id).where(
+            keys.c.hash == hashed(key),
+            keys.c.revoked.is_(None),
+            keys.c.expires.is_(None) | (keys.c.expires > func.now()),
+        )
+    ).one_or_none()
+    return Person(row.id, row.name, Role(row.role)) if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    hash: str
+    label: str
+    created: datetime
+    revoked: datetime | None
+
+
+def keys_of(connection: Connection, person: int) -> list[KeyRecord]:
+    rows = connection.execute(
+        select(keys.c.hash, keys.c.label, keys.c.created, keys.c.revoked)
+        .where(keys.c.person == person)
+        .order_by(keys.c.created)
+    )
+    return [KeyRecord(*row) for row in rows]
+
+
+def revoke_key(connection: Connection, person: int, hash: str) -> bool:
+    """Only a key of this person's."""
+    done = connection.execute(
+        update(keys)
+        .where(keys.c.person == person, keys.c.hash == hash, keys.c.revoked.is_(None))
+        .values(revoked=func.now())
+    )
+    return done.rowcount > 0
+
+
+# ------------------------------------------------------------------------------------- sessions
+
+
+def sign_in(connection: Connection, person: int) -> str:
+    """What the cookie holds."""
+    token = secrets.token_urlsafe(32)
+    connection.execute(delete(sessions).where(sessions.c.expires < func.now()))
+    connection.execute(
+        insert(sessions).values(
+            hash=hashed(token), person=person, expires=func.now() + timedelta(days=SESSION_DAYS)
+        )
+    )
+    return token
+
+
+def by_session(connection: Connection, token: str) -> Person | None:
+    row = connection.execute(
+        _PERSON.join(sessions, sessions.c.person == people.c.id).where(
+            sessions.c.hash == hashed(token), sessions.c.expires > func.now()
+        )
+    ).one_or_none()
+    return Person(row.id, row.name, Role(row.role)) if row else None
+
+
+def sign_out(connection: Connection, token: str) -> None:
+    connection.execute(delete(sessions).where(sessions.c.hash == hashed(token)))
+
+
+# ---------------------------------------------------------------------------------- invitations
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    id: int
+    role: Role
+    note: str
+    uses_left: int
+    created: datetime
+    expires: datetime
+
+
+def invite(connection: Connection, made_by: int, role: Role, uses: int, note: str) -> str:
+    """What the link holds, which nobody will see again."""
+    token = secrets.token_urlsafe(24)
+    connection.execute(
+        insert(invitations).values(
+            hash=hashed(token),
+            role=role,
+            note=note.strip()[:200],
+            uses_left=uses,
+            made_by=made_by,
+            expires=func.now() + timedelta(days=INVITATION_DAYS),
+        )
+    )
+    return token
+
+
+def invited(connection: Connection, token: str) -> Invitation:
+    """Raises NotPossible where the link is none, or has been used up."""
+    row = connection.execute(
+        select(
+            invitations.c.id,
+            invitations.c.role,
+            invitations.c.note,
+            invitations.c.uses_left,
+            invitations.c.created,
+            invitations.c.expires,
+        ).where(
+            invitations.c.hash == hashed(token),
+            invitations.c.uses_left > 0,
+            invitations.c.expires > func.now(),
+        )
+    ).one_or_none()
+    if row is None:
+        raise NotPossible(
+            "this invitation is not valid: it was used up, has expired, or never was; "
+            "ask the organiser for another"
+        )
+    return Invitation(row.id, Role(row.role), row.note, row.uses_left, row.created, row.expires)
+
+
+def join(connection: Connection, token: str, name: str) -> Person:
+    """Use an invitation. Raises NotPossible."""
+    invitation = invited(connection, token)
+    person = add_person(connection, name, invitation.role)
+    used = connection.execute(
+        update(invitations)
+        .where(invitations.c.id == invitation.id, invitations.c.uses_left > 0)
+        .values(uses_left=invitations.c.uses_left - 1)
+    )
+    if not used.rowcount:
+        raise NotPossible("this invitation was used up a moment ago; ask the organiser for another")
+    return person
+
+
+def open_invitations(connection: Connection) -> list[Invitation]:
+    rows = connection.execute(
+        select(
+            invitations.c.id,
+            invitations.c.role,
+            invitations.c.note,
+            invitations.c.uses_left,
+            invitations.c.created,
+            invitations.c.expires,
+        )
+        .where(invitations.c.uses_left > 0, invitations.c.expires > func.now())
+        .order_by(invitations.c.created)
+    )
+    return [
+        Invitation(row.id, Role(row.role), row.note, row.uses_left, row.created, row.expires)
+        for row in rows
+    ]
+
+
+def end_invitation(connection: Connection, id: int) -> None:
+    connection.execute(update(invitations).where(invitations.c.id == id).values(uses_left=0))

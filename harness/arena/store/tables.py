@@ -1,0 +1,243 @@
+"""The arena's tables.
+
+A submission is a file that somebody handed in. Each time that it is graded is a grading; each time
+that a worker takes a grading up is an attempt. The reports and their index are the leaderboard's.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _now() -> Column[object]:
+    return Column("created", DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def _number() -> Column[int]:
+    return Column("id", BigInteger, Identity(always=True), primary_key=True)
+
+
+def _person(name: str = "person", *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, ForeignKey("people.id"), nullable=nullable)
+
+
+people = Table(
+    "people",
+    metadata,
+    _number(),
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    _now(),
+    Column("disabled", DateTime(timezone=True)),
+    Column("issuer", Text, comment="of the OpenID provider that vouches for this person"),
+    Column("subject", Text, comment="who this is at that provider"),
+    CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
+    UniqueConstraint("issuer", "subject"),
+    Index("ix_people_name_unique", func.lower(text("name")), unique=True),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("hash", Text, primary_key=True, comment="sha256 of a key: the key itself is not kept"),
+    _person(),
+    Column("label", Text, nullable=False),
+    _now(),
+    Column("expires", DateTime(timezone=True)),
+    Column("revoked", DateTime(timezone=True)),
+    Index(None, "person"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", Text, primary_key=True, comment="sha256 of what the cookie holds"),
+    _person(),
+    _now(),
+    Column("expires", DateTime(timezone=True), nullable=False),
+    Index(None, "person"),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    _number(),
+    Column("hash", Text, nullable=False, unique=True, comment="sha256 of what the link holds"),
+    Column("role", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("uses_left", Integer, nullable=False),
+    _person("made_by"),
+    _now(),
+    Column("expires", DateTime(timezone=True), nullable=False),
+    CheckConstraint("uses_left >= 0", name="uses_left"),
+    CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
+)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("id", Text, primary_key=True, comment="random: not to be guessed or counted"),
+    _person(),
+    Column("name", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("received", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("idempotency_key", Text),
+    Column("counts", BigInteger, comment="the grading whose report is the result"),
+    Column("withdrawn", DateTime(timezone=True)),
+    Column("disqualified", Text, comment="why"),
+    UniqueConstraint("person", "idempotency_key"),
+    Index(None, "person", "received"),
+    Index(None, "received"),
+)
+
+rejudges = Table(
+    "rejudges",
+    metadata,
+    _number(),
+    _person("made_by"),
+    Column("reason", Text, nullable=False),
+    _now(),
+    Column("applied", DateTime(timezone=True)),
+    Column("dropped", DateTime(timezone=True)),
+)
+
+gradings = Table(
+    "gradings",
+    metadata,
+    _number(),
+    Column("submission", Text, ForeignKey("submissions.id"), nullable=False),
+    Column("rejudge", BigInteger, ForeignKey("rejudges.id")),
+    _person(),  # whose turn it takes: an organiser's, if it is a regrading
+    Column("turn", Integer, nullable=False),
+    Column("state", Text, nullable=False, server_default="queued"),
+    Column("job", BigInteger, comment="the queue's job that may take it up"),
+    Column("attempt", Uuid, comment="the attempt that holds it"),
+    Column("attempts", SmallInteger, nullable=False, server_default="0"),
+    Column("queued", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("started", DateTime(timezone=True)),
+    Column("seen", DateTime(timezone=True), comment="the attempt's last sign of life"),
+    Column("ended", DateTime(timezone=True)),
+    Column("progress", JSONB(none_as_null=True)),
+    Column("verdict", Text),
+    Column("report", Text, ForeignKey("reports.id")),
+    Column("seconds", Float, comment="that a worker spent on it, dead attempts included"),
+    CheckConstraint("state IN ('queued', 'grading', 'done', 'cancelled')", name="state"),
+    CheckConstraint("(state = 'grading') = (attempt IS NOT NULL)", name="held_by_an_attempt"),
+    CheckConstraint("(state = 'done') = (report IS NOT NULL)", name="done_with_a_report"),
+    Index(None, "submission"),
+    Index(None, "rejudge"),
+    Index(None, "job"),
+    Index(None, "person", "turn"),
+    Index("ix_gradings_waiting", "turn", "id", postgresql_where=text("state = 'queued'")),
+    Index("ix_gradings_held", "id", postgresql_where=text("state = 'grading'")),
+    Index("ix_gradings_started_turn", "turn", postgresql_where=text("started IS NOT NULL")),
+    Index("ix_gradings_ended", "ended"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("grading", BigInteger, ForeignKey("gradings.id"), nullable=False),
+    Column("number", SmallInteger, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("started", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("ended", DateTime(timezone=True)),
+    Column("fate", Text),
+    CheckConstraint("fate IN ('finished', 'died', 'given back', 'cancelled')", name="fate"),
+    UniqueConstraint("grading", "number"),
+)
+
+announcements = Table(
+    "announcements",
+    metadata,
+    _number(),
+    _person("made_by"),
+    Column("text", Text, nullable=False),
+    _now(),
+    Column("removed", DateTime(timezone=True)),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    _number(),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _person("actor", nullable=True),  # nobody where the arena itself acted
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+)
+"""The pages' role may add to it and read it, not change it."""
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("report", Text, nullable=False),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("id", Text, ForeignKey("reports.id"), primary_key=True),
+    Column("created", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("stage", Text),
+    Column("quick", Boolean, nullable=False),
+    Column("judge", Text, nullable=False),
+    Column("cases", Integer, nullable=False),
+    Column("seed", Text, nullable=False),
+    Column("device", Text),
+    Column("on_gpu", Boolean, nullable=False),
+    Column("driver", Text),
+    Column("cuda", Text),
+    Column("cublas", Text),
+    Column("clock_mhz", Integer),
+    Column("score", Float),
+    Column("low", Float),
+    Column("high", Float),
+    Column("kernel_ms", Float),
+    Column("baseline_ms", Float),
+    Column("tflops", Float),
+    Column("peak_share", Float),
+    Column("cores", Text),
+    Column("launch", Text),
+    Column("registers", Integer),
+)
+"""What ranking needs of each report, column for column `harness.leaderboard.entry.Entry`."""

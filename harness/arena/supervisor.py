@@ -1,0 +1,116 @@
+"""Starts the parts of an arena, and starts again whichever ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.arena.postgres import Server, ServerFailed
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+SLOWEST_RESTART = 10.0
+STEADY_SECONDS = 30.0
+"""A part that ran so long may fall and be started again at once."""
+
+END_SECONDS = 10.0
+
+
+@dataclass
+class Part:
+    """A process of the arena."""
+
+    name: str
+    module: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    wait: float = field(default=0.0)
+    """Before the next start: longer each time that it falls at once."""
+
+    def start(self) -> None:
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", self.module, *self.arguments],
+            stdin=subprocess.PIPE,  # closed when we are gone, and then the part goes, too
+            env={**os.environ, **self.environment},
+            start_new_session=True,  # Ctrl-C is for us
+        )
+
+    def look(self) -> None:
+        """Start it again if it has ended."""
+        if self.process is None:
+            if time.monotonic() >= self.started + self.wait:
+                self.start()
+            return
+        code = self.process.poll()
+        if code is None:
+            return
+        log.warning("ended", extra={"process": self.name, "exit_code": code})
+        self._reap()
+        ran = time.monotonic() - self.started
+        self.wait = 0.0 if ran > STEADY_SECONDS else min(2 * self.wait + 0.1, SLOWEST_RESTART)
+        self.started = time.monotonic()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+
+    def end(self) -> None:
+        """Wait for it, not for ever."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reap()
+
+    def _reap(self) -> None:
+        assert self.process is not None and self.process.stdin is not None
+        self.process.stdin.close()
+        self.process = None
+
+
+class Supervisor:
+    """Keeps the database and the parts up until it is stopped."""
+
+    def __init__(self, server: Server | None, parts: Sequence[Part]) -> None:
+        """server: None where the database is somebody else's."""
+        self.server = server
+        self.parts = parts
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def run(self, started: Callable[[], None] = lambda: None) -> None:
+        """started: called beside it, once everything was started."""
+        threading.Thread(target=started, name="greeting", daemon=True).start()
+        try:
+            while not self._stop.is_set():
+                if self.server is not None:
+                    self._look_after(self.server)
+                for part in self.parts:
+                    part.look()
+                self._stop.wait(LOOK_SECONDS)
+        finally:
+            for part in self.parts:
+                part.stop()
+            for part in self.parts:
+                part.end()
+
+    def _look_after(self, server: Server) -> None:
+        try:
+            server.keep_up()
+        except ServerFailed as error:
+            log.error("the database does not start", extra={"error": str(error)})

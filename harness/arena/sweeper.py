@@ -1,0 +1,59 @@
+"""The sweeper: looks for gradings that nobody works on any more, and has them graded again."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from sqlalchemy import Engine, make_url
+from sqlalchemy.exc import DBAPIError, TimeoutError
+
+from harness.arena.judging import gave_up
+from harness.arena.logs import log_as
+from harness.arena.processes import end_with_parent
+from harness.arena.store.database import open_engine
+from harness.arena.store.gradings import Swept, sweep
+from harness.arena.worker import DATABASE_VARIABLE
+from harness.report import Report, Submission
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 15.0
+"""A worker shows a sign of life every second; after so long without one it is taken for dead."""
+
+
+def sweep_once(engine: Engine, lease_seconds: float, quick: bool = False) -> Swept:
+    def give_up(submission: Submission, attempts: int) -> Report:
+        return gave_up(submission, attempts, quick)
+
+    with engine.begin() as connection:
+        swept = sweep(connection, lease_seconds, give_up)
+    for submission in swept.again:
+        log.warning("queued again", extra={"submission": submission})
+    for submission in swept.given_up:
+        log.error("given up", extra={"submission": submission})
+    return swept
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="The arena's sweeper, which the arena starts.")
+    parser.add_argument("--lease", type=float, default=LEASE_SECONDS)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args(arguments)
+    log_as("sweeper")
+    end_with_parent()
+    engine = open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections=1)
+    while True:
+        try:
+            sweep_once(engine, options.lease, options.quick)
+        except (DBAPIError, TimeoutError) as error:
+            log.warning("the database does not answer: %s", error)
+        time.sleep(options.lease / 5)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

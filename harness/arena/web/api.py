@@ -1,0 +1,306 @@
+"""The API, version 1: hand in, watch, read, cancel; keys by `Authorization: Bearer`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from harness.arena.judging import examine
+from harness.arena.states import State
+from harness.arena.store import board, gradings
+from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
+from harness.arena.store.people import Person
+from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.problems import Problem, unknown_submission
+from harness.report import Value
+
+router = APIRouter(prefix="/api/v1")
+
+LONGEST_NAME = 100
+_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
+_ID = Path(pattern=r"^[0-9a-f]{16}$", description="of a submission")
+SubmissionId = Annotated[str, _ID]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="The same request with the same key is the same submission, however often "
+        "it is sent.",
+    ),
+]
+
+
+class ProblemDetails(Value):
+    """An error, as RFC 9457 writes it."""
+
+    title: str
+    status: int
+    detail: str
+
+
+class Me(Value):
+    name: str
+    role: str
+
+
+class SubmissionStatus(Value):
+    """Where a submission stands."""
+
+    id: str
+    name: str
+    author: str
+    sha256: str
+    received: datetime
+    state: State
+    place: int | None
+    seconds_left: float | None
+    attempts: int
+    started: datetime | None
+    ended: datetime | None
+    stages: tuple[dict[str, Any], ...]
+    step: str | None
+    verdict: str | None
+    score: float | None
+    entry: str | None
+    withdrawn: datetime | None
+    disqualified: str | None
+
+    @classmethod
+    def of(cls, status: Status) -> SubmissionStatus:
+        return cls(
+            id=status.id,
+            name=status.name,
+            author=status.author,
+            sha256=status.sha256,
+            received=status.received,
+            state=status.state,
+            place=status.place,
+            seconds_left=status.seconds_left,
+            attempts=status.attempts,
+            started=status.started,
+            ended=status.ended,
+            stages=tuple(status.progress.get("stages", ())),
+            step=status.progress.get("step"),
+            verdict=status.verdict,
+            score=status.score,
+            entry=status.report,
+            withdrawn=status.withdrawn,
+            disqualified=status.disqualified,
+        )
+
+
+_PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
+_ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
+    (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503), _PROBLEM
+)
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "text/plain": {"schema": {"type": "string"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            },
+        },
+    }
+}
+
+
+@router.get("/me", responses=_ERRORS)
+def me(visitor: ThisVisitor) -> Me:
+    """Whose key this is."""
+    person = visitor.signed_in
+    return Me(name=person.name, role=person.role)
+
+
+@router.post("/submissions", status_code=202, responses=_ERRORS, openapi_extra=_BODY)
+async def submit(
+    request: Request,
+    response: Response,
+    site: ThisSite,
+    visitor: ThisVisitor,
+    name: Annotated[str | None, Query(max_length=200)] = None,
+    idempotency_key: IdempotencyKey = None,
+) -> SubmissionStatus:
+    """Hand in a kernel file: as the field `file` of a form, or as the body, named by `name`.
+
+    When this answers 202, the submission is kept and queued.
+    """
+    person = _with_a_key(visitor)
+    file_name, content = await uploaded(request)
+    status = await run_in_threadpool(
+        hand_in, site, person, name or file_name, content, idempotency_key
+    )
+    response.headers["Location"] = str(request.url_for("show", id=status.id).path)
+    return SubmissionStatus.of(status)
+
+
+def hand_in(
+    site: Site, person: Person, name: str, content: bytes, idempotency_key: str | None = None
+) -> Status:
+    """Keep and queue. Raises Problem."""
+    closed = site.rules.closed(now())
+    if closed is not None and not person.organises:
+        raise Problem(403, _sentence(closed))
+    submission = examine(stem(name), content, person.name)
+    if isinstance(submission, str):
+        raise Problem(422, _sentence(submission))
+    with site.transaction() as connection:
+        taken = gradings.hand_in(
+            connection, person.id, submission, site.rules.limits, idempotency_key
+        )
+        match taken:
+            case OverLimit():
+                raise Problem(429, _sentence(taken.reason), retry_after=taken.seconds)
+            case OtherRequest():
+                raise Problem(409, "This idempotency key came with another file before.")
+            case HandedIn():
+                return gradings.status(connection, [taken.id])[taken.id]
+
+
+async def uploaded(request: Request) -> tuple[str, bytes]:
+    """A file's name and content, from a form's field `file` or as the whole body."""
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        return "kernel.cu", await request.body()
+    try:
+        async with request.form(max_files=1, max_fields=8) as form:
+            file = form.get("file")
+            if isinstance(file, UploadFile):
+                return file.filename or "kernel.cu", await file.read()
+    except HTTPException as error:
+        raise Problem(400, _sentence(f"the form cannot be read: {error.detail}")) from None
+    raise Problem(422, "There is no file: send it as the field `file`, or as the body.")
+
+
+def stem(name: str) -> str:
+    """A file's name as a kernel's. Raises Problem."""
+    last = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu").strip()
+    if not last or len(last) > LONGEST_NAME or not _NAME.fullmatch(last) or not last.isprintable():
+        raise Problem(
+            422, f"A kernel's name has 1 to {LONGEST_NAME} characters that can be printed."
+        )
+    return last
+
+
+@router.get("/submissions", responses=_ERRORS)
+def mine(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> list[SubmissionStatus]:
+    """One's own, newest first."""
+    person = visitor.signed_in
+    with site.transaction() as connection:
+        found = gradings.recent(connection, person=person.id, limit=limit, offset=offset)
+    return list(map(SubmissionStatus.of, found))
+
+
+@router.get("/submissions/{id}", responses=_ERRORS)
+def show(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> SubmissionStatus:
+    """Where it stands."""
+    return SubmissionStatus.of(readable(site, visitor, id))
+
+
+@router.get("/submissions/{id}/events", responses=_ERRORS, response_class=StreamingResponse)
+async def events(
+    request: Request, site: ThisSite, visitor: ThisVisitor, id: SubmissionId
+) -> StreamingResponse:
+    """The status, as server-sent events, whenever it changes, until it is final.
+
+    This only watches: closing it ends nothing.
+    """
+    first = await run_in_threadpool(readable, site, visitor, id)
+    watch = request.app.state.watch
+
+    async def stream() -> AsyncIterator[str]:
+        async for status in watch.follow(first):
+            if status is None:
+                yield ": nothing new\n\n"
+            else:
+                yield f"event: status\ndata: {SubmissionStatus.of(status).model_dump_json()}\n\n"
+
+    return StreamingResponse(
+        stream(),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+@router.get("/submissions/{id}/report", responses=_ERRORS)
+def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
+    """All that its grading found, as `harness/report.py` describes it."""
+    status = readable(site, visitor, id)
+    if status.report is None:
+        raise Problem(409, "It has no report yet.", retry_after=2)
+    with site.transaction() as connection:
+        text = board.report_text(connection, status.report)
+    return Response(text, media_type="application/json")
+
+
+@router.get("/submissions/{id}/source", responses=_ERRORS, response_class=PlainTextResponse)
+def source(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
+    """The file, as it was handed in."""
+    readable(site, visitor, id)
+    with site.transaction() as connection:
+        return PlainTextResponse(gradings.source(connection, id) or "")
+
+
+@router.post("/submissions/{id}/cancel", responses=_ERRORS)
+def cancel(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> SubmissionStatus:
+    """End its grading, if that has not ended yet."""
+    _with_a_key(visitor)
+    return SubmissionStatus.of(give_up(site, visitor, id))
+
+
+def give_up(site: Site, visitor: Visitor, id: str) -> Status:
+    """Cancel what is the visitor's. Raises Problem."""
+    status = readable(site, visitor, id)
+    if not visitor.owns(status):
+        raise Problem(403, "Only whoever handed it in may cancel it.")
+    with site.transaction() as connection:
+        if not gradings.cancel(connection, id):
+            raise Problem(409, f"It is {status.state} already.")
+        return gradings.status(connection, [id])[id]
+
+
+@router.get("/board", responses=_ERRORS)
+def show_board(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+    """Every ranking, as `leaderboard --json` writes it."""
+    boards = request.app.state.boards.boards(visitor)
+    return Response(json.dumps(boards), media_type="application/json")
+
+
+def readable(site: Site, visitor: Visitor, id: str) -> Status:
+    """What the visitor may see of a submission. Raises Problem."""
+    with site.transaction() as connection:
+        found = gradings.status(connection, [id]).get(id)
+    if found is None or not visitor.reads(found, site.rules):
+        raise unknown_submission()
+    return found
+
+
+def _with_a_key(visitor: Visitor) -> Person:
+    """What changes something needs a key: a cookie would come along from another site's form."""
+    if visitor.session is not None:
+        raise Problem(401, "The API takes keys: Authorization: Bearer YOUR_KEY.")
+    return visitor.signed_in
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -1,0 +1,84 @@
+"""The application: puts the parts together, and turns what goes wrong into a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from harness import __version__
+from harness.arena.web import api, health
+from harness.arena.web.boards import Boards
+from harness.arena.web.context import Site
+from harness.arena.web.guard import Guard
+from harness.arena.web.live import Watch
+from harness.arena.web.problems import Problem
+
+log = logging.getLogger(__name__)
+
+
+def application(site: Site) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(app.state.watch.run())
+        yield
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+    app = FastAPI(
+        title="matmul-arena",
+        version=__version__,
+        description="Hand in a kernel for FP32 matrix multiplication, and watch it judged.",
+        root_path=site.root,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.site = site
+    app.state.watch = Watch(site)
+    app.state.boards = Boards(site)
+    app.include_router(api.router)
+    app.include_router(health.router)
+    app.add_middleware(Guard, per_minute=lambda: site.rules.limits.per_address_per_minute)
+    app.add_exception_handler(Problem, _answer)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _failed)
+    return app
+
+
+async def _answer(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return problem.response()
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])
+    if "path" in first["loc"]:
+        return await _answer(request, Problem(404, "There is nothing at this address."))
+    return await _answer(request, Problem(422, f"In the request, {place}: {first['msg']}."))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentences = {404: "There is nothing at this address.", 405: "This address takes other methods."}
+    problem = Problem(error.status_code, sentences.get(error.status_code, str(error.detail)))
+    response = await _answer(request, problem)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    log.error("a request failed; the next line says how", extra={"path": request.url.path})
+    return await _answer(
+        request, Problem(500, "The arena failed at this; the organiser's log says why.")
+    )

@@ -1,0 +1,130 @@
+"""What every request is served with: the database, the rules, and who is asking."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
+
+from harness.arena.rules import Rules, RulesFile
+from harness.arena.store import people
+from harness.arena.store.gradings import Status
+from harness.arena.store.people import Person
+from harness.arena.web.problems import Problem, database_away
+
+COOKIE = "arena_session"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One arena."""
+
+    engine: Engine
+    rules_file: RulesFile
+    root: str
+    """The path under which a proxy serves it: "" or "/arena"."""
+    secure: bool
+    """Whether people reach it by https alone."""
+
+    @property
+    def rules(self) -> Rules:
+        return self.rules_file.now
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Committed at its end. A database that is away is a Problem that says so."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except (OperationalError, TimeoutError):
+            raise database_away() from None
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise database_away() from None
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks, and how they have shown it."""
+
+    person: Person | None
+    session: str | None = None
+    """What their cookie holds; None where they came with a key."""
+
+    @property
+    def token(self) -> str:
+        """What their forms carry, so that no other site's form does."""
+        return hashlib.sha256(f"form {self.session}".encode()).hexdigest()
+
+    def check(self, token: str) -> None:
+        """Raises Problem where a form is not from a page that we gave them."""
+        if self.session is None or not hmac.compare_digest(token, self.token):
+            raise Problem(
+                403, "This form is not from your session; load the page again and repeat."
+            )
+
+    @property
+    def signed_in(self) -> Person:
+        if self.person is None:
+            raise Problem(401, "Sign in first.")
+        return self.person
+
+    @property
+    def organiser(self) -> Person:
+        """Raises Problem for everybody else."""
+        person = self.signed_in
+        if not person.organises:
+            raise Problem(403, "This is for organisers.")
+        return person
+
+    def reads(self, status: Status, rules: Rules) -> bool:
+        """Whether they may read a submission's source and report."""
+        person = self.person
+        if person is not None and (person.organises or person.id == status.person):
+            return True
+        return rules.sources_open(now()) and status.disqualified is None
+
+    def owns(self, status: Status) -> bool:
+        person = self.person
+        return person is not None and (person.organises or person.id == status.person)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def site(request: Request) -> Site:
+    found: Site = request.app.state.site
+    return found
+
+
+def visitor(request: Request) -> Visitor:
+    """By key in a header, or by a session's cookie. Raises Problem where the key is none."""
+    here = site(request)
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme:
+        if scheme.lower() != "bearer":
+            raise Problem(401, "Write the header as: Authorization: Bearer YOUR_KEY.")
+        with here.transaction() as connection:
+            person = people.by_key(connection, key.strip())
+        if person is None:
+            raise Problem(401, "This key is not valid: it was revoked, has expired or never was.")
+        return Visitor(person)
+    session = request.cookies.get(COOKIE)
+    if not session:
+        return Visitor(None)
+    with here.transaction() as connection:
+        return Visitor(people.by_session(connection, session), session)
+
+
+ThisSite = Annotated[Site, Depends(site)]
+ThisVisitor = Annotated[Visitor, Depends(visitor)]

@@ -1,0 +1,126 @@
+"""What stands before every request: sizes, slowness, addresses, and headers on every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from harness.arena.web.problems import Problem
+from harness.submission import MAX_BYTES
+
+MOST_BODY = MAX_BYTES + (1 << 16)
+"""A kernel file and what a form wraps around it."""
+
+BODY_SECONDS = 30.0
+REMEMBERED_ADDRESSES = 10_000
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+"""No inline script. Styles: the chart library sets them as attributes."""
+
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+
+
+class Guard:
+    """ASGI middleware: reads the body whole, within limits, before anything else sees it."""
+
+    def __init__(self, app: ASGIApp, per_minute: Callable[[], int]) -> None:
+        """per_minute: requests that one address may make."""
+        self._app = app
+        self._addresses = Addresses(per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(header for header in HEADERS if header[0] not in there),
+                ]
+            await send(message)
+
+        try:
+            self._addresses.count(scope["client"][0] if scope["client"] else "")
+            body = await asyncio.wait_for(_whole_body(scope, receive), BODY_SECONDS)
+        except Problem as problem:
+            await problem.response()(scope, receive, with_headers)
+            return
+        except TimeoutError:
+            slow = Problem(408, f"The request did not arrive within {BODY_SECONDS:.0f} s.")
+            await slow.response()(scope, receive, with_headers)
+            return
+        if body is None:
+            return  # the connection was lost on the way
+
+        pending = [body]
+
+        async def replay() -> Message:
+            if pending:
+                return {"type": "http.request", "body": pending.pop(), "more_body": False}
+            return await receive()
+
+        await self._app(scope, replay, with_headers)
+
+
+async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
+    declared = dict(scope["headers"]).get(b"content-length", b"0")
+    if not declared.isdigit() or int(declared) > MOST_BODY:
+        raise _too_large()
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MOST_BODY:
+            raise _too_large()
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_large() -> Problem:
+    return Problem(413, f"The file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text.")
+
+
+class Addresses:
+    """A token bucket an address: so many requests at once, and so many a minute."""
+
+    def __init__(self, per_minute: Callable[[], int]) -> None:
+        self._per_minute = per_minute
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def count(self, address: str) -> None:
+        """Raises Problem where it is one too many."""
+        most = self._per_minute()
+        now = time.monotonic()
+        left, when = self._buckets.pop(address, (float(most), now))
+        left = min(left + (now - when) * most / 60, most)
+        self._buckets[address] = (max(left - 1, 0.0) if left >= 1 else left, now)
+        while len(self._buckets) > REMEMBERED_ADDRESSES:
+            self._buckets.popitem(last=False)
+        if left < 1:
+            raise Problem(
+                429,
+                f"Your address has sent more than {most} requests within a minute.",
+                retry_after=math.ceil((1 - left) * 60 / most),
+            )

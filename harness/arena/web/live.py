@@ -1,0 +1,119 @@
+"""Watching: one listener on the database, and everybody who watches hangs on it.
+
+A notification says only that something has changed. So a lost one costs a moment: the watched are
+looked at again every two seconds anyway, and a watcher who goes away takes nothing along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from harness.arena.queue import conninfo
+from harness.arena.store.gradings import Status, status
+from harness.arena.web.context import Site
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+GATHER_SECONDS = 0.1
+"""Notifications of one moment are answered together."""
+
+ALIVE_SECONDS = 15.0
+"""A watcher hears from us so often, lest a proxy think the connection dead."""
+
+
+class Watch:
+    """Everybody who watches a submission."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._watchers: defaultdict[str, set[asyncio.Queue[Status]]] = defaultdict(set)
+        self._last: dict[str, Status] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def watchers(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
+            group.create_task(self._look())
+
+    async def follow(self, first: Status) -> AsyncIterator[Status | None]:
+        """What a submission's status becomes, until it is final; None when nothing has."""
+        queue: asyncio.Queue[Status] = asyncio.Queue()
+        self._watchers[first.id].add(queue)
+        try:
+            yield first
+            latest = first
+            while not latest.state.final:
+                try:
+                    latest = await asyncio.wait_for(queue.get(), ALIVE_SECONDS)
+                except TimeoutError:
+                    yield None
+                    continue
+                yield latest
+        finally:
+            self._watchers[first.id].discard(queue)
+            if not self._watchers[first.id]:
+                del self._watchers[first.id]
+                self._last.pop(first.id, None)
+
+    async def _listen(self) -> None:
+        while True:
+            with suppress(psycopg.OperationalError):
+                connection = await psycopg.AsyncConnection.connect(
+                    conninfo(self._site.engine.url), autocommit=True
+                )
+                async with connection:
+                    await connection.execute("LISTEN arena")
+                    self._changed.set()
+                    async for _ in connection.notifies():
+                        self._changed.set()
+            await asyncio.sleep(0.5)
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+            await asyncio.sleep(GATHER_SECONDS)
+            self._changed.clear()
+            watched = list(self._watchers)
+            if not watched:
+                continue
+            try:
+                found = await asyncio.to_thread(self._fetch, watched)
+            except (DBAPIError, PoolTimeoutError):
+                continue  # it comes back
+            for id, each in found.items():
+                if _same(self._last.get(id), each):
+                    continue
+                self._last[id] = each
+                for queue in self._watchers.get(id, ()):
+                    queue.put_nowait(each)
+
+    def _fetch(self, ids: list[str]) -> dict[str, Status]:
+        with self._site.engine.connect() as connection:
+            return status(connection, ids)
+
+
+def _same(before: Status | None, after: Status) -> bool:
+    """Whether nothing has changed but the clock."""
+    if before is None:
+        return False
+    return (before.state, before.place, before.progress, before.attempts) == (
+        after.state,
+        after.place,
+        after.progress,
+        after.attempts,
+    )

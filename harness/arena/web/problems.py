@@ -1,0 +1,41 @@
+"""Errors as RFC 9457 writes them: what is wrong and what to do, in one sentence."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.responses import JSONResponse
+
+
+class Problem(Exception):
+    """A request that cannot be served as it is."""
+
+    def __init__(self, status: int, detail: str, *, retry_after: int | None = None) -> None:
+        """detail: one sentence. retry_after: seconds until it is worth another try."""
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = {} if retry_after is None else {"Retry-After": str(max(retry_after, 1))}
+
+    @property
+    def title(self) -> str:
+        return HTTPStatus(self.status).phrase
+
+    def response(self) -> JSONResponse:
+        return JSONResponse(
+            {"title": self.title, "status": self.status, "detail": self.detail},
+            self.status,
+            self.headers,
+            "application/problem+json",
+        )
+
+
+def unknown_submission() -> Problem:
+    """Also what is private: nobody learns that it is there."""
+    return Problem(404, "There is no such submission, or it is not yours to see.")
+
+
+def database_away() -> Problem:
+    return Problem(
+        503, "The database is restarting; nothing is lost, try again in a moment.", retry_after=2
+    )

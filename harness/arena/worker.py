@@ -1,0 +1,197 @@
+"""A worker: takes gradings from the queue, one at a time, and hands in their reports.
+
+It is started with the database's address as a worker in its environment, and knows no other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from procrastinate import App, JobContext
+from procrastinate.exceptions import ConnectorException
+from psycopg import OperationalError
+from sqlalchemy import make_url
+
+from harness.arena.judging import Judge, open_judge
+from harness.arena.logs import log_as
+from harness.arena.processes import end_with_parent
+from harness.arena.queue import QUEUE, TASK, conninfo, queue_app
+from harness.arena.store.attempts import Attempt, Attempts
+from harness.leaderboard.store import Document
+from harness.report import Stage, Submission
+
+log = logging.getLogger(__name__)
+
+DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
+BEAT_SECONDS = 1.0
+HEARTBEAT_SECONDS = 5.0
+"""How often the queue hears of the worker itself."""
+
+
+class Superseded(BaseException):
+    """The attempt holds nothing any more: cancelled, or given to another worker.
+
+    No Exception, because the judge makes a verdict of those.
+    """
+
+
+class Watched:
+    """The progress of one attempt, told to the database once a second and whenever a stage begins.
+
+    As harness.progress.Progress.
+    """
+
+    def __init__(self, attempts: Attempts, attempt: UUID) -> None:
+        self._attempts = attempts
+        self._attempt = attempt
+        self._stages: list[dict[str, object]] = []
+        self._step: str | None = None
+        self._held = True
+        self._over = threading.Event()
+        self._new = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="progress", daemon=True)
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._new.set()
+        self._thread.join()
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self._check()
+        began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._stages = [
+            *self._stages,
+            {"stage": stage.value, "began": began, "total": total, "steps": 0},
+        ]
+        self._step = None
+        self._new.set()
+
+    def step(self, text: str) -> None:
+        self._check()
+        self._step = text
+        if self._stages:
+            last = self._stages[-1]
+            self._stages = [*self._stages[:-1], {**last, "steps": int(str(last["steps"])) + 1}]
+
+    def _check(self) -> None:
+        if not self._held:
+            raise Superseded
+
+    def _tell(self) -> None:
+        while not self._over.is_set():
+            self._new.clear()
+            progress = {"stages": self._stages, "step": self._step}
+            if not self._attempts.go_on(self._attempt, progress):
+                self._held = False
+                return
+            self._new.wait(BEAT_SECONDS)
+
+
+class Worker:
+    """Serves the queue until it is told to stop."""
+
+    def __init__(self, app: App, attempts: Attempts, judge: Judge) -> None:
+        self._app = app
+        self._attempts = attempts
+        self._judge = judge
+        self._held: Attempt | None = None
+        app.task(name=TASK, queue=QUEUE, pass_context=True)(self._grade)
+
+    async def serve(self) -> None:
+        """A database that goes away costs nothing but time."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._leave)
+        while True:
+            try:
+                async with self._app.open_async():
+                    await self._app.run_worker_async(
+                        queues=[QUEUE],
+                        concurrency=1,
+                        install_signal_handlers=False,
+                        fetch_job_polling_interval=2.0,
+                        update_heartbeat_interval=HEARTBEAT_SECONDS,
+                    )
+            except (ConnectorException, OperationalError) as error:
+                log.warning("the queue does not answer: %s", error)
+            await asyncio.sleep(0.3)
+
+    def _leave(self) -> None:
+        """Give back what is held and be gone: the judge's processes end with this one."""
+        held = self._held
+        if held is not None and self._attempts.give_back(held.attempt):
+            log.info("given back", extra={"submission": held.submission})
+        os._exit(0)
+
+    async def _grade(self, context: JobContext, grading: int) -> None:
+        job = context.job.id
+        assert job is not None
+        attempt = await asyncio.to_thread(self._attempts.take, job)
+        if attempt is None:
+            log.info("nothing to do", extra={"grading": grading})
+            return
+        about = {"submission": attempt.submission, "attempt": str(attempt.attempt)}
+        log.info("grading", extra=about)
+        began = time.monotonic()
+        self._held = attempt
+        try:
+            document = await asyncio.to_thread(self._report, attempt)
+        except Superseded:
+            log.info("it does not count any more", extra=about)
+            return
+        finally:
+            self._held = None
+        counted = await asyncio.to_thread(self._attempts.finish, attempt.attempt, document)
+        log.info(
+            "graded" if counted else "graded, but it does not count any more",
+            extra=about
+            | {
+                "verdict": document.report.verdict.value,
+                "seconds": round(time.monotonic() - began, 3),
+            },
+        )
+
+    def _report(self, attempt: Attempt) -> Document:
+        submission = Submission(
+            name=attempt.name,
+            author=attempt.author,
+            sha256=hashlib.sha256(attempt.source.encode()).hexdigest(),
+            source=attempt.source,
+        )
+        with Watched(self._attempts, attempt.attempt) as progress:
+            return Document.of(self._judge.grade(submission, progress))
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="A worker of the arena, which starts it.")
+    parser.add_argument("--name", default="worker")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args(arguments)
+    log_as(options.name)
+    end_with_parent()
+    address = conninfo(make_url(os.environ.pop(DATABASE_VARIABLE)))
+    attempts = Attempts(address, f"{options.name} on {socket.gethostname()}")
+    with open_judge(options.device, options.quick) as judge:
+        asyncio.run(Worker(queue_app(make_url(address)), attempts, judge).serve())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""What the arena's tests share: a real PostgreSQL, empty for each test, and the site on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection, Engine, text
+
+from harness.arena.place import Place, Secrets
+from harness.arena.postgres import Server
+from harness.arena.rules import RulesFile
+from harness.arena.store import people, roles
+from harness.arena.store.database import open_engine, prepare
+from harness.arena.store.people import Person, Role
+from harness.arena.store.tables import metadata
+from harness.arena.web.app import application
+from harness.arena.web.context import Site
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("arena"))
+
+
+@pytest.fixture(scope="session")
+def secrets(place: Place) -> Secrets:
+    return place.secrets()
+
+
+@pytest.fixture(scope="session")
+def server(place: Place, secrets: Secrets) -> Iterator[Server]:
+    server = Server(place.database, secrets.owner)
+    server.keep_up()
+    prepare(server.url, secrets)
+    engine = open_engine(server.url, connections=1)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        # Only the tests of kills must survive them.
+        connection.execute(text("ALTER SYSTEM SET fsync = off"))
+        connection.execute(text("SELECT pg_reload_conf()"))
+    engine.dispose()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def owner(server: Server) -> Iterator[Engine]:
+    engine = open_engine(server.url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def empty(owner: Engine) -> None:
+    """Nothing in the database but its tables."""
+    queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
+    with owner.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        for name in (*queue, *metadata.tables):
+            connection.execute(text(f"DELETE FROM {name}"))
+
+
+@pytest.fixture
+def web_url(server: Server, secrets: Secrets, empty: None) -> URL:
+    return roles.web(server.url, secrets)
+
+
+@pytest.fixture
+def worker_url(server: Server, secrets: Secrets, empty: None) -> URL:
+    return roles.worker(server.url, secrets)
+
+
+@pytest.fixture
+def engine(web_url: URL) -> Iterator[Engine]:
+    """As the pages reach it."""
+    engine = open_engine(web_url, connections=20)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def connection(engine: Engine) -> Iterator[Connection]:
+    """Commits after each statement, so that several see what one has done."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+
+
+@pytest.fixture
+def person(connection: Connection) -> Callable[..., Person]:
+    def add(name: str, role: Role = Role.CONTESTANT) -> Person:
+        return people.add_person(connection, name, role)
+
+    return add
+
+
+@pytest.fixture
+def key(connection: Connection) -> Callable[[Person], dict[str, str]]:
+    """The header with a new key of somebody's."""
+
+    def make(person: Person) -> dict[str, str]:
+        return {"Authorization": f"Bearer {people.new_key(connection, person.id, 'test')}"}
+
+    return make
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """The file, which a test may write."""
+    return tmp_path / "rules.toml"
+
+
+@pytest.fixture
+def site(engine: Engine, rules: Path) -> Site:
+    return Site(engine=engine, rules_file=RulesFile(rules), root="", secure=False)
+
+
+@pytest.fixture
+def client(site: Site) -> Iterator[TestClient]:
+    with TestClient(application(site), follow_redirects=False) as client:
+        yield client

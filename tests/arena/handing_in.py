@@ -1,0 +1,53 @@
+"""Makes submissions and plays a worker, for the tests of the queue."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sqlalchemy import Connection, text
+
+from harness.arena.rules import Limits
+from harness.arena.store import gradings
+from harness.arena.store.attempts import Attempt, Attempts
+from harness.arena.store.gradings import HandedIn
+from harness.arena.store.people import Person
+from harness.leaderboard.store import Document
+from harness.report import Submission
+from tests.leaderboard import factory
+
+PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
+
+
+def submission(name: str = "tile", author: str = "ada", source: str = factory.SOURCE) -> Submission:
+    return Submission(
+        name=name,
+        author=author,
+        sha256=hashlib.sha256(source.encode()).hexdigest(),
+        source=source,
+    )
+
+
+def hand_in(connection: Connection, person: Person, name: str = "tile", **more: str) -> str:
+    taken = gradings.hand_in(
+        connection, person.id, submission(name, person.name), PLENTY, more.get("key")
+    )
+    assert isinstance(taken, HandedIn)
+    return taken.id
+
+
+def fetch(connection: Connection) -> int | None:
+    """A job, as the queue hands it to a worker."""
+    return connection.scalar(text("SELECT id FROM procrastinate_fetch_job_v2(NULL, NULL)"))
+
+
+def take(connection: Connection, attempts: Attempts) -> Attempt:
+    job = fetch(connection)
+    assert job is not None
+    attempt = attempts.take(job)
+    assert attempt is not None
+    return attempt
+
+
+def graded(attempt: Attempt, score: float | None = None) -> Document:
+    """A report of what an attempt holds."""
+    return Document.of(factory.report(attempt.name, attempt.author, score, source=attempt.source))

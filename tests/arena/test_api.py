@@ -1,0 +1,297 @@
+"""The API: hand in, watch, read, cancel; and one clear sentence for everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection
+
+from harness.arena.queue import conninfo
+from harness.arena.store import gradings
+from harness.arena.store.attempts import Attempts
+from harness.arena.store.people import Person, Role
+from harness.report import Report
+from tests.arena.handing_in import graded, hand_in, take
+from tests.leaderboard import factory
+
+Add = Callable[..., Person]
+Key = Callable[[Person], dict[str, str]]
+SOURCE = factory.SOURCE.encode()
+SUBMISSIONS = "/api/v1/submissions"
+
+
+@pytest.fixture
+def ada(person: Add, key: Key) -> dict[str, str]:
+    return key(person("ada"))
+
+
+@pytest.fixture
+def bob(person: Add, key: Key) -> dict[str, str]:
+    return key(person("bob"))
+
+
+@pytest.fixture
+def organiser(person: Add, key: Key) -> dict[str, str]:
+    return key(person("olga", Role.ORGANISER))
+
+
+def problem(answer: object, status: int) -> str:
+    """The sentence of an error."""
+    assert answer.status_code == status, answer.text  # type: ignore[attr-defined]
+    assert answer.headers["content-type"] == "application/problem+json"  # type: ignore[attr-defined]
+    body = answer.json()  # type: ignore[attr-defined]
+    assert (
+        body["status"] == status and not body["detail"][0].islower() and body["detail"][-1] == "."
+    )
+    return str(body["detail"])
+
+
+def done(connection: Connection, worker_url: URL, score: float | None = None) -> None:
+    """Play a worker, once."""
+    attempts = Attempts(conninfo(worker_url), "test")
+    attempt = take(connection, attempts)
+    assert attempts.finish(attempt.attempt, graded(attempt, score))
+    attempts.close()
+
+
+@pytest.mark.parametrize("form", [False, True])
+def test_a_file_is_taken_as_a_form_and_as_a_body(
+    form: bool, client: TestClient, ada: dict[str, str]
+) -> None:
+    if form:
+        sent = client.post(SUBMISSIONS, files={"file": ("my tile.cu", SOURCE)}, headers=ada)
+    else:
+        sent = client.post(f"{SUBMISSIONS}?name=my tile.cu", content=SOURCE, headers=ada)
+    assert sent.status_code == 202, sent.text
+    status = sent.json()
+    assert (status["name"], status["author"], status["state"]) == ("my tile", "ada", "queued")
+    assert status["place"] == 1 and status["seconds_left"] > 0
+    assert client.get(sent.headers["location"], headers=ada).json()["id"] == status["id"]
+    assert client.get(f"{SUBMISSIONS}/{status['id']}/source", headers=ada).content == SOURCE
+    assert [each["id"] for each in client.get(SUBMISSIONS, headers=ada).json()] == [status["id"]]
+
+
+def test_the_same_request_sent_again_is_the_same_submission(
+    client: TestClient, ada: dict[str, str]
+) -> None:
+    headers = ada | {"Idempotency-Key": "lost-connection"}
+    ids = {client.post(SUBMISSIONS, content=SOURCE, headers=headers).json()["id"] for _ in range(3)}
+    assert len(ids) == 1
+    other = client.post(SUBMISSIONS, content=SOURCE + b"// more\n", headers=headers)
+    assert "idempotency key" in problem(other, 409)
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "sentence"),
+    [
+        (b"", 422, "The file is empty"),
+        (b" \n", 422, "The file is empty"),
+        (b"x" * (2 << 20), 413, "larger than 1 MiB"),
+        (b"x" * ((1 << 20) + 1), 422, "larger than 1 MiB"),
+        (b"int x;\n\xff\n", 422, "Line 2 is not UTF-8"),
+        (b"int x;\0", 422, "NUL byte"),
+    ],
+)
+def test_a_file_that_is_none_gets_a_sentence(
+    content: bytes, status: int, sentence: str, client: TestClient, ada: dict[str, str]
+) -> None:
+    assert sentence in problem(client.post(SUBMISSIONS, content=content, headers=ada), status)
+    assert client.get(SUBMISSIONS, headers=ada).json() == []
+
+
+def test_a_form_without_a_file_gets_a_sentence(client: TestClient, ada: dict[str, str]) -> None:
+    sent = client.post(SUBMISSIONS, files={"other": ("a.cu", SOURCE)}, headers=ada)
+    assert "no file" in problem(sent, 422)
+    broken = ada | {"Content-Type": "multipart/form-data"}
+    problem(client.post(SUBMISSIONS, content=b"--x\r\n", headers=broken), 400)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "..\\..\\boot", "a/b.cu", "/etc/shadow"])
+def test_a_name_leads_to_no_other_folder(
+    name: str, client: TestClient, ada: dict[str, str]
+) -> None:
+    sent = client.post(SUBMISSIONS, params={"name": name}, content=SOURCE, headers=ada)
+    assert sent.status_code == 202
+    assert "/" not in sent.json()["name"] and "\\" not in sent.json()["name"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "a\nb", "x" * 150, "\x1b[31mred", "\u202eevil"])
+def test_a_name_that_is_none_gets_a_sentence(
+    name: str, client: TestClient, ada: dict[str, str]
+) -> None:
+    sent = client.post(SUBMISSIONS, params={"name": name}, content=SOURCE, headers=ada)
+    if sent.status_code == 202:
+        assert name in ("", "..") and sent.json()["name"] in ("kernel", "..")
+    else:
+        assert "name" in problem(sent, 422)
+
+
+def test_without_a_key_with_a_wrong_one_or_a_revoked_one(
+    client: TestClient, ada: dict[str, str]
+) -> None:
+    assert "Sign in" in problem(client.post(SUBMISSIONS, content=SOURCE), 401)
+    wrong = {"Authorization": "Bearer arena_guessed"}
+    assert "not valid" in problem(client.post(SUBMISSIONS, content=SOURCE, headers=wrong), 401)
+    basic = {"Authorization": "Basic YWRhOnB3"}
+    assert "Bearer" in problem(client.get(SUBMISSIONS, headers=basic), 401)
+
+
+def test_nobody_reads_what_is_anothers(
+    client: TestClient,
+    ada: dict[str, str],
+    bob: dict[str, str],
+    organiser: dict[str, str],
+    rules: Path,
+) -> None:
+    id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
+    for path in ("", "/source", "/report", "/events"):
+        address = f"{SUBMISSIONS}/{id}{path}"
+        assert "not yours" in problem(client.get(address, headers=bob), 404)
+        assert "not yours" in problem(client.get(address), 404)
+    assert "not yours" in problem(client.post(f"{SUBMISSIONS}/{id}/cancel", headers=bob), 404)
+    assert client.get(SUBMISSIONS, headers=bob).json() == []
+    assert client.get(f"{SUBMISSIONS}/{id}/source", headers=organiser).content == SOURCE
+    rules.write_text('sources = "open"')
+    assert client.get(f"{SUBMISSIONS}/{id}/source", headers=bob).content == SOURCE
+    refused = client.post(f"{SUBMISSIONS}/{id}/cancel", headers=bob)
+    assert "Only whoever handed it in" in problem(refused, 403)
+
+
+def test_cancelling(client: TestClient, ada: dict[str, str]) -> None:
+    id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
+    assert client.post(f"{SUBMISSIONS}/{id}/cancel", headers=ada).json()["state"] == "cancelled"
+    again = client.post(f"{SUBMISSIONS}/{id}/cancel", headers=ada)
+    assert "cancelled already" in problem(again, 409)
+
+
+def test_over_a_limit_is_429_with_the_time_to_come_back(
+    client: TestClient, ada: dict[str, str], rules: Path
+) -> None:
+    rules.write_text("[limits]\nin_flight = 1\n")
+    assert client.post(SUBMISSIONS, content=SOURCE, headers=ada).status_code == 202
+    refused = client.post(SUBMISSIONS, content=SOURCE, headers=ada)
+    assert "not graded yet" in problem(refused, 429)
+    assert int(refused.headers["retry-after"]) > 0
+
+
+def test_an_address_that_asks_too_often_is_slowed_down(client: TestClient, rules: Path) -> None:
+    rules.write_text("[limits]\nper_address_per_minute = 5\n")
+    answers = [client.get("/api/v1/board") for _ in range(7)]
+    assert [each.status_code for each in answers].count(200) == 5
+    assert int(answers[-1].headers["retry-after"]) <= 12
+    problem(answers[-1], 429)
+
+
+def test_a_contest_that_has_not_begun_or_is_over_takes_nothing(
+    client: TestClient, ada: dict[str, str], organiser: dict[str, str], rules: Path
+) -> None:
+    hour = timedelta(hours=1)
+    for moment, sentence in (("begins", "begins at"), ("ends", "ended at")):
+        when = datetime.now(UTC) + (hour if moment == "begins" else -hour)
+        rules.write_text(f"{moment} = {when.isoformat()}\n")
+        refused = client.post(SUBMISSIONS, content=SOURCE, headers=ada)
+        assert sentence in problem(refused, 403)
+        assert client.post(SUBMISSIONS, content=SOURCE, headers=organiser).status_code == 202
+
+
+def test_events_tell_every_change_until_the_end(
+    client: TestClient, ada: dict[str, str], connection: Connection, worker_url: URL
+) -> None:
+    id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
+    done(connection, worker_url)
+    with client.stream("GET", f"{SUBMISSIONS}/{id}/events", headers=ada) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = [line for line in stream.iter_lines() if line.startswith("data: ")]
+    last = json.loads(lines[-1].removeprefix("data: "))
+    assert (last["state"], last["verdict"]) == ("done", "accepted")
+
+
+def test_a_report_is_there_when_it_is_done(
+    client: TestClient, ada: dict[str, str], connection: Connection, worker_url: URL
+) -> None:
+    id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
+    assert "no report yet" in problem(client.get(f"{SUBMISSIONS}/{id}/report", headers=ada), 409)
+    done(connection, worker_url, 1.5)
+    report = Report.model_validate_json(
+        client.get(f"{SUBMISSIONS}/{id}/report", headers=ada).content
+    )
+    assert report.score is not None and report.score.ratio == 1.5
+    (board,) = client.get("/api/v1/board").json()
+    assert board["gpu"] == factory.H100 and board["rows"][0]["author"] == "ada"
+
+
+def test_a_frozen_board_moves_for_organisers_alone(
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    worker_url: URL,
+    person: Add,
+    rules: Path,
+) -> None:
+    hand_in(connection, person("early"))
+    done(connection, worker_url, 1.0)
+    frozen = datetime.now(UTC)
+    hand_in(connection, person("late"))
+    done(connection, worker_url, 2.0)
+    rules.write_text(f"frozen_from = {frozen.isoformat()}\n")
+    seen = client.get("/api/v1/board").json()[0]["rows"]
+    assert [row["author"] for row in seen] == ["early"]
+    seen = client.get("/api/v1/board", headers=organiser).json()[0]["rows"]
+    assert [row["author"] for row in seen] == ["late", "early"]
+
+
+def test_a_rule_that_cannot_be_read_leaves_those_before_in_force(
+    client: TestClient, ada: dict[str, str], rules: Path
+) -> None:
+    rules.write_text("[limits]\nin_flight = 1\n")
+    assert client.post(SUBMISSIONS, content=SOURCE, headers=ada).status_code == 202
+    rules.write_text("[limits]\nin_flight = none\n")
+    problem(client.post(SUBMISSIONS, content=SOURCE, headers=ada), 429)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", f"{SUBMISSIONS}/../../etc/passwd", 404),
+        ("GET", f"{SUBMISSIONS}/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
+        ("GET", f"{SUBMISSIONS}/0123456789abcdef", 404),
+        ("GET", f"{SUBMISSIONS}/x' OR 1=1 --", 404),
+        ("DELETE", SUBMISSIONS, 405),
+        ("GET", f"{SUBMISSIONS}?limit=1000000", 422),
+    ],
+)
+def test_what_is_not_there_gets_a_sentence(
+    method: str, path: str, status: int, client: TestClient, ada: dict[str, str]
+) -> None:
+    problem(client.request(method, path, headers=ada), status)
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
+    for path in ("/api/v1/board", "/nowhere", "/api/v1/me"):
+        headers = client.get(path).headers
+        assert (
+            "'unsafe-inline'"
+            not in headers["content-security-policy"].split("script-src")[1].split(";")[0]
+        )
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_health_says_what_is_missing(client: TestClient, connection: Connection) -> None:
+    assert "No worker" in problem(client.get("/healthz"), 503)
+    from sqlalchemy import text
+
+    connection.execute(text("SELECT procrastinate_register_worker_v1()"))
+    assert client.get("/healthz").text == "ok\n"
+
+
+def test_metrics_count(client: TestClient, connection: Connection, person: Add) -> None:
+    hand_in(connection, person("ada"))
+    text = client.get("/metrics").text
+    assert 'arena_gradings{state="queued"} 1.0' in text
+    assert gradings.oldest_waiting(connection) >= 0

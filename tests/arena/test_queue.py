@@ -1,0 +1,242 @@
+"""Handing in, turns, attempts and the sweeper: nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from harness.arena.queue import conninfo
+from harness.arena.rules import Limits
+from harness.arena.states import MOST_ATTEMPTS, TRANSITIONS, State
+from harness.arena.store import board, gradings
+from harness.arena.store.attempts import Attempts
+from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
+from harness.arena.store.people import Person
+from harness.arena.sweeper import sweep_once
+from harness.report import Report, Verdict
+from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, submission, take
+
+Add = Callable[..., Person]
+
+
+@pytest.fixture
+def attempts(worker_url: URL) -> Iterator[Attempts]:
+    made = Attempts(conninfo(worker_url), "test")
+    yield made
+    made.close()
+
+
+def status(connection: Connection, id: str) -> Status:
+    return gradings.status(connection, [id])[id]
+
+
+@pytest.mark.parametrize("before", State)
+@pytest.mark.parametrize("after", State)
+def test_the_database_holds_every_change_of_state_to_the_table(
+    before: State, after: State, connection: Connection, owner: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    held = "gen_random_uuid()" if State.GRADING in (before, after) else "NULL"
+    with owner.connect() as link:
+        link.execute(text("SET session_replication_role = replica"))
+        link.execute(text("ALTER TABLE gradings DROP CONSTRAINT ck_gradings_held_by_an_attempt"))
+        link.execute(text("ALTER TABLE gradings DROP CONSTRAINT ck_gradings_done_with_a_report"))
+        link.execute(text("UPDATE gradings SET state = :state"), {"state": before})
+        link.execute(text("SET session_replication_role = origin"))
+        change = text(f"UPDATE gradings SET state = :state, attempt = {held}")
+        if after is before or after in TRANSITIONS[before]:
+            link.execute(change, {"state": after})
+        else:
+            with pytest.raises(DBAPIError, match=f"that is {before} cannot become {after}"):
+                link.execute(change, {"state": after})
+        link.rollback()
+    assert status(connection, id).state is State.QUEUED
+
+
+def test_a_submission_and_its_job_are_one_transaction(
+    engine: Engine, connection: Connection, person: Add
+) -> None:
+    ada = person("ada")
+    with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
+        hand_in(transaction, ada)
+        raise ZeroDivisionError
+    assert fetch(connection) is None
+    assert gradings.recent(connection) == []
+    with engine.begin() as transaction:
+        hand_in(transaction, ada)
+        assert fetch(connection) is None, "nobody may have it before it is kept"
+    assert fetch(connection) is not None
+
+
+def test_a_graded_submission_has_its_report_and_is_on_the_board(
+    connection: Connection, attempts: Attempts, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"), "fast")
+    before = board.version(connection)
+    attempt = take(connection, attempts)
+    assert status(connection, id).state is State.GRADING
+    assert attempts.go_on(attempt.attempt, {"stages": [{"stage": "verify"}], "step": "a case"})
+    assert status(connection, id).progress["step"] == "a case"
+    document = graded(attempt, 1.25)
+    assert attempts.finish(attempt.attempt, document)
+    done = status(connection, id)
+    assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
+    assert board.version(connection) > before
+    assert [entry.id for entry in board.counting(connection)] == [document.id]
+    assert done.report is not None and board.report_text(connection, done.report) == document.text
+
+
+def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    slow = take(connection, attempts)
+    assert sweep_once(engine, lease_seconds=-1).again == (id,)
+    quick = take(connection, attempts)
+    assert not attempts.go_on(slow.attempt, {})
+    assert not attempts.finish(slow.attempt, graded(slow, 9.0)), "it was taken for dead"
+    assert attempts.finish(quick.attempt, graded(quick, 1.0))
+    assert not attempts.finish(quick.attempt, graded(quick, 2.0)), "handed in twice"
+    assert status(connection, id).score == 1.0
+    assert [entry.score for entry in board.counting(connection)] == [1.0]
+
+
+def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    for number in range(1, MOST_ATTEMPTS + 1):
+        take(connection, attempts)
+        swept = sweep_once(engine, lease_seconds=-1)
+        assert (swept.again, swept.given_up) == (((id,), ()) if number < 3 else ((), (id,)))
+    done = status(connection, id)
+    assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
+    assert done.report is not None
+    report = Report.model_validate_json(board.report_text(connection, done.report) or "")
+    assert "3 workers died" in getattr(report.outcome, "message", "")
+    assert fetch(connection) is None
+
+
+def test_who_lives_is_left_alone(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    hand_in(connection, person("ada"))
+    attempt = take(connection, attempts)
+    swept = sweep_once(engine, lease_seconds=5)
+    assert (swept.again, swept.given_up, swept.closed) == ((), (), 0)
+    assert attempts.finish(attempt.attempt, graded(attempt))
+
+
+def test_a_job_that_was_fetched_and_never_begun_comes_back(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    assert fetch(connection) is not None, "and the worker dies here"
+    assert sweep_once(engine, lease_seconds=-1).again == (id,)
+    assert take(connection, attempts).submission == id
+
+
+def test_a_job_whose_end_nobody_told_is_closed_and_not_run_again(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    """The second half of procrastinate's issue 1518: the job stays in "doing" for ever."""
+    hand_in(connection, person("ada"))
+    attempt = take(connection, attempts)
+    assert attempts.finish(attempt.attempt, graded(attempt))
+    assert sweep_once(engine, lease_seconds=-1).closed == 1
+    left = connection.execute(text("SELECT status FROM procrastinate_jobs")).scalars().all()
+    assert left == ["succeeded"]
+
+
+def test_what_is_given_back_costs_no_attempt(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    for _ in range(MOST_ATTEMPTS):
+        assert attempts.give_back(take(connection, attempts).attempt)
+    take(connection, attempts)
+    assert sweep_once(engine, lease_seconds=-1).again == (id,)
+    take(connection, attempts)
+    assert sweep_once(engine, lease_seconds=-1).again == (id,)
+
+
+def test_who_had_least_goes_first_and_nobody_waits_for_ever(
+    connection: Connection, attempts: Attempts, person: Add
+) -> None:
+    ada, bob = person("ada"), person("bob")
+    for number in range(4):
+        hand_in(connection, ada, f"a{number}")
+    hand_in(connection, bob, "b0")
+    order = [take(connection, attempts).name for _ in range(3)]
+    assert order == ["a0", "b0", "a1"]
+    carol = person("carol")
+    for number in range(3):  # whoever comes later does not overtake those whose turn it is
+        hand_in(connection, carol, f"c{number}")
+    assert [take(connection, attempts).name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_cancelling_ends_it_and_what_comes_after_does_not_count(
+    begun: bool, connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    attempt = take(connection, attempts) if begun else None
+    assert gradings.cancel(connection, id)
+    assert status(connection, id).state is State.CANCELLED
+    assert not gradings.cancel(connection, id)
+    if attempt is not None:
+        assert not attempts.finish(attempt.attempt, graded(attempt))
+    sweep_once(engine, lease_seconds=-1)
+    assert fetch(connection) is None
+
+
+def test_the_same_request_twice_is_one_submission(connection: Connection, person: Add) -> None:
+    ada, bob = person("ada"), person("bob")
+    first = gradings.hand_in(connection, ada.id, submission(), PLENTY, "k")
+    again = gradings.hand_in(connection, ada.id, submission(), PLENTY, "k")
+    assert isinstance(first, HandedIn) and again == HandedIn(first.id, new=False)
+    other = gradings.hand_in(connection, ada.id, submission("other"), PLENTY, "k")
+    assert isinstance(other, OtherRequest)
+    his = gradings.hand_in(connection, bob.id, submission(), PLENTY, "k")
+    assert isinstance(his, HandedIn) and his.id != first.id
+
+
+def test_limits_hold_when_everything_comes_at_once(
+    connection: Connection, engine: Engine, person: Add
+) -> None:
+    ada = person("ada")
+    limits = Limits(in_flight=3)
+
+    def one(_: int) -> object:
+        with engine.begin() as transaction:
+            return gradings.hand_in(transaction, ada.id, submission(), limits, None)
+
+    with ThreadPoolExecutor(10) as pool:
+        results = list(pool.map(one, range(30)))
+    refused = [each for each in results if isinstance(each, OverLimit)]
+    assert len(refused) == 27 and all(each.seconds > 0 for each in refused)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Limits(in_flight=1), "not graded yet"),
+        (Limits(per_day=1), "within 24 hours"),
+        (Limits(device_seconds_per_day=1), "s of a device"),
+    ],
+)
+def test_over_a_limit_says_which_and_when_to_come_back(
+    limits: Limits, reason: str, connection: Connection, owner: Engine, person: Add
+) -> None:
+    ada = person("ada")
+    hand_in(connection, ada)
+    if limits.device_seconds_per_day == 1:
+        with owner.begin() as link:
+            link.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
+    refused = gradings.hand_in(connection, ada.id, submission(), limits, None)
+    assert isinstance(refused, OverLimit)
+    assert reason in refused.reason and 0 < refused.seconds <= 86400
