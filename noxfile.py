@@ -48,13 +48,15 @@ def device_group() -> str:
 def install(session: nox.Session, *groups: str) -> None:
     """Install dependency groups into the environment, unless that was done before."""
     wanted = nox.project.dependency_groups(PROJECT, *groups)
+    alone = nox.project.dependency_groups(PROJECT, "ptxas12" if "cuda12" in groups else "ptxas13")
     stamp = ENVIRONMENT / f"installed-{'-'.join(groups)}.txt"
-    record = "\n".join((sys.version, *wanted))
+    record = "\n".join((sys.version, *wanted, *alone))
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == record:
         return
     session.run(sys.executable, "-m", "venv", str(ENVIRONMENT), silent=True)
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     run(session, *pip, *wanted)
+    run(session, *pip, "--no-deps", *alone)
     stamp.write_text(record, encoding="utf-8")
 
 

@@ -131,16 +131,21 @@ class KernelFacts(Value):
     """What is known of a kernel before it runs."""
 
     code_sha256: Sha256
-    """Of the code without comments and white space, and its launch line: the same kernel has the
-    same, however it is commented."""
+    """Of the words of the source and its launch line: it tells which file was graded, however
+    that is commented."""
+    program_sha256: Sha256 | None = None
+    """Of the program that ran, in PTX without lines and with its names numbered, and its launch
+    line: what tells one kernel from another. None in reports older than it."""
     arch: str
     launch: LaunchLine
     resources: Resources
     occupancy: Occupancy
-    badges: tuple[Badge, Badge]
+    badges: tuple[Badge, ...]
+    """The launch's, behind that of the cores; the launch's alone where the machine code could not
+    be read."""
     instructions: dict[str, PositiveInt]
-    """How often each opcode stands in the machine code (static, not executed); empty where there
-    is no disassembler."""
+    """How often each opcode stands in the machine code (static, not executed); empty where it
+    could not be read."""
 
 
 # -------------------------------------------------------------------------------------- device

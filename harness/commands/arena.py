@@ -48,9 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proxy", default="", metavar="ADDRESS", help="believe this proxy's X-Forwarded-For"
     )
-    parser.add_argument(
-        "--database", metavar="URL", help="a PostgreSQL from 15 on, as its owner"
-    )
+    parser.add_argument("--database", metavar="URL", help="a PostgreSQL from 15 on, as its owner")
     parser.add_argument(
         "--workers", type=_count, metavar="N", help="default: one for each GPU, else one"
     )

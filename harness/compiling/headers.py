@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from cuda import pathfinder
 
-from harness.compiling.source import Include
+from harness.compiling.includes import Include
 from harness.report import Diagnostic
 
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
@@ -34,6 +34,10 @@ _HOST_ONLY = {
     "driver_types.h",
 }
 """Headers that kernel files include for their host code; a stand-in needs no warning."""
+
+
+MAX_NAME = 255
+"""Of a header, in characters: file systems refuse to be asked for longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +90,16 @@ def stand_ins(includes: Iterable[Include]) -> Headers:
     return Headers(virtual, tuple(warnings))
 
 
+def is_allowed(opened: str, supplied: Headers) -> bool:
+    """Whether a file that the compiler opened is a stand-in or one of CUDA's own."""
+    if opened in supplied.virtual:
+        return True
+    path = Path(opened).resolve()
+    return any(path.is_relative_to(directory.resolve()) for directory in include_directories())
+
+
 def _is_cudas_own(name: str) -> bool:
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts:
+    if path.is_absolute() or ".." in path.parts or len(name) > MAX_NAME:
         return False
     return any((directory / path).is_file() for directory in include_directories())

@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from harness import escaping, figures
-from harness.compiling.source import SourceError, parse
+from harness.compiling.errors import SourceError
+from harness.compiling.source import parse
 from harness.files import write_whole
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Edition, Row, rank

@@ -67,7 +67,11 @@ class Entry(NamedTuple):
             name=report.submission.name,
             author=report.submission.author or ANONYMOUS,
             sha256=report.submission.sha256,
-            code=kernel.code_sha256 if kernel else report.submission.sha256,
+            code=(
+                (kernel.program_sha256 or kernel.code_sha256)
+                if kernel
+                else report.submission.sha256
+            ),
             verdict=report.verdict.value,
             stage=getattr(report.outcome, "stage", None),
             quick=report.quick,

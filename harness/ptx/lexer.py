@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 
 from harness.ptx.errors import PtxError
 from harness.ptx.syntax import Float, Integer
@@ -17,6 +18,14 @@ _TOKEN = re.compile(
       | (?P<mark>[{}()\[\],;:|!@+\-*<>=])""",
     re.X | re.S,
 )
+
+_SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}")
+_DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}")
+_INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[1-9][0-9]*|0")
+_OCTAL = re.compile(r"0[0-7]+")
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]*(?:[eE][0-9]+)?")
+_TIGHT_BEFORE = re.compile(r" ([,;\])+>])")
+_TIGHT_BEHIND = re.compile(r"([@!\[(+<\-]) ")
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
 
@@ -35,24 +44,25 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-def joined(words: list[str]) -> str:
+def joined(words: Iterable[str]) -> str:
     """Tokens as one line of text, from which the same tokens are read again."""
-    text = " ".join(words)
-    text = re.sub(r" ([,;\])+>])", r"\1", text)
-    return re.sub(r"([@!\[(+<\-]) ", r"\1", text)
+    text = _TIGHT_BEFORE.sub(r"\1", " ".join(words))
+    return _TIGHT_BEHIND.sub(r"\1", text)
 
 
 def number(word: str) -> Integer | Float | None:
     """An integer (decimal, hexadecimal, octal, binary) or a float written as its bits."""
-    if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", word):
+    if not word[:1].isdigit():
+        return None
+    if _SINGLE.fullmatch(word):
         return Float(int(word[2:], 16), 32)
-    if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", word):
+    if _DOUBLE.fullmatch(word):
         return Float(int(word[2:], 16), 64)
     plain = word.removesuffix("U")
-    if re.fullmatch(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[1-9][0-9]*|0", plain):
+    if _INTEGER.fullmatch(plain):
         return Integer(int(plain, 0))
-    if re.fullmatch(r"0[0-7]+", plain):
+    if _OCTAL.fullmatch(plain):
         return Integer(int(plain, 8))
-    if re.fullmatch(r"[0-9]+\.[0-9]*(?:[eE][0-9]+)?", word):
+    if _DECIMAL.fullmatch(word):
         return Float(struct.unpack("<Q", struct.pack("<d", float(word)))[0], 64)
     return None

@@ -81,6 +81,7 @@ class _Parser:
         self.tokens = tokens(text)
         self.at = 0
         self.line = 0
+        self.owner = ""
         self.opened = 0
         self.scopes: list[_Scope] = []
         self.program = Program()
@@ -114,8 +115,12 @@ class _Parser:
 
     def finish(self, start: int, is_debugging: bool = False) -> None:
         """The tokens from `start` on are one statement of the canonical text."""
-        found = tuple(self.tokens[start : self.at])
-        self.program.statements.append(Statement(found, is_debugging))
+        self.add(tuple(self.tokens[start : self.at]), is_debugging)
+
+    def add(self, found: tuple[str, ...], is_debugging: bool) -> None:
+        self.program.statements.append(
+            Statement(found, joined(found), self.owner, self.line, is_debugging)
+        )
 
     def integer(self) -> int:
         """A constant: sums and products of integers are allowed."""
@@ -226,8 +231,11 @@ class _Parser:
             self.natural()
             self.expect(",")
             self.natural()
-        kept = (*self.tokens[start : start + 2], f'"{PurePosixPath(path.strip(chr(34))).name}"')
-        self.program.statements.append(Statement(kept, is_debugging=True))
+        name = PurePosixPath(path.strip('"')).name
+        if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
+            name = "unknown"
+        kept = (*self.tokens[start : start + 2], f'"{name}"')
+        self.add(kept, is_debugging=True)
 
     def section(self) -> None:
         """`.section .debug_str { name: .b8 1,2,3 }`: the names that `.loc` refers to."""
@@ -382,8 +390,10 @@ class _Parser:
             return
         if name in self.program.functions:
             self.fail(f"the function {name} is defined twice")
+        self.owner = name
         self.finish(start)
         self.body(function)
+        self.owner = ""
         self.program.functions[name] = function
 
     def directive(self, function: Function) -> None:
@@ -462,8 +472,7 @@ class _Parser:
             self.label(function)
             self.finish(start)
         else:
-            function.body.append(self.instruction(function))
-            self.finish(start)
+            self.instruction(function)
 
     def label(self, function: Function) -> None:
         name = self.resolve(self.name())
@@ -542,7 +551,7 @@ class _Parser:
 
     # -- instructions
 
-    def instruction(self, function: Function) -> Instruction:
+    def instruction(self, function: Function) -> None:
         start = self.at
         guard: Register | Not | None = None
         if self.accept("@"):
@@ -552,6 +561,8 @@ class _Parser:
                 self.fail("the guard of an instruction is not a register")
             guard = Not(guard) if negated else guard
         opcode = self.take()
+        while self.next.startswith("."):  # modifiers may stand apart
+            opcode += self.take()
         if not _OPCODE.fullmatch(opcode):
             self.fail(f"expected an instruction, found {opcode!r}")
         operands: list[Operand] = []
@@ -559,8 +570,9 @@ class _Parser:
             operands.append(self.operand(function))
             if self.next != ";":
                 self.expect(",")
-        text = joined(self.tokens[start : self.at])
-        return Instruction(opcode, tuple(operands), guard, self.line, text)
+        self.finish(start)
+        text = self.program.statements[-1].text
+        function.body.append(Instruction(opcode, tuple(operands), guard, self.line, text))
 
     def operand(self, function: Function) -> Operand:
         first = self.simple_operand(function)

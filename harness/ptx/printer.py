@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 
-from harness.ptx.lexer import joined
 from harness.ptx.syntax import Program
 
 
 def canonical(program: Program) -> str:
     """The program's text."""
-    return "\n".join(joined(list(s.tokens)) for s in program.statements) + "\n"
+    return "\n".join(statement.text for statement in program.statements) + "\n"
 
 
 def fingerprint(program: Program) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.ptx.types import Type
 
@@ -183,13 +183,36 @@ class Program:
     statements: list[Statement] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
+    def with_entry(self, name: str) -> Program:
+        """The program without kernels other than `name` that nothing in it refers to."""
+        mentioned = {
+            token for s in self.statements for token in s.tokens if token != s.function
+        } | {name}
+        gone = {f.name for f in self.functions.values() if f.is_entry} - mentioned
+        return replace(
+            self,
+            functions={f.name: f for f in self.functions.values() if f.name not in gone},
+            statements=[s for s in self.statements if s.function not in gone],
+        )
+
+    def line_of(self, line: int) -> int | None:
+        """The line of the user's source that a line of the canonical text comes from."""
+        if not 0 < line <= len(self.statements):
+            return None
+        return self.statements[line - 1].line or None
+
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement's tokens.
+    """One statement: its tokens, and the text that they are printed as.
 
+    function: the one that it belongs to, if any.
+    line: of the user's source; 0 if unknown.
     is_debugging: whether it only says where code comes from (`.loc`, `.file`, `.section`).
     """
 
     tokens: tuple[str, ...]
+    text: str
+    function: str = ""
+    line: int = 0
     is_debugging: bool = False

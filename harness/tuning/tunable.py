@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from harness.compiling.source import SourceError, parse_launch_line
+from harness.compiling.errors import SourceError
+from harness.compiling.source import parse_launch_line
 from harness.compiling.syntax import descendants, syntax_tree, text_of
 from harness.errors import UsageError
 from harness.tuning.expression import ExpressionError, evaluate

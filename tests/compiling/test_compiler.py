@@ -84,8 +84,13 @@ def test_a_warning_reaches_the_user(compiling: Compiling) -> None:
 
 
 def test_inline_assembly_that_ptxas_refuses(compiling: Compiling) -> None:
-    error = refused(compiling, kernel('asm("no.such %r1;");'))
-    assert any("ptxas" in found.message for found in error.diagnostics)
+    error = refused(compiling, kernel('asm("no.such.instruction 1;");'))
+    assert any("ptxas" in found.message and found.line == 3 for found in error.diagnostics)
+
+
+def test_inline_assembly_that_the_judge_cannot_read(compiling: Compiling) -> None:
+    error = refused(compiling, kernel('asm(".surprise 4;");'))
+    assert "unknown PTX directive '.surprise'" in error.message and error.diagnostics[0].line == 3
 
 
 def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from cuda import pathfinder
 
-from harness.compiling.source import KERNEL_NAME
+from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.devices.cuda.sanitizer_target import Job
 from harness.protocol.compiler import Kernel

@@ -1,0 +1,97 @@
+"""What the compilers said, as typed diagnostics.
+
+NVRTC and ptxas offer no other form of it than their logs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from harness.report import Diagnostic
+
+MAX_DIAGNOSTICS = 50
+MAX_MESSAGE = 500
+"""A source can make the compiler print a megabyte; a report keeps what a person would read."""
+
+_FRONT_END = re.compile(
+    r"^(?P<file>[^()\n]+)\((?P<line>\d+)\): (?:catastrophic )?"
+    r"(?P<severity>error|warning)(?: #\S+)?: (?P<message>.*)$"
+)
+_PTXAS = re.compile(
+    r"^ptxas (?:[^,;]+, line (?P<line>\d+); )?"
+    r"(?P<severity>error|fatal|warning)\s*: (?P<message>.*)$"
+)
+_HOST = re.compile(r"is considered a host (?:function|variable), and host (?:function|variable)s")
+
+
+def of_nvrtc(log: str, file_name: str) -> list[Diagnostic]:
+    """NVRTC's errors, and its warnings about the submission's own lines."""
+    lines = log.splitlines()
+    found: list[Diagnostic] = []
+    for number, text in enumerate(lines):
+        match = _FRONT_END.match(text)
+        if not match:
+            continue
+        ours = match["file"] == file_name
+        if not ours and match["severity"] == "warning":
+            continue  # a warning in a header is not the user's to mend
+        # The source line and a caret under the place follow, both indented by two.
+        caret = next((below for below in lines[number + 2 : number + 3] if "^" in below), "")
+        column = caret.find("^") - 1 if ours and caret.strip() == "^" else 0
+        header = "" if ours else f"in {match['file'].rsplit('/', 1)[-1]}: "
+        found.append(
+            Diagnostic(
+                severity="error" if match["severity"] == "error" else "warning",
+                message=header + match["message"],
+                line=int(match["line"]) or None if ours else None,
+                column=column if column > 0 else None,
+            )
+        )
+    return found
+
+
+def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]:
+    """What ptxas said; `line_of` gives the source's line for a line of PTX."""
+    found = []
+    for text in log.splitlines():
+        match = _PTXAS.match(text)
+        if match:
+            found.append(
+                Diagnostic(
+                    severity="warning" if match["severity"] == "warning" else "error",
+                    message=f"ptxas: {match['message']}",
+                    line=line_of(int(match["line"])) if match["line"] else None,
+                )
+            )
+    return found
+
+
+def is_about_host_code(diagnostic: Diagnostic) -> bool:
+    """Whether NVRTC says of a place that it is code for the host."""
+    return bool(_HOST.search(diagnostic.message))
+
+
+def errors_of(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(diagnostic for diagnostic in found if diagnostic.severity == "error")
+
+
+def warnings_of(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(diagnostic for diagnostic in found if diagnostic.severity == "warning")
+
+
+def bounded(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Errors first where there are too many, then warnings, each in the log's order."""
+    if len(found) > MAX_DIAGNOSTICS:
+        found = sorted(found, key=lambda diagnostic: diagnostic.severity != "error")
+    return [
+        diagnostic
+        if len(diagnostic.message) <= MAX_MESSAGE
+        else diagnostic.model_copy(update={"message": diagnostic.message[:MAX_MESSAGE] + "…"})
+        for diagnostic in found[:MAX_DIAGNOSTICS]
+    ]
+
+
+def last_line(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return lines[-1] if lines else "the compiler gave no reason"

@@ -1,0 +1,98 @@
+"""Which kernel of a program is the submission's, and whether it can be launched by the rules."""
+
+from __future__ import annotations
+
+import re
+
+from harness.compiling.machine_code import EntryPoint
+from harness.compiling.occupancy import multiprocessor
+from harness.compiling.signature import KERNEL_NAME, SIGNATURE
+from harness.ptx.syntax import Function, Program
+from harness.report import Resources
+from problem.launcher import BLOCK
+
+_PARAMETER_BITS = (64, 64, 64, 32, 32, 32)
+
+MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
+"""Of __device__ variables: nine times all three matrices of the ranked size. What reads machine
+code counts in 32 bits."""
+
+_MANGLED = re.compile(r"_Z(\d+)(\w+)")
+
+
+def base_name(entry: str) -> str:
+    """The C++ name of an entry; a name inside a namespace or a template stays mangled."""
+    match = _MANGLED.fullmatch(entry)
+    return match[2][: int(match[1])] if match else entry
+
+
+def entries(program: Program) -> list[Function]:
+    return [function for function in program.functions.values() if function.is_entry]
+
+
+def find(program: Program) -> Function | str:
+    """The submission's kernel, or why there is none."""
+    every = entries(program)
+    named = [entry for entry in every if base_name(entry.name) == KERNEL_NAME]
+    if not named:
+        others = ", ".join(sorted({base_name(entry.name) for entry in every})[:3])
+        return (
+            f"no kernel named {KERNEL_NAME}; write "
+            f"`__global__ void {KERNEL_NAME}({SIGNATURE})`"
+            + (f" (found: {others})" if others else "")
+        )
+    if len(named) > 1:
+        return f"{len(named)} kernels are named {KERNEL_NAME}; keep one"
+    kernel = named[0]
+    bits = tuple(p.type.bits for p in kernel.parameters if not p.is_array and not p.type.is_float)
+    if bits != _PARAMETER_BITS or len(kernel.parameters) != len(bits):
+        return WRONG_PARAMETERS
+    return kernel
+
+
+WRONG_PARAMETERS = f"the parameters of {KERNEL_NAME} are not ({SIGNATURE})"
+
+
+def takes_the_problems_parameters(entry: EntryPoint) -> bool:
+    """Whether the machine code takes what the launcher gives it, byte for byte."""
+    at = 0
+    for bits, parameter in zip(_PARAMETER_BITS, entry.parameters, strict=False):
+        if (parameter.offset, parameter.size) != (at, bits // 8):
+            return False
+        at += bits // 8
+    return len(entry.parameters) == len(_PARAMETER_BITS) and entry.parameter_bytes == at
+
+
+def memory_problem(program: Program) -> str | None:
+    """Why neither a GPU nor a disassembler should be asked to hold the module."""
+    size = sum(v.size for v in program.variables.values() if v.space in ("global", "const"))
+    if size > MAX_DEVICE_BYTES:
+        return (
+            f"the kernel's __device__ variables take {size} bytes; "
+            f"a submission gets at most {MAX_DEVICE_BYTES}"
+        )
+    return None
+
+
+def launch_problem(kernel: Function, resources: Resources, arch: str) -> str | None:
+    """Why a GPU of this architecture would refuse the rules' launch."""
+    threads = BLOCK[0] * BLOCK[1] * BLOCK[2]
+    allowed = 1
+    for size in kernel.directives.get("maxntid", (threads,)):
+        allowed *= size
+    if allowed < threads:
+        return (
+            f"the kernel's __launch_bounds__ allow {allowed} threads a block; "
+            f"the launch has {threads}"
+        )
+    required = kernel.directives.get("reqntid")
+    if required and tuple(required) + (1,) * (3 - len(required)) != BLOCK:
+        return f"the kernel requires blocks of {required} threads; the launch has {BLOCK}"
+    asked = resources.shared_bytes
+    most = multiprocessor(arch).shared_per_block
+    if asked > most:
+        return (
+            f"the kernel asks for {asked} bytes of shared memory a block; "
+            f"{arch} gives a block at most {most}"
+        )
+    return None

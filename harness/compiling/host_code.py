@@ -1,0 +1,114 @@
+"""Code of a file that runs on the host: found where that is certain, and set aside.
+
+A function is certainly host code where nothing in front of its body says otherwise, be it a word of
+CUDA or a macro that could stand for one. The compiler names the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tree_sitter import Node
+
+from harness.compiling.syntax import descendants, leaves, syntax_tree, text_of
+
+_DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
+_CONSTANT_WORDS = {"constexpr", "consteval"}
+_ENDS_A_DECLARATION = {";", "{", "}"}
+_DECLARATIONS = {"declaration", "function_definition"}
+
+
+def host_functions(root: Node) -> list[Node]:
+    """Definitions that are certainly for the host, in the order of the source."""
+    in_order = [leaf for leaf in leaves(root) if leaf.type != "comment"]
+    index = {leaf.start_byte: i for i, leaf in enumerate(in_order)}
+    macros = _device_macros(root)
+    found = []
+    for function in functions(root):
+        body = function.child_by_field_name("body")
+        if body is None or body.start_byte not in index:
+            continue
+        if not _words_before(in_order, index[body.start_byte]) & (
+            _DEVICE_WORDS | _CONSTANT_WORDS | macros
+        ):
+            found.append(function)
+    return found
+
+
+def functions(root: Node) -> Iterator[Node]:
+    """Definitions of free functions; those inside classes belong to their class."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "function_definition":
+            yield node
+        elif node.type not in ("class_specifier", "struct_specifier", "union_specifier"):
+            stack.extend(reversed(node.children))
+
+
+def _words_before(in_order: list[Node], body: int) -> set[str]:
+    """The words of a declaration up to its body, however the grammar divides them up: attributes
+    of CUDA that it does not know end a declaration for it."""
+    found = set()
+    for leaf in reversed(in_order[:body]):
+        text = text_of(leaf)
+        in_directive = leaf.parent is not None and leaf.parent.type.startswith("preproc")
+        if text in _ENDS_A_DECLARATION or in_directive:
+            break
+        found.add(text)
+    return found
+
+
+def _device_macros(root: Node) -> set[str]:
+    """Macros of the file that stand for a word of CUDA, or for another such macro."""
+    bodies: dict[str, set[str]] = {}
+    for node in descendants(root):
+        if node.type in ("preproc_def", "preproc_function_def"):
+            name, value = (node.child_by_field_name(field) for field in ("name", "value"))
+            if name is not None and value is not None:
+                bodies.setdefault(text_of(name), set()).update(re.findall(r"\w+", text_of(value)))
+    found: set[str] = set()
+    while True:
+        known = _DEVICE_WORDS | _CONSTANT_WORDS | found
+        more = {name for name, words in bodies.items() if words & known} - found
+        if not more:
+            return found
+        found |= more
+
+
+def without_declarations_at(code: str, places: Iterable[tuple[int, int]]) -> str:
+    """The code without the declarations at lines and columns that the compiler called host code;
+    one that the grammar does not understand, or that holds a word of CUDA, stays."""
+    text = code.encode()
+    root = syntax_tree(text)
+    found = []
+    for line, column in places:
+        node = root.descendant_for_point_range((line - 1, column - 1), (line - 1, column - 1))
+        while node is not None and node.type not in _DECLARATIONS:
+            node = node.parent
+        if node is not None and not node.has_error:
+            words = {text_of(leaf) for leaf in leaves(node)}
+            if not words & _DEVICE_WORDS:
+                found.append(node)
+    return blanked(text, found).decode()
+
+
+def blanked(code: bytes, nodes: list[Node]) -> bytes:
+    """Overwrite nodes with spaces, keeping every line break."""
+    result = bytearray(code)
+    for node in nodes:
+        for i in range(node.start_byte, node.end_byte):
+            if result[i] not in b"\r\n":
+                result[i] = 0x20
+        if node.parent is not None and node.parent.type in (
+            "linkage_specification",
+            "template_declaration",
+        ):
+            # `extern "C"` or `template <…>` must not be left in front of nothing.
+            result[node.start_byte : node.start_byte + 1] = b";"
+            if node.parent.type == "template_declaration":
+                for i in range(node.parent.start_byte, node.start_byte):
+                    if result[i] not in b"\r\n":
+                        result[i] = 0x20
+    return bytes(result)

@@ -1,0 +1,62 @@
+"""Every header that a source could ask for, found before the compiler is asked.
+
+For these stand-ins are supplied (headers.py). What was in fact included is told by the preprocessor
+itself, and held to the same rules, so nothing depends on this reader seeing everything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness.compiling.errors import SourceError
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """One #include: the header as written between its quotes or brackets, and its line."""
+
+    header: str
+    line: int
+
+
+_GAP = rb"(?:[ \t\v\f\r]|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+"""What the preprocessor takes for a space; possessive, so that no file can make it slow."""
+
+_DIRECTIVE = re.compile(
+    rb"^" + _GAP + rb"(?:#|%:|\?\?=)" + _GAP + rb"(include_next|include|import|embed)\b" + _GAP,
+    re.MULTILINE,
+)
+_QUERY = re.compile(rb"__has_(?:include|include_next|embed)\b" + _GAP + rb"(\(?)" + _GAP)
+_ASKS_NOTHING = re.compile(
+    rb"(?:\bdefined[ \t]*\(?[ \t]*|^[ \t]*(?:#|%:)[ \t]*ifn?def[ \t]+|^[ \t]*//(?:(?!\*/).)*)\Z"
+)
+"""What may stand before a query without parentheses; elsewhere it would give it another name."""
+_HEADER = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
+
+
+def includes(code: bytes) -> tuple[Include, ...]:
+    """Every header that the preprocessor could be asked for, wherever the request stands.
+
+    It works on the text before comments and conditions are understood, and refuses a request that
+    does not name its header literally.
+    """
+    spliced = code.replace(b"\\\n", b"")
+    # Splicing loses lines; count them by the original text up to the same header name.
+    found: list[Include] = []
+    for pattern in (_DIRECTIVE, _QUERY):
+        for match in pattern.finditer(spliced):
+            line = spliced.count(b"\n", 0, match.end()) + 1
+            if match.re is _DIRECTIVE and match[1] == b"embed":
+                raise SourceError("#embed is not allowed in a submission", line)
+            header = _HEADER.match(spliced, match.end())
+            if header is None:
+                before = spliced[spliced.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+                if match.re is _QUERY and not match[1] and _ASKS_NOTHING.search(before):
+                    continue
+                raise SourceError(
+                    "an #include must name its header literally, between < > or quotes", line
+                )
+            name = (header[1] or header[2]).decode(errors="replace")
+            found.append(Include(name, line))
+    return tuple(found)

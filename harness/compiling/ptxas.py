@@ -1,0 +1,57 @@
+"""PTX to machine code, by the ptxas that belongs to NVRTC's release."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuda import pathfinder
+
+from harness import nvrtc
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What ptxas made, and what it said; no machine code where it refused."""
+
+    cubin: bytes
+    log: str
+
+
+def assemble(ptx: str, arch: str) -> Assembled:
+    """Machine code for one architecture, with the lines of the source."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source, target = Path(scratch) / "kernel.ptx", Path(scratch) / "kernel.cubin"
+        source.write_text(ptx, encoding="ascii")
+        options = (f"--gpu-name={arch}", "--generate-line-info", "--verbose")
+        done = subprocess.run(
+            [program(), *options, f"--output-file={target.name}", source.name],
+            cwd=scratch,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        log = (done.stdout + done.stderr).decode(errors="replace")
+        if done.returncode < 0:
+            raise RuntimeError(f"ptxas ended with signal {-done.returncode}: {log[-500:]}")
+        return Assembled(target.read_bytes() if done.returncode == 0 else b"", log)
+
+
+@functools.cache
+def program() -> str:
+    """Where ptxas is. Raises RuntimeError where none of NVRTC's release is found: another would
+    make other machine code."""
+    path = pathfinder.find_nvidia_binary_utility("ptxas")
+    wanted = nvrtc.version()
+    if path is None:
+        raise RuntimeError(f"there is no ptxas; install nvidia-cuda-nvcc {wanted}")
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    release = re.search(r"release (\d+\.\d+)", said)
+    if release is None or release[1] != wanted:
+        found = release[1] if release else "of no known release"
+        raise RuntimeError(f"{path} is ptxas {found}; NVRTC needs that of {wanted}")
+    return str(path)

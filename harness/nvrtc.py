@@ -1,0 +1,127 @@
+"""CUDA C++ to PTX, by NVRTC: its options and output as plain values."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cuda.bindings import nvrtc
+
+_TRACE = "-Xcudafe=--trace_includes"
+_PREPROCESS = "-Xcudafe=--preprocess"
+"""Options of NVRTC's front end, EDG: it writes what they ask for to the process's own streams."""
+
+# What NVRTC includes on its own account.
+_BUILT_IN = ("__nv_nvrtc_builtin_header.h", "__nv_name_map")
+
+
+class NvrtcError(Exception):
+    """NVRTC itself failed, whatever it was given."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one compilation gave.
+
+    included: every file that the preprocessor opened or was handed, as it names them.
+    """
+
+    succeeded: bool
+    log: str
+    ptx: str = ""
+    included: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is compiled: its text, its name in messages, and headers by the names in #include."""
+
+    text: str
+    name: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def version() -> str:
+    _, major, minor = nvrtc.nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+def compile_to_ptx(source: Source, options: Iterable[str]) -> Output:
+    """Compile for a virtual architecture. Raises NvrtcError."""
+    with _program(source) as program, _captured(2) as read:
+        succeeded = _compile(program, [*options, _TRACE])
+        trace = read()
+    log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+    ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program) if succeeded else ""
+    nvrtc.nvrtcDestroyProgram(program)
+    opened = (line.strip() for line in trace.splitlines())
+    included = tuple(name for name in opened if name and name not in _BUILT_IN)
+    return Output(succeeded, log, ptx, included)
+
+
+def preprocess(source: Source, options: Iterable[str]) -> str:
+    """The source after preprocessing. Raises NvrtcError."""
+    with _program(source) as program, _captured(1) as read:
+        _compile(program, [*options, _PREPROCESS])
+        text = read()
+    nvrtc.nvrtcDestroyProgram(program)
+    return text
+
+
+@contextmanager
+def _program(source: Source) -> Iterator[nvrtc.nvrtcProgram]:
+    names = [name.encode() for name in source.headers]
+    texts = [text.encode() for text in source.headers.values()]
+    status, program = nvrtc.nvrtcCreateProgram(
+        source.text.encode(), source.name.encode(), len(names), texts, names
+    )
+    _check(status)
+    yield program
+
+
+def _compile(program: nvrtc.nvrtcProgram, options: list[str]) -> bool:
+    encoded = [option.encode() for option in options]
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+    if result == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        raise NvrtcError(f"NVRTC {version()} does not know an option: {log.strip()}")
+    return bool(result == nvrtc.nvrtcResult.NVRTC_SUCCESS)
+
+
+def _check(status: nvrtc.nvrtcResult) -> None:
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise NvrtcError(f"NVRTC {version()} failed: {status.name}")
+
+
+def _text(
+    get_size: Callable[..., tuple[nvrtc.nvrtcResult, int]],
+    get: Callable[..., tuple[nvrtc.nvrtcResult]],
+    program: nvrtc.nvrtcProgram,
+) -> str:
+    """One of NVRTC's outputs: it tells the size, then fills a buffer."""
+    status, size = get_size(program)
+    _check(status)
+    buffer = bytes(size)
+    _check(get(program, buffer)[0])
+    return buffer.rstrip(b"\0").decode(errors="replace")
+
+
+@contextmanager
+def _captured(stream: int) -> Iterator[Callable[[], str]]:
+    """Catch what is written to a stream of this process meanwhile, by its number."""
+    kept = os.dup(stream)
+    with tempfile.TemporaryFile() as file:
+
+        def read() -> str:
+            file.seek(0)
+            return file.read().decode(errors="replace")
+
+        os.dup2(file.fileno(), stream)
+        try:
+            yield read
+        finally:
+            os.dup2(kept, stream)
+            os.close(kept)
