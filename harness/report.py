@@ -572,6 +572,14 @@ class Environment(Value):
     """What the operating system enforced on the processes that compiled and ran the kernel."""
 
 
+class Signature(Value):
+    """Who vouches for a report: an Ed25519 signature of its text without this field."""
+
+    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """The public key."""
+    value: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+
 class Report(Value):
     """All that one grading found."""
 
@@ -595,6 +603,8 @@ class Report(Value):
     printed: str = ""
     """The beginning of what the kernel printed: shown as its words, never interpreted."""
     stages: tuple[StageTime, ...] = ()
+    signature: Signature | None = None
+    """Of the leaderboard whose judge wrote it."""
 
     @property
     def verdict(self) -> Verdict:

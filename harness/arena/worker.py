@@ -29,7 +29,7 @@ from harness.arena.logs import log_as
 from harness.arena.processes import end_with_parent
 from harness.arena.queue import QUEUE, TASK, conninfo, queue_app
 from harness.arena.store.attempts import Attempt, Attempts
-from harness.leaderboard.store import Document
+from harness.leaderboard.document import Document
 from harness.report import Stage, Submission
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.commands._arguments import ENTRY_HELP
-from harness.leaderboard.store import Document, Store, StoreError
+from harness.leaderboard.document import Document, StoreError
+from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 

@@ -9,7 +9,8 @@ from harness.commands import _documents
 from harness.commands._arguments import ENTRY_HELP, add_store
 from harness.commands._command import Exit
 from harness.leaderboard.compare import as_data, compare
-from harness.leaderboard.store import Document, Store
+from harness.leaderboard.document import Document
+from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 HELP = """\

@@ -29,12 +29,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         raise UsageError("--source needs an ENTRY: whose source?")
     with Store(arguments.store) as store:
         if not arguments.entries:
-            for text in store.texts():
-                terminal.json(text)
+            for document in store.documents():
+                terminal.json(document.json)
         for name in arguments.entries:
             document = find(store, name)
             if arguments.source:
                 terminal.file(document.report.submission.source)
             else:
-                terminal.json(document.text)
+                terminal.json(document.json)
     return Exit.YES

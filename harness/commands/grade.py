@@ -14,7 +14,7 @@ from harness.commands._arguments import add_seed, add_store
 from harness.commands._command import Exit
 from harness.errors import UsageError
 from harness.files import write_whole
-from harness.leaderboard.store import Store
+from harness.leaderboard.store import Store, signed
 from harness.report import HostMemoryKind, Report, Verdict
 from harness.views.console import Terminal
 
@@ -134,14 +134,23 @@ def _places(files: Sequence[Path], json: Path | None) -> list[Path | None]:
 def _keep(
     report: Report, arguments: argparse.Namespace, place: Path | None, terminal: Terminal
 ) -> None:
-    """Write and enter a report: each whole or not at all. Raises OSError or UsageError."""
-    if str(arguments.json) == "-":
+    """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
+    try:
+        if arguments.submit:
+            with Store(arguments.store, "create") as store:
+                id = store.enter(report)
+            terminal.note(f"entered into {store.path} as {id[:8]}")
+    finally:
+        if arguments.json is not None:
+            _write_json(signed(report, arguments.store), arguments, place, terminal)
+
+
+def _write_json(
+    report: Report, arguments: argparse.Namespace, place: Path | None, terminal: Terminal
+) -> None:
+    if place is None:
         terminal.json(report.model_dump_json(indent=2 if len(arguments.files) == 1 else None))
-    elif place is not None:
-        if place != arguments.json:
-            arguments.json.mkdir(parents=True, exist_ok=True)
-        write_whole(place, report.model_dump_json(indent=2) + "\n")
-    if arguments.submit:
-        with Store(arguments.store, "create") as store:
-            id = store.enter(report)
-        terminal.note(f"entered into {store.path} as {id[:8]}")
+        return
+    if place != arguments.json:
+        arguments.json.mkdir(parents=True, exist_ok=True)
+    write_whole(place, report.model_dump_json(indent=2) + "\n")

@@ -1,4 +1,7 @@
-"""Show the ranking, and write it as a site."""
+"""Show the ranking, and write it as a site.
+
+Before anything is entered, it shows the reports that came with the judge.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,24 @@ from pathlib import Path
 from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
 from harness.errors import UsageError
+from harness.leaderboard.document import Document
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Edition, as_data, rank
-from harness.leaderboard.store import Document, Store
+from harness.leaderboard.ranking import as_data, rank
+from harness.leaderboard.store import DEFAULT_STORE, Store
 from harness.views.console import Terminal
 
+REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"
+
 HELP = """\
-example:
+examples:
   python3 -m harness leaderboard --badge cuda-cores --site site
+  python3 -m harness leaderboard --reports reports --readme README.md
+
+exit codes:
+  0  there is a ranking
+  1  nothing to rank
+  2  wrong usage
 """
 
 
@@ -50,7 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.views.leaderboard import screen
 
-    with _source(arguments) as (entries, document):
+    with _source(arguments, terminal) as (entries, document):
         boards = rank(entries, Edition.current(), chosen(arguments))
         if arguments.site:
             _write_site(arguments, entries, document, terminal)
@@ -65,21 +78,31 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 @contextmanager
 def _source(
-    arguments: argparse.Namespace,
+    arguments: argparse.Namespace, terminal: Terminal
 ) -> Iterator[tuple[list[Entry], Callable[[str], Document]]]:
     """The entries to rank, and how to get the report of one by its id."""
-    if arguments.reports:
-        from harness.leaderboard import committed  # a parser would slow every command
-
-        reports = {one.document.id: one for one in committed.read(arguments.reports)}
-        yield [one.entry for one in reports.values()], lambda id: reports[id].document
-    else:
+    folder = arguments.reports
+    nothing_entered = arguments.store == DEFAULT_STORE and not arguments.store.exists()
+    if folder is None and nothing_entered and REPORTS.is_dir():
+        folder = REPORTS
+        terminal.note(
+            "No result has been entered here yet: these are the reports that came with the judge. "
+            "Enter your own with `grade my_kernel.cu --submit --author NAME`."
+        )
+    if folder is None:
         with Store(arguments.store) as store:
+            for why in store.refused():
+                terminal.note(f"An entry of an earlier judge was set aside: {why}")
             yield store.entries(), store.document
+        return
+    from harness.leaderboard import committed  # a parser would slow every command
+
+    reports = {one.document.id: one for one in committed.read(folder)}
+    yield [one.entry for one in reports.values()], lambda id: reports[id].document
 
 
 def _write_readme(arguments: argparse.Namespace) -> None:
-    from harness.leaderboard import committed
+    from harness.leaderboard import committed, readme
 
     if not arguments.reports:
         raise UsageError("--readme needs --reports: its table is made from committed reports.")
@@ -87,9 +110,8 @@ def _write_readme(arguments: argparse.Namespace) -> None:
     problems = committed.misfits(reports, arguments.solutions)
     if problems:
         raise UsageError("the README was not written.\n" + "\n".join(problems))
-    committed.write(
-        arguments.readme, committed.markdown(reports, arguments.solutions, arguments.readme)
-    )
+    board = readme.markdown(reports, arguments.solutions, arguments.readme)
+    readme.write(arguments.readme, board)
 
 
 def _write_site(
@@ -102,9 +124,10 @@ def _write_site(
 
     site = Site(arguments.site, entries, Edition.current(), chosen(arguments))
     site.write_boards()
-    pages = site.write_entries(document)
-    written = sum(1 for _ in terminal.track(pages, "Pages", len(site.entries)))
+    pages = list(terminal.track(site.write_entries(document), "Pages", len(site.entries)))
+    for why in filter(None, pages):
+        terminal.note(f"leaderboard: no page for {why}")
     terminal.note(
         f"{arguments.site / 'index.html'}: "
-        f"submissions: {len(site.entries)}, pages written: {written}."
+        f"submissions: {len(site.entries)}, pages written: {len(pages)}."
     )

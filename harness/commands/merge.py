@@ -9,7 +9,8 @@ from pathlib import Path
 from harness.commands import _documents
 from harness.commands._arguments import add_store
 from harness.commands._command import Exit
-from harness.leaderboard.store import Document, Store
+from harness.leaderboard.document import Document
+from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 HELP = """\
@@ -31,5 +32,5 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def _all(path: Path) -> Iterator[Document]:
     with Store(path, "read") as other:
-        for text in other.texts():
-            yield Document.parse(text, f"an entry of {path}")
+        for document in other.documents():
+            yield Document.parse(document.json, f"entry {document.id[:12]} of {path}")

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from harness.commands import _documents
 from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
 from harness.errors import UsageError
-from harness.leaderboard.ranking import Edition, rank
-from harness.leaderboard.regrade import as_data, regrade, stale
+from harness.leaderboard.edition import Edition
+from harness.leaderboard.ranking import rank
+from harness.leaderboard.regrade import Grader, as_data, regrade, to_regrade
 from harness.leaderboard.store import Store
-from harness.report import Report, Submission
 from harness.views.console import Terminal
 
 HELP = """\
-example:
+examples:
   python3 -m harness regrade --gpu H100 --yes
+  python3 -m harness regrade --claims          grade here what others entered
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
+    parser.add_argument(
+        "--claims", action="store_true", help="also what others have graded and you have not"
+    )
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
     add_store(parser)
-    parser.set_defaults(grade=_grade)
+    parser.set_defaults(grader=_grader)
 
 
-def _grade(submission: Submission) -> Report:
-    """Grade the source that a stored report carries."""
+@contextmanager
+def _grader() -> Iterator[Grader]:
+    """Grades the sources that stored reports carry, in one session."""
     from harness.grade import grade
     from harness.workers.session import open_session
 
     with open_session("auto") as session:
-        return grade(submission, session)
+        yield lambda submission: grade(submission, session)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -45,7 +52,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.leave_output_to_programs()
     with Store(arguments.store) as store:
         boards = rank(store.entries(), Edition.current(), chosen(arguments))
-        todo = stale(boards)
+        todo = to_regrade(boards, arguments.claims)
         if not todo:
             terminal.show(f"Nothing to regrade: every scored result is of {Edition.current()}.")
             return Exit.YES
@@ -54,9 +61,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
                 f"{kept} holds a regrading that was not entered: `import {kept}` it or delete it."
             )
         changes = []
-        for change in regrade(store, todo, arguments.grade, kept):
-            changes.append(change)
-            terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
+        with arguments.grader() as grade:
+            for change in regrade(store, todo, grade, kept):
+                changes.append(change)
+                terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
         if arguments.json:
             terminal.json(as_data(changes))
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.commands import _documents
 from harness.commands._arguments import add_store
 from harness.commands._command import Exit
-from harness.leaderboard.store import Document
+from harness.leaderboard.document import Document
 from harness.views.console import Terminal
 
 HELP = """\

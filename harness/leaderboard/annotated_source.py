@@ -1,4 +1,9 @@
-"""A submission's source, line by line, with what the report says of each line."""
+"""A submission's source, line by line, with what the report says of each line.
+
+A source may be anything that fits into a megabyte, so only so much of it is shown, and what colours
+it takes time in proportion to that: Pygments' own rules for C look for functions, which takes
+hours for some thousand blank lines.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,19 @@ from typing import Literal
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import include
 from pygments.lexers import CudaLexer
+from pygments.token import Punctuation
 
 from harness import escaping, figures
 from harness.report import Diagnostic, Finding, LineCounters, Place, Report
 
 Kind = Literal["error", "warning", "note", "counters"]
 _WEIGHT: dict[Kind, int] = {"error": 3, "warning": 2, "note": 1, "counters": 0}
+
+MAX_LINES = 3000
+MAX_CHARACTERS = 200_000
+"""Several times the longest kernel of this repository. The whole file is beside the page."""
 
 LIGHT, DARK = "xcode", "github-dark"
 """Pygments styles, chosen for contrast: 4.5 or more on every background of site.css."""
@@ -40,14 +51,48 @@ class Line:
         return max((note.kind for note in self.notes), key=_WEIGHT.__getitem__)
 
 
-def annotated_source(report: Report) -> list[Line]:
+@dataclass(frozen=True, slots=True)
+class AnnotatedSource:
+    lines: tuple[Line, ...]
+    hidden: int
+    """Lines of the file that are not among them."""
+
+    @property
+    def notes(self) -> int:
+        """Lines with a note."""
+        return sum(bool(line.notes) for line in self.lines)
+
+
+def annotated_source(report: Report) -> AnnotatedSource:
     notes = _notes(report)
-    source = escaping.lines(report.submission.source)
-    html = highlight(source, CudaLexer(stripnl=False), HtmlFormatter(nowrap=True))
-    return [
-        Line(number, Markup(code), tuple(notes[number]))
-        for number, code in enumerate(html.rstrip("\n").split("\n"), start=1)
-    ]
+    everything = escaping.lines(report.submission.source).rstrip("\n").split("\n")
+    room = MAX_CHARACTERS
+    shown: list[str] = []
+    for line in everything[:MAX_LINES]:
+        room -= len(line)
+        if room < 0:
+            break
+        shown.append(line.rstrip())
+    html = highlight("\n".join(shown), _Lexer(stripnl=False), HtmlFormatter(nowrap=True))
+    coloured = html.removesuffix("\n").split("\n") if shown else []
+    return AnnotatedSource(
+        lines=tuple(
+            Line(number, Markup(code), tuple(notes[number]))
+            for number, code in enumerate(coloured, start=1)
+        ),
+        hidden=len(everything) - len(coloured),
+    )
+
+
+class _Lexer(CudaLexer):  # type: ignore[misc]  # Pygments' lexers are made by a metaclass
+    """CUDA, word by word, without the rules that look for whole functions."""
+
+    tokens = {  # noqa: RUF012 - the metaclass reads it
+        "root": [
+            *map(include, ("whitespace", "keywords", "types", "statements")),
+            (r"[{}]", Punctuation),
+        ]
+    }
 
 
 def style_sheet() -> str:

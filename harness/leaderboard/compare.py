@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import figures
+from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import distinguishable
-from harness.leaderboard.store import Document
 from harness.report import Report
 
 Quantities = list[tuple[str, str, float | str | None]]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from harness.report import Badge, DeviceKind, Report, Verdict
 
@@ -18,7 +16,7 @@ class Entry(NamedTuple):
     """A row of the index. A named tuple, because ten thousand are read to show one ranking."""
 
     id: str
-    """sha256 of the report's canonical JSON: the same report is the same entry everywhere."""
+    """sha256 of the report's text: the same report is the same entry everywhere."""
     created: str
     """When it was graded: UTC, ISO 8601, so that text order is time order."""
     name: str
@@ -26,7 +24,8 @@ class Entry(NamedTuple):
     sha256: str
     """Of the source."""
     code: str
-    """sha256 of the code without comments and white space; of the source where it was not read."""
+    """What tells one kernel from another, whatever its comments: sha256 of its program, as its own
+    compiler printed it; where there is none, of the words of its source."""
     verdict: str
     stage: str | None
     """Where it ended, unless it was accepted."""
@@ -55,6 +54,9 @@ class Entry(NamedTuple):
     launch: str | None
     """Badge.DEFAULT_LAUNCH or Badge.DECLARED_LAUNCH."""
     registers: int | None
+    own: bool = False
+    """Signed with the key of the store that holds it: its own judge has graded it. What is not its
+    own is a claim."""
 
     @classmethod
     def of(cls, report: Report, id: str) -> Self:
@@ -67,11 +69,7 @@ class Entry(NamedTuple):
             name=report.submission.name,
             author=report.submission.author or ANONYMOUS,
             sha256=report.submission.sha256,
-            code=(
-                (kernel.program_sha256 or kernel.code_sha256)
-                if kernel
-                else report.submission.sha256
-            ),
+            code=_code(report),
             verdict=report.verdict.value,
             stage=getattr(report.outcome, "stage", None),
             quick=report.quick,
@@ -110,22 +108,36 @@ class Entry(NamedTuple):
         return self.verdict == Verdict.ACCEPTED
 
 
+INDEXED = tuple(name for name in Entry._fields if name != "own")
+"""What follows from the report alone, and so is kept in an index."""
+
+
 def timestamp(moment: datetime) -> str:
     """UTC, ISO 8601, always of the same length; a time without a zone is taken as UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def canonical(document: Any) -> str:
-    """JSON in the one form that is stored and hashed: keys in their order, no spaces, UTF-8."""
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+MAX_CODE = 1 << 17
+"""Characters: several times the longest kernel. A board reads no longer text again."""
 
 
-def identity(text: str) -> str:
-    """The id of an entry, from its canonical JSON."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def _code(report: Report) -> str:
+    from harness.compiling.errors import SourceError
+    from harness.compiling.source import parse  # a parser would slow every command
+
+    if report.kernel and report.kernel.program_sha256:
+        return report.kernel.program_sha256
+    if len(report.submission.source) > MAX_CODE:
+        return report.submission.sha256
+    try:
+        return parse(report.submission.source).code_sha256
+    except SourceError:
+        return report.submission.sha256
 
 
 def _badge(report: Report, *choices: Badge) -> str | None:
-    badges = report.kernel.badges if report.kernel else ()
+    """None, and so no rank in a league, where nobody could read the machine code."""
+    kernel = report.kernel
+    badges = kernel.badges if kernel and kernel.instructions else ()
     return next((badge.value for badge in choices if badge in badges), None)

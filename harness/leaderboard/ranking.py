@@ -3,39 +3,30 @@
 Ranks are given from the top. The best score opens rank 1; each next kernel shares the rank of the
 kernel that opened it if their 95 % intervals overlap, and otherwise opens the next rank, which is
 its place in the list. A chain of overlaps therefore cannot pull a kernel up to a leader from whom
-it is distinguishable.
+it is distinguishable, and a score with a wide interval, which would overlap with everybody, is
+shown and not ranked.
+
+Which runs count is decided in evidence.py; of those, an author's kernel of one name, and an
+author's code under whatever names, has one row: its best run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-import harness
+from harness.leaderboard import evidence
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.report import Verdict
-from problem.cases import CASES_VERSION
 
-
-@dataclass(frozen=True, slots=True)
-class Edition:
-    """What two results must have in common to be compared."""
-
-    judge: str
-    cases: int
-
-    @classmethod
-    def current(cls) -> Self:
-        """Of the judge that is running."""
-        return cls(harness.__version__, CASES_VERSION)
-
-    def __str__(self) -> str:
-        return f"judge {self.judge}, cases {self.cases}"
+MAX_HALF_WIDTH = 0.01
+"""How far, of the score, a ranked score's 95 % interval may reach to either side. The judge stops
+at 0.25 %; a measurement that ran out of time before 1 % cannot be told from its neighbours."""
 
 
 class Standing(StrEnum):
@@ -44,6 +35,11 @@ class Standing(StrEnum):
     RANKED = "ranked"
     REGRADE = "regrade"
     """Scored by another judge or other cases: grade it again to compare it."""
+    UNSTEADY = "unsteady"
+    """Its interval is too wide to be ranked."""
+    DISPUTED = "disputed"
+    """Reports say both that it was accepted and, later, that it was not, and this board's own judge
+    has not seen it: grade it here."""
     QUICK = "quick"
     UNSCORED = "unscored"
     NOT_ACCEPTED = "not accepted"
@@ -74,8 +70,9 @@ class Row(NamedTuple):
     """A line of a board: the best run of one author's kernel of one name."""
 
     entry: Entry
+    standing: Standing
     rank: int | None
-    """None where the entry's standing is "regrade"."""
+    """Where the standing is "ranked"."""
     runs: int
     """How many runs of this author and name could have been here."""
     twins: tuple[str, ...]
@@ -89,26 +86,28 @@ class Board:
     gpu: str
     edition: Edition
     rows: tuple[Row, ...]
-    """By score, best first."""
-    regrade: tuple[Row, ...]
-    """The best runs of those who have none of this edition, best first; without sources that
-    this edition has rejected."""
+    """Ranked, best first."""
+    unranked: tuple[Row, ...]
+    """Scored, and not to be ranked as things are, best first: unsteady, disputed, or of another
+    edition; without those that have a ranked row."""
     records: tuple[Entry, ...] = field(repr=False)
-    """Each run that was the best of its day, in order of time: the progress of the best score."""
+    """Each ranked run that was the best so far, in order of time: the progress of the score."""
 
 
-_ON_A_BOARD = frozenset({Standing.RANKED, Standing.REGRADE})
+_SCORED = frozenset({Standing.RANKED, Standing.UNSTEADY, Standing.REGRADE})
 
 
 def standing(entry: Entry, edition: Edition) -> Standing:
+    """By itself, whatever other reports say."""
     if not entry.accepted:
         return Standing.NOT_ACCEPTED
     if entry.quick:
         return Standing.QUICK
     if entry.score is None or entry.device is None or not entry.on_gpu:
         return Standing.UNSCORED
-    same = entry.judge == edition.judge and entry.cases == edition.cases
-    return Standing.RANKED if same else Standing.REGRADE
+    if (entry.judge, entry.cases) != (edition.judge, edition.cases):
+        return Standing.REGRADE
+    return Standing.RANKED if _is_steady(entry) else Standing.UNSTEADY
 
 
 def rank(
@@ -117,20 +116,22 @@ def rank(
     """The boards of all GPU models that have a scored entry, those with most kernels first."""
     admits = (filter or Filter()).admits
     everyone = sorted(entries, key=attrgetter("created", "id"))
-    shared = shared_sources(everyone)
-    by_gpu: dict[str, tuple[list[Entry], list[Entry]]] = {}
-    rejected: set[tuple[str, str, str]] = set()
-    for entry in everyone:
-        where = standing(entry, edition)
-        if where is Standing.NOT_ACCEPTED and _is_final(entry, edition):
-            rejected.add((entry.author, entry.name, entry.sha256))
-        if where in _ON_A_BOARD and admits(entry):
-            now, before = by_gpu.setdefault(entry.device or "", ([], []))
-            (now if where is Standing.RANKED else before).append(entry)
-    boards = [
-        _board(gpu, edition, now, _without(before, rejected), shared)
-        for gpu, (now, before) in by_gpu.items()
-    ]
+    # A claim cannot make look copied what the own judge has seen.
+    shared = {
+        True: shared_sources(entry for entry in everyone if entry.own),
+        False: shared_sources(everyone),
+    }
+    gpus = dict.fromkeys(
+        entry.device
+        for entry in everyone
+        if entry.device is not None and standing(entry, edition) in _SCORED and admits(entry)
+    )
+    boards = []
+    for gpu in gpus:
+        counted = evidence.weigh(everyone, gpu, edition)
+        runs = [run for run in counted if _is_scored(run, edition) and admits(run.entry)]
+        if runs:
+            boards.append(_board(gpu, edition, runs, shared))
     return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
 
 
@@ -140,7 +141,7 @@ def as_data(board: Board) -> dict[str, Any]:
     def row(line: Row) -> dict[str, Any]:
         return {
             "rank": line.rank,
-            "standing": Standing.REGRADE if line.rank is None else Standing.RANKED,
+            "standing": line.standing,
             "runs": line.runs,
             "same_source_as": list(line.twins),
             **line.entry._asdict(),
@@ -150,7 +151,7 @@ def as_data(board: Board) -> dict[str, Any]:
         "gpu": board.gpu,
         "judge": board.edition.judge,
         "cases": board.edition.cases,
-        "rows": [row(line) for line in (*board.rows, *board.regrade)],
+        "rows": [row(line) for line in (*board.rows, *board.unranked)],
     }
 
 
@@ -187,50 +188,73 @@ def distinguishable(one: Entry, other: Entry) -> bool:
 def _board(
     gpu: str,
     edition: Edition,
-    now: list[Entry],
-    before: list[Entry],
-    shared: dict[str, set[str]],
+    runs: Sequence[evidence.Run],
+    shared: dict[bool, dict[str, set[str]]],
 ) -> Board:
-    """now, before: scored by this edition and by others, in order of time."""
-    best = _best_runs(now)
-    stale = [entry for key, entry in _best_runs(before).items() if key not in best]
-    runs = Counter((entry.author, entry.name) for entry in (*now, *before))
-    ranked = list(best.values())
-    ranks = shared_ranks([_interval(entry) for entry in ranked])
+    """runs: scored, in order of time. shared: what shared_sources found among own entries, and
+    among all."""
+    standings = {
+        run.entry.id: Standing.DISPUTED if run.disputed else standing(run.entry, edition)
+        for run in runs
+    }
+    ranked = [run.entry for run in runs if standings[run.entry.id] is Standing.RANKED]
+    others = [run.entry for run in runs if standings[run.entry.id] is not Standing.RANKED]
+    best = list(_best_runs(ranked))
+    there = _Taken()
+    for entry in ranked:
+        there.take(entry)
+    rest = [entry for entry in _best_runs(others) if not there.has(entry)]
+    counts = Counter((run.entry.author, run.entry.name) for run in runs)
 
     def row(entry: Entry, place: int | None) -> Row:
-        authors = shared.get(entry.code)
-        twins = tuple(sorted(authors - {entry.author})) if authors else ()
-        return Row(entry, place, runs[entry.author, entry.name], twins)
+        twins = tuple(sorted(shared[entry.own].get(entry.code, {entry.author}) - {entry.author}))
+        runs = counts[entry.author, entry.name]
+        return Row(entry, standings[entry.id], place, runs, twins)
 
     return Board(
         gpu=gpu,
         edition=edition,
-        rows=tuple(map(row, ranked, ranks)),
-        regrade=tuple(row(entry, None) for entry in stale),
-        records=tuple(_records(now)),
+        rows=tuple(map(row, best, shared_ranks([_interval(entry) for entry in best]))),
+        unranked=tuple(row(entry, None) for entry in rest),
+        records=tuple(_records(ranked)),
     )
 
 
-def _best_runs(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
-    """By author and name, best first; of equal scores the earlier run."""
-    best: dict[tuple[str, str], Entry] = {}
+class _Taken:
+    """The rows that there are: one for an author's name, and one for an author's code."""
+
+    def __init__(self) -> None:
+        self._names: set[tuple[str, str]] = set()
+        self._codes: set[tuple[str, str]] = set()
+
+    def has(self, entry: Entry) -> bool:
+        named, coded = (entry.author, entry.name), (entry.author, entry.code)
+        return named in self._names or coded in self._codes
+
+    def take(self, entry: Entry) -> None:
+        self._names.add((entry.author, entry.name))
+        self._codes.add((entry.author, entry.code))
+
+
+def _best_runs(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Best first, each author's name and code once; of equal scores the earlier run."""
+    taken = _Taken()
     for entry in sorted(entries, key=_score, reverse=True):
-        best.setdefault((entry.author, entry.name), entry)
-    return best
+        if not taken.has(entry):
+            taken.take(entry)
+            yield entry
 
 
-def _is_final(entry: Entry, edition: Edition) -> bool:
-    """Whether this edition has judged the submission, so that nobody need regrade it."""
-    judged = entry.verdict not in (Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED)
-    return judged and entry.judge == edition.judge and entry.cases == edition.cases
+def _is_scored(run: evidence.Run, edition: Edition) -> bool:
+    return standing(run.entry, edition) in _SCORED
 
 
-def _without(before: list[Entry], rejected: set[tuple[str, str, str]]) -> list[Entry]:
-    return [entry for entry in before if (entry.author, entry.name, entry.sha256) not in rejected]
+def _is_steady(entry: Entry) -> bool:
+    score, (low, high) = _score(entry), _interval(entry)
+    return max(score - low, high - score) <= MAX_HALF_WIDTH * score
 
 
-def _records(entries: Iterable[Entry]) -> Iterable[Entry]:
+def _records(entries: Iterable[Entry]) -> Iterator[Entry]:
     best = 0.0
     for entry in entries:
         if _score(entry) > best:

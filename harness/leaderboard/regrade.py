@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.errors import UsageError
+from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, distinguishable
-from harness.leaderboard.store import Document, Store
+from harness.leaderboard.ranking import Board, Standing, distinguishable
+from harness.leaderboard.store import Store
 from harness.report import Report, Submission, Verdict
 
 Grader = Callable[[Submission], Report]
@@ -33,9 +35,17 @@ class Change:
     """One phrase for people."""
 
 
-def stale(boards: Iterable[Board]) -> list[Entry]:
-    """What there is to regrade, best first on each board."""
-    return [row.entry for board in boards for row in board.regrade]
+def to_regrade(boards: Iterable[Board], claims: bool) -> list[Entry]:
+    """What there is to regrade, best first on each board.
+
+    claims: also what this board's own judge has not graded.
+    """
+    return [
+        row.entry
+        for board in boards
+        for row in (*board.rows, *board.unranked)
+        if row.standing in (Standing.REGRADE, Standing.DISPUTED) or (claims and not row.entry.own)
+    ]
 
 
 def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -> Iterator[Change]:
@@ -46,13 +56,17 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
         if gpu in elsewhere:
             yield Change(entry, None, False, f"needs {gpu}; this machine has {elsewhere[gpu]}")
             continue
-        document = Document.of(grade(store.report(entry.id).submission))
+        try:
+            document = store.own(grade(store.report(entry.id).submission))
+        except (UsageError, OSError) as error:
+            yield Change(entry, None, False, f"could not be graded: {error}")
+            continue
         change = _judge(entry, document)
         if change.after and change.after.device not in (None, gpu):
             elsewhere[gpu] = change.after.device or ""
         if change.applies:
             with kept.open("a", encoding="utf-8") as lines:
-                lines.write(document.text + "\n")
+                lines.write(document.json + "\n")
         yield change
 
 

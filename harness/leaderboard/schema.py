@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
-from harness.leaderboard.entry import Entry
+from harness.leaderboard.entry import INDEXED, Entry
 
 APPLICATION_ID = 0x6D6D6172
 """Says in the file's header that a SQLite file is one of ours ("mmar")."""
@@ -46,13 +47,41 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             registers INTEGER
         ) STRICT""",
     ),
+    (
+        # Who vouches for a report; checked when it is entered.
+        """CREATE TABLE signatures (
+            id TEXT NOT NULL REFERENCES reports (id),
+            key TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (id, key)
+        ) STRICT""",
+        # Reports that an earlier judge let in and this one does not.
+        "CREATE TABLE refused (report TEXT NOT NULL, reason TEXT NOT NULL) STRICT",
+    ),
 )
 """One tuple of statements a version, oldest first; PRAGMA user_version counts those applied.
 A migration that has been released is never edited: a change is a new one at the end."""
 
-COLUMNS = ", ".join(Entry._fields)
+COLUMNS = ", ".join(INDEXED)
+SELECT_ENTRIES = (
+    f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM signatures WHERE signatures.id = entries.id "
+    "AND key = ?) FROM entries"
+)
+WITH_SIGNATURES = 2
+"""The first version whose reports may be signed."""
+
+SELECT_SIGNED = (
+    "SELECT report, key, value FROM reports LEFT JOIN signatures USING (id) "
+    "WHERE id = ? ORDER BY signatures.rowid LIMIT 1"
+)
+SELECT_UNSIGNED = "SELECT report, NULL, NULL FROM reports WHERE id = ?"
 INSERT_REPORT = "INSERT OR IGNORE INTO reports (id, report) VALUES (?, ?)"
-INSERT_ENTRY = f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' for _ in Entry._fields)})"
+INSERT_SIGNATURE = "INSERT OR IGNORE INTO signatures (id, key, value) VALUES (?, ?, ?)"
+_INSERT_ENTRY = f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' for _ in INDEXED)})"
+
+
+def insert_entry(connection: sqlite3.Connection, entry: Entry) -> None:
+    connection.execute(_INSERT_ENTRY, entry[: len(INDEXED)])
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -61,8 +90,11 @@ def version(connection: sqlite3.Connection) -> int:
     return int(count)
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the store to today's version, in one transaction: all of it or nothing."""
+def migrate(connection: sqlite3.Connection, reindex: Callable[[], None]) -> None:
+    """Bring the store to today's version, in one transaction: all of it or nothing.
+
+    reindex: works out the index again, from the reports.
+    """
     if version(connection) == len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -70,6 +102,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         for statements in MIGRATIONS[version(connection) :]:
             for statement in statements:
                 connection.execute(statement)
+        reindex()
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:

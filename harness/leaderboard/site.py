@@ -22,9 +22,10 @@ from markupsafe import Markup, escape
 from harness import escaping, figures
 from harness.files import write_whole
 from harness.leaderboard.annotated_source import annotated_source, style_sheet
+from harness.leaderboard.document import Document, StoreError
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, Edition, Filter, Row, rank, standing
-from harness.leaderboard.store import Document, StoreError
+from harness.leaderboard.ranking import Board, Filter, Row, Standing, rank, standing
 from harness.report import Badge, Report
 from problem.cases import RANKED
 
@@ -107,8 +108,9 @@ class Site:
         runs = [(entry, standing(entry, self.edition).value) for entry in newest]
         self._write("runs.html", "runs.html", runs=runs)
 
-    def write_entries(self, document: Callable[[str], Document]) -> Iterator[Entry]:
-        """The pages of submissions that are not there yet; yields each as it is written.
+    def write_entries(self, document: Callable[[str], Document]) -> Iterator[str | None]:
+        """The pages of submissions that are not there yet; yields, as each is written, why it could
+        not be and says only so, or None.
 
         document: gives a report by its entry's id.
         """
@@ -122,18 +124,27 @@ class Site:
                 (folder / gone).with_suffix(suffix).unlink(missing_ok=True)
         for entry in self.entries:
             if not (fresh and entry.short_id in there):
-                self._write_entry(entry, document(entry.id))
-                yield entry
+                yield self._write_entry(entry, document)
         self._marker().write_text(_template_version())
 
-    def _write_entry(self, entry: Entry, document: Document) -> None:
+    def _write_entry(self, entry: Entry, document: Callable[[str], Document]) -> str | None:
+        """A page that cannot be written costs that page, and not the site."""
         stem = f"entries/{entry.short_id}"
-        report = document.report
-        (self.folder / f"{stem}.json").write_text(document.text, encoding="utf-8")
-        (self.folder / f"{stem}.cu").write_bytes(report.submission.source.encode())
-        # The page comes last: where it is, the others are.
-        page = _entry_page(entry, report)
-        self._write(f"{stem}.html", "entry.html", root="../", pages=_ALWAYS, **page)
+        try:
+            found = document(entry.id)
+            (self.folder / f"{stem}.json").write_text(found.json, encoding="utf-8")
+            source = found.report.submission.source.encode()
+            (self.folder / f"{stem}.cu").write_bytes(source)
+            # The page comes last: where it is, the others are.
+            page = _entry_page(entry, found.report)
+            self._write(f"{stem}.html", "entry.html", root="../", pages=_ALWAYS, **page)
+        except OSError:
+            raise  # the disk's fault, and so of all pages
+        except Exception as error:
+            why = f"{entry.short_id}: {type(error).__name__}: {error}"
+            self._write(f"{stem}.html", "broken.html", root="../", pages=_ALWAYS, why=why)
+            return why
+        return None
 
     def _claim(self) -> None:
         if self.folder.exists() and not self._marker().exists() and any(self.folder.iterdir()):
@@ -163,6 +174,14 @@ class Site:
         write_whole(self.folder / file, html)
 
 
+REASONS = {
+    Standing.REGRADE: "of another edition of the judge: regrade it",
+    Standing.UNSTEADY: "unsteady: its interval is too wide to tell it from others",
+    Standing.DISPUTED: "disputed: other reports say that it was rejected since; regrade it",
+}
+"""Why a scored run is not ranked."""
+
+
 def _leagues() -> Iterator[frozenset[str]]:
     """The badges of each league, launches running fastest; the first league is everybody."""
     for (_, cores), (_, launch) in product(_CORES, _LAUNCHES):
@@ -188,6 +207,7 @@ def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
     return {
         "board": overall,
         "ranked": RANKED.shape,
+        "claims": sum(not row.entry.own for row in ordered),
         "rows": [LeagueRow(row.entry, row.twins, ",".join(ranks[row.entry.id])) for row in ordered],
         "records": sorted(
             (entry for board in of_all_launches if board for entry in board.records),
@@ -200,14 +220,12 @@ def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
 
 def _entry_page(entry: Entry, report: Report) -> dict[str, object]:
     outcome = report.outcome
-    lines = annotated_source(report)
     return {
         "entry": entry,
         "report": report,
         "counterexample": getattr(outcome, "counterexample", None),
         "findings": getattr(outcome, "findings", ()),
-        "listing": lines,
-        "notes": sum(bool(line.notes) for line in lines),
+        "listing": annotated_source(report),
         "roofline": _roofline(report),
     }
 
@@ -254,6 +272,7 @@ def _templates() -> Environment:
     ):
         environment.filters[function.__name__.lstrip("_")] = function
     environment.globals["interval"] = figures.interval
+    environment.globals["reasons"] = REASONS
     return environment
 
 

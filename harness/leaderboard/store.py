@@ -2,28 +2,29 @@
 
 Entering is one transaction, so that a grader killed in the middle leaves either the whole report
 or nothing; write-ahead logging and a busy timeout let several graders enter at once.
+
+A store has a signing key, in a file beside it. What its own judge enters is signed with it;
+everything else is a claim that somebody makes, however consistent (admission.py).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from urllib.parse import quote
 
-from pydantic import ValidationError
-
-from harness.errors import UsageError
 from harness.leaderboard import schema
-from harness.leaderboard.entry import Entry, canonical, identity
-from harness.report import Report
+from harness.leaderboard.document import Document, StoreError, identity
+from harness.leaderboard.entry import Entry
+from harness.report import Report, Signature
+
+if TYPE_CHECKING:
+    from harness.leaderboard.signing import SigningKey
 
 DEFAULT_STORE = Path("leaderboard.sqlite")
 BUSY_SECONDS = 60.0
@@ -34,62 +35,12 @@ _SQLITE_MODE = {"create": "rwc", "update": "rw", "read": "ro"}
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class StoreError(UsageError):
-    """The store, or what is to be entered, cannot be used; says what is wrong and what to do."""
-
-
 class Entered(NamedTuple):
     """What became of the reports that were to be entered."""
 
     ids: tuple[str, ...]
     new: int
     """How many of them the store did not have yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A report as it is stored."""
-
-    text: str
-    """Canonical JSON."""
-    report: Report
-
-    def __post_init__(self) -> None:
-        name = self.report.submission.name
-        if "/" in name or "\\" in name:
-            raise StoreError(
-                f"{name!r} cannot be the name of a kernel file: it would lead to another folder. "
-                "Rename the file and grade it again."
-            )
-
-    @property
-    def id(self) -> str:
-        return identity(self.text)
-
-    @classmethod
-    def of(cls, report: Report) -> Self:
-        return cls(canonical(json.loads(report.model_dump_json())), report)
-
-    @classmethod
-    def parse(cls, text: str, origin: str) -> Self:
-        """Read JSON. Raises StoreError, naming the origin, where it is no report."""
-        try:
-            report = Report.model_validate_json(text)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            reason = f"{place}: {first['msg']}" if place else first["msg"]
-            raise StoreError(
-                f"{origin} is not a report that this judge can read ({reason}); "
-                "`grade --json` writes one."
-            ) from None
-        submission = report.submission
-        if report.score and submission.sha256 not in _sums(submission.source):
-            raise StoreError(
-                f"{origin} was changed after it was written: its source does not have the sha256 "
-                "that it names. Grade the file again."
-            )
-        return cls(canonical(json.loads(text)), report)
 
 
 class Store:
@@ -101,6 +52,7 @@ class Store:
         "read" neither changes nor migrates it: for a store that is merged into another.
         """
         self.path = path
+        self.key_path = path.with_suffix(".key")
         if mode != "create" and not path.exists():
             raise StoreError(
                 f"there is no store at {path}; enter a result with "
@@ -133,8 +85,14 @@ class Store:
     # ------------------------------------------------------------------------------- writing
 
     def enter(self, report: Report) -> str:
-        """Enter one report and return its entry's id. When this returns, it is on disk."""
-        return self.enter_documents([Document.of(report)]).ids[0]
+        """Enter and sign what this machine's judge has just found; return its entry's id. When this
+        returns, it is on disk."""
+        return self.enter_documents([self.own(report)]).ids[0]
+
+    def own(self, report: Report) -> Document:
+        """What this machine's judge has just found, signed."""
+        document = Document.of(report)
+        return document.signed(self._key().sign(document.text))
 
     def enter_documents(self, documents: Iterable[Document]) -> Entered:
         """Enter all of them or, if anything goes wrong, none. What is there already stays."""
@@ -143,47 +101,48 @@ class Store:
         with self._errors(), self._transaction():
             for document in documents:
                 ids.append(document.id)
-                row = self._connection.execute(schema.INSERT_REPORT, (document.id, document.text))
-                if row.rowcount:
-                    entry = Entry.of(document.report, document.id)
-                    self._connection.execute(schema.INSERT_ENTRY, entry)
-                    new += 1
+                new += self._insert(document)
         return Entered(tuple(ids), new)
 
     # ------------------------------------------------------------------------------- reading
 
     def entries(self) -> list[Entry]:
         """Every entry, in no order."""
+        own = self._key().public if self.key_path.exists() else ""
         with self._errors():
-            rows = self._connection.execute(f"SELECT {schema.COLUMNS} FROM entries")
-            return list(map(Entry._make, rows))
+            rows = self._connection.execute(schema.SELECT_ENTRIES, (own,))
+            return [Entry._make(row)._replace(own=bool(row[-1])) for row in rows]
 
-    def text(self, id: str) -> str:
-        """The complete report of an entry, as canonical JSON."""
+    def document(self, id: str) -> Document:
+        """The complete report of an entry, with the signature that was entered first."""
+        signed = schema.version(self._connection) >= schema.WITH_SIGNATURES
         with self._errors():
             row = self._connection.execute(
-                "SELECT report FROM reports WHERE id = ?", (id,)
+                schema.SELECT_SIGNED if signed else schema.SELECT_UNSIGNED, (id,)
             ).fetchone()
         if row is None:
             raise StoreError(f"there is no entry {id} in {self.path}.")
-        text = str(row[0])
+        text, key, value = row
         if identity(text) != id:
             raise StoreError(_damaged(self.path, f"the report of entry {id[:12]} was altered"))
-        return text
-
-    def document(self, id: str) -> Document:
-        return Document.parse(self.text(id), f"entry {id[:12]} of {self.path}")
+        document = Document(text, Report.model_validate_json(text))
+        return document.signed(Signature(key=key, value=value) if key else None)
 
     def report(self, id: str) -> Report:
         return self.document(id).report
 
-    def texts(self) -> Iterator[str]:
-        """Every report as canonical JSON, by id, after the whole file has been checked."""
+    def documents(self) -> Iterator[Document]:
+        """Every report, by id, after the whole file has been checked."""
         self.check()
         with self._errors():
             ids = [id for (id,) in self._connection.execute("SELECT id FROM reports ORDER BY id")]
         for id in ids:
-            yield self.text(id)
+            yield self.document(id)
+
+    def refused(self) -> list[str]:
+        """Why reports that an earlier judge had let in are on no board."""
+        with self._errors():
+            return [reason for (reason,) in self._connection.execute("SELECT reason FROM refused")]
 
     def check(self) -> None:
         """Read everything. Raises StoreError where anything is damaged or missing."""
@@ -221,7 +180,41 @@ class Store:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         _use_write_ahead_log(connection)
-        schema.migrate(connection)
+        schema.migrate(connection, self._reindex)
+
+    def _insert(self, document: Document) -> bool:
+        """Whether it was new. Inside a transaction."""
+        id, connection = document.id, self._connection
+        row = connection.execute(schema.INSERT_REPORT, (id, document.text))
+        if row.rowcount:
+            schema.insert_entry(connection, Entry.of(document.report, id))
+        if document.signature is not None:
+            signature = document.signature
+            connection.execute(schema.INSERT_SIGNATURE, (id, signature.key, signature.value))
+        return bool(row.rowcount)
+
+    def _reindex(self) -> None:
+        """Read every report as if it came from elsewhere. Those that are refused are set aside."""
+        connection = self._connection
+        texts = [text for (text,) in connection.execute("SELECT report FROM reports")]
+        for table in ("entries", "reports"):
+            connection.execute(f"DELETE FROM {table}")
+        for text in texts:
+            try:
+                self._insert(Document.parse(text, "a report"))
+            except StoreError as error:
+                connection.execute("INSERT INTO refused VALUES (?, ?)", (text, str(error)))
+
+    def _key(self) -> SigningKey:
+        from harness.leaderboard.signing import SigningKey
+
+        try:
+            return SigningKey.at(self.key_path)
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"{self.key_path}, the store's signing key, cannot be used: {error}. Restore it, "
+                "or delete it, and what was signed with it becomes a claim."
+            ) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -250,6 +243,18 @@ class Store:
             raise StoreError(f"{self.path} cannot be used: {error}.") from None
 
 
+def signed(report: Report, store: Path) -> Report:
+    """The report with the signature of that store, where it has a key: what `grade --json` writes
+    beside a store can then be entered as its own."""
+    from harness.leaderboard.signing import SigningKey
+
+    key = store.with_suffix(".key")
+    if not key.exists():
+        return report
+    document = Document.of(report)
+    return document.signed(SigningKey.at(key).sign(document.text)).report
+
+
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
@@ -270,11 +275,6 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-def _sums(source: str) -> set[str]:
-    """sha256 of the files that read so: with a byte order mark and without."""
-    return {hashlib.sha256(source.encode(coding)).hexdigest() for coding in ("utf-8", "utf-8-sig")}
 
 
 def _damaged(path: Path, reason: str) -> str:

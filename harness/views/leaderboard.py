@@ -3,29 +3,107 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from harness import figures
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, Edition, Standing, standing
+from harness.leaderboard.ranking import Board, Row, Standing, standing
+from harness.report import Badge
+
+_SHORT: dict[str | None, str] = {
+    Badge.CUDA_CORES: "CUDA",
+    Badge.TENSOR_CORES: "tensor",
+    Badge.DEFAULT_LAUNCH: "default",
+    Badge.DECLARED_LAUNCH: "declared",
+}
 
 
 def screen(boards: Sequence[Board], entries: Iterable[Entry]) -> RenderableType:
     """Every board, and a sentence about the entries that are on none."""
     parts: list[RenderableType] = []
     for board in boards:
-        parts.append(Text(board.gpu, "bold"))
-        parts.append(Text(f"Score: t(cuBLAS SGEMM) / t(kernel). {board.edition}.", "dim"))
+        parts.append(Text.assemble((board.gpu, "bold"), "  score = t(cuBLAS SGEMM) / t(kernel)"))
         parts.append(_table(board))
+        parts += [Text(sentence, "dim") for sentence in _below(board)]
+        parts.append("")
     if not boards:
         parts.append("No scored result matches: nothing to rank.")
     parts += [Text(sentence, "dim") for sentence in _off_the_board(entries, Edition.current())]
     return Group(*parts)
+
+
+def _rows(board: Board) -> tuple[Row, ...]:
+    return (*board.rows, *board.unranked)
+
+
+def _table(board: Board) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("Kernel", overflow="fold")
+    for heading in ("Score", "95 % interval", "ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("Cores", "Launch"):
+        table.add_column(heading, no_wrap=True)
+    common = _common(board)
+    mixed = len({row.entry.own for row in _rows(board)}) > 1
+    for row in _rows(board):
+        entry = row.entry
+        name = Text(entry.name, "bold")
+        differing = [fact for fact in _facts(entry) if fact not in common]
+        if differing:
+            name.append(f"\n{', '.join(differing)}", "not bold dim")
+        if row.twins:
+            name.append(f"\nsame source as {', '.join(row.twins)}", "not bold yellow")
+        if mixed and not entry.own:
+            name.append("\nclaim", "not bold yellow")
+        table.add_row(
+            Text(row.standing, "yellow") if row.rank is None else str(row.rank),
+            name,
+            Text(figures.ratio(entry.score), "bold"),
+            figures.interval(entry.low, entry.high),
+            figures.milliseconds(entry.kernel_ms),
+            _SHORT.get(entry.cores, "–"),
+            _SHORT.get(entry.launch, "–"),
+        )
+    return table
+
+
+def _below(board: Board) -> Iterator[str]:
+    """What is the same for all rows, once; and what the board itself vouches for."""
+    yield f"{board.edition}{''.join(f', {fact}' for fact in _common(board))}."
+    own = [row.entry.own for row in _rows(board)]
+    if not any(own):
+        yield "None of these was graded and signed by this board's own judge: all are claims."
+    elif not all(own):
+        count = own.count(False)
+        yield (
+            f"{count} {'claim was' if count == 1 else 'claims were'} not graded and signed by this "
+            "board's own judge; `regrade --claims` does that."
+        )
+
+
+def _common(board: Board) -> list[str]:
+    """Facts that all rows share, in order."""
+    rows = _rows(board)
+    return [fact for fact in _facts(rows[0].entry) if all(fact in _facts(r.entry) for r in rows)]
+
+
+def _facts(entry: Entry) -> list[str]:
+    """Where a score comes from, in short phrases; the GPU and the edition are the board's."""
+    known = {
+        "by": entry.author,
+        "graded": entry.created[:10],
+        "driver": entry.driver,
+        "CUDA": entry.cuda,
+        "cuBLAS": entry.cublas,
+    }
+    facts = [f"{what} {value}" for what, value in known.items() if value is not None]
+    return facts if entry.clock_mhz is None else [*facts, f"{entry.clock_mhz} MHz"]
 
 
 def _off_the_board(entries: Iterable[Entry], edition: Edition) -> list[str]:
@@ -34,6 +112,7 @@ def _off_the_board(entries: Iterable[Entry], edition: Edition) -> list[str]:
     sentences = {
         Standing.UNSCORED: "accepted without a score (no GPU, or no steady clock)",
         Standing.QUICK: "quick",
+        Standing.UNSTEADY: "unsteady, with an interval too wide to tell it from others",
         Standing.NOT_ACCEPTED: "not accepted",
         Standing.REGRADE: f'of another edition than {edition}: "regrade" grades them again',
     }
@@ -41,46 +120,4 @@ def _off_the_board(entries: Iterable[Entry], edition: Edition) -> list[str]:
         f"{counts[reason]} not ranked: {sentence}."
         for reason, sentence in sentences.items()
         if counts[reason]
-    ]
-
-
-def _table(board: Board) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Rank", justify="right", no_wrap=True)
-    table.add_column("Kernel", overflow="fold")
-    for heading in ("Score", "95 % interval", "ms", "TFLOP/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for line in (*board.rows, *board.regrade):
-        entry = line.entry
-        name = Text(entry.name, "bold")
-        name.append(f" by {entry.author}", "not bold")
-        if line.twins:
-            name.append(f"\nsame source as {', '.join(line.twins)}", "not bold yellow")
-        name.append(f"\n{' · '.join(_provenance(entry))}", "not bold dim")
-        table.add_row(
-            Text("regrade", "yellow") if line.rank is None else str(line.rank),
-            name,
-            Text(figures.ratio(entry.score), "bold"),
-            figures.interval(entry.low, entry.high),
-            figures.milliseconds(entry.kernel_ms),
-            figures.tflops(entry.tflops),
-        )
-    return table
-
-
-def _provenance(entry: Entry) -> list[str]:
-    """Where a score comes from, in short phrases; the GPU is the board's."""
-
-    def or_dash(value: object | None) -> str:
-        return "–" if value is None else str(value)
-
-    return [
-        *sorted(entry.badges),
-        figures.minute(entry.created),
-        f"{or_dash(entry.clock_mhz)} MHz",
-        f"driver {or_dash(entry.driver)}",
-        f"CUDA {or_dash(entry.cuda)}",
-        f"judge {entry.judge}",
-        f"seed {entry.seed}",
-        entry.id[:8],
     ]

@@ -11,7 +11,7 @@ from harness.arena.store import gradings
 from harness.arena.store.attempts import Attempt, Attempts
 from harness.arena.store.gradings import HandedIn
 from harness.arena.store.people import Person
-from harness.leaderboard.store import Document
+from harness.leaderboard.document import Document
 from harness.report import Submission
 from tests.leaderboard import factory
 

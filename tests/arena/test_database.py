@@ -11,7 +11,7 @@ from sqlalchemy.exc import ProgrammingError
 from harness.arena.place import Secrets
 from harness.arena.store.database import open_engine, prepare
 from harness.arena.store.tables import entries, metadata
-from harness.leaderboard.entry import Entry
+from harness.leaderboard.entry import INDEXED
 
 TABLES = [table.name for table in metadata.sorted_tables]
 
@@ -29,7 +29,7 @@ def test_preparing_again_changes_nothing(owner: Engine, secrets: Secrets) -> Non
 
 
 def test_the_index_has_the_leaderboards_columns() -> None:
-    assert tuple(entries.columns.keys()) == Entry._fields
+    assert tuple(entries.columns.keys()) == INDEXED
 
 
 def refused(url: URL, statement: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.leaderboard import schema
-from harness.leaderboard.ranking import Board, Edition, rank
+from harness.leaderboard.edition import Edition
+from harness.leaderboard.ranking import Board, rank
 from harness.leaderboard.site import Site
 from harness.leaderboard.store import Store
 from tests.leaderboard import browser
@@ -24,7 +25,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bench") / "leaderboard.sqlite"
     Store(path, "create").close()
     connection = sqlite3.connect(path)
-    connection.executemany(schema.INSERT_ENTRY, crowd(ENTRIES))
+    for entry in crowd(ENTRIES):
+        schema.insert_entry(connection, entry)
     connection.commit()
     connection.close()
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
     def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
         chosen = cli.parser().parse_args([str(word) for word in words])
-        chosen.grade = grade
+        chosen.grader = lambda: nullcontext(grade)
         return cli.run(chosen, Terminal()), *capsys.readouterr()
 
     return run

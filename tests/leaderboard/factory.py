@@ -6,10 +6,12 @@ import hashlib
 import random
 from datetime import UTC, datetime, timedelta
 
-from harness.compiling.source import SourceError, parse
+from harness.compiling.errors import SourceError
+from harness.compiling.occupancy import occupancy
+from harness.compiling.source import parse
+from harness.leaderboard.document import Document
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Edition
-from harness.leaderboard.store import Document
 from harness.report import (
     Accepted,
     Array,
@@ -29,18 +31,17 @@ from harness.report import (
     Hazard,
     HostMemory,
     HostMemoryKind,
+    JudgeError,
     KernelFacts,
     LineCounters,
     Measurement,
     MemoryFault,
-    Occupancy,
     Outcome,
     Place,
     Report,
     Resources,
     Round,
     Sanitizing,
-    Score,
     Stage,
     Steadiness,
     Submission,
@@ -50,7 +51,8 @@ from harness.report import (
     Verification,
     WrongAnswer,
 )
-from problem.cases import RANKED, Case, Shape
+from harness.stages import score as scoring
+from problem.cases import CASES, QUICK_CASES, RANKED, Case, Shape
 from problem.launcher import LaunchLine
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -85,14 +87,30 @@ def report(
     quick: bool = False,
     edition: Edition | None = None,
     seed: int = 7,
-    rounds: int = 12,
+    rounds: int = 30,
     outcome: Outcome | None = None,
 ) -> Report:
     """An accepted report, unscored on the CPU device where score is None; or any other outcome."""
     edition = edition or Edition.current()
+    default = launch is Badge.DEFAULT_LAUNCH
     if source is None:
-        source = SOURCE + f"static_assert(true, {f'{author} {name} {score} {day}'!r});\n"
+        label = f"{author} {name} {score} {day} {outcome.verdict if outcome else ''}"
+        source = SOURCE + f"static_assert(true, {label!r});\n"
+    if launch is Badge.DECLARED_LAUNCH:
+        source = f"// solve: tile=128x128\n{source}"
     scored = score is not None and outcome is None
+    device = _device(gpu) if scored or outcome else _CPU
+    measurement = _measurement(score or 1, half_width, rounds, quick) if scored else None
+    found = scoring.score(measurement.rounds, device) if measurement else None
+    cases = QUICK_CASES if quick else (*CASES, RANKED)
+    resources = Resources(
+        registers=128,
+        stack_bytes=0,
+        spill_store_bytes=0,
+        spill_load_bytes=0,
+        static_shared_bytes=16384,
+        dynamic_shared_bytes=0,
+    )
     return Report(
         environment=Environment(
             judge=edition.judge, cases=edition.cases, python="3.11.2", system="Linux"
@@ -106,31 +124,25 @@ def report(
             sha256=hashlib.sha256(source.encode()).hexdigest(),
             source=source,
         ),
-        device=_device(gpu) if scored or outcome else _CPU,
-        outcome=outcome or Accepted(score=_score(score, half_width)),
+        device=device,
+        outcome=outcome
+        or Accepted(score=found or Unscored(reason="device", message="only a GPU gives a score")),
         diagnostics=(
             Diagnostic(severity="warning", message='variable "unused" is not used', line=7),
         ),
         kernel=KernelFacts(
             code_sha256=_code_sha256(source),
-            arch="sm_90a",
-            launch=LaunchLine(),
-            resources=Resources(
-                registers=128,
-                stack_bytes=0,
-                spill_store_bytes=0,
-                spill_load_bytes=0,
-                static_shared_bytes=16384,
-                dynamic_shared_bytes=0,
-            ),
-            occupancy=Occupancy(blocks=2, warps=16, max_warps=64, limited_by="registers"),
+            arch=device.arch,
+            launch=LaunchLine() if default else LaunchLine(128, 128),
+            resources=resources,
+            occupancy=occupancy(resources, device.arch),
             badges=(cores, launch),
-            instructions={"FFMA": 512, "LDS": 64, "LDG": 8},
+            instructions={"FFMA" if cores is Badge.CUDA_CORES else "HGMMA": 512, "LDS": 64},
         ),
         verification=Verification(
-            cases=(
-                CaseResult(case=Case(Shape(33, 6144, 17)), error=1.1e-6, seconds=0.2),
-                CaseResult(case=RANKED, error=2.2e-6, seconds=3.0),
+            cases=tuple(
+                CaseResult(case=case, error=0.0 if case.exact else 2.2e-6, seconds=0.2)
+                for case in cases
             ),
             worst_error=2.2e-6,
         ),
@@ -141,7 +153,7 @@ def report(
                 tools=tuple(ToolRun(tool=tool, status="clean", seconds=1.5) for tool in Tool),
             ),
         ),
-        measurement=_measurement(score or 1, rounds) if scored else None,
+        measurement=measurement,
         counters=_COUNTERS,
     )
 
@@ -176,6 +188,11 @@ def rejected(name: str = "broken", author: str = "bob") -> Report:
             ),
         ),
     )
+
+
+def our_fault(name: str = "tile", author: str = "ada", day: float = 0) -> Report:
+    ours = JudgeError(stage=Stage.VERIFY, message="the worker vanished")
+    return report(name, author, outcome=ours, day=day, source=SOURCE)
 
 
 def wrong(name: str = "wrong", author: str = "bob") -> Report:
@@ -238,8 +255,8 @@ def crowd(count: int, kernels: int | None = None) -> list[Entry]:
                 code=hashlib.sha256(f"code {i}".encode()).hexdigest(),
                 created=created,
                 score=score,
-                low=score - 0.002,
-                high=score + 0.002,
+                low=0.998 * score,
+                high=1.002 * score,
                 kernel_ms=8.15 / score,
                 tflops=50.6 * score,
                 peak_share=0.756 * score,
@@ -288,45 +305,39 @@ def _device(gpu: str) -> DeviceInfo:
         max_clock_mhz=1980,
         memory_bytes=85_000_000_000,
         l2_bytes=52_428_800,
-        fp32_peak_tflops=66.9,
+        fp32_peak_tflops=132 * 128 * 2 * 1980 / 1e6,
         memory_gb_per_s=3352.0,
     )
 
 
-def _score(score: float | None, half_width: float) -> Score | Unscored:
-    if score is None:
-        return Unscored(reason="device", message="only a GPU gives a score")
-    return Score(
-        ratio=score,
-        low=score - half_width,
-        high=score + half_width,
-        kernel_ms=8.15 / score,
-        baseline_ms=8.15,
-        tflops=412.3 / 8.15 * score,
-        peak_share=412.3 / 8.15 * score / 66.9,
-    )
-
-
-def _measurement(score: float, count: int) -> Measurement:
-    generator = random.Random(count)
+def _measurement(score: float, half_width: float, count: int, quick: bool) -> Measurement:
+    """Rounds whose median ratio is the score, exactly, and whose interval reaches half_width to
+    either side; round 5 does not count."""
+    kept = count - 1
+    aside = 2 * kept // 5
+    ratios = [score - half_width] * aside + [score] * (kept - 2 * aside)
+    ratios += [score + half_width] * aside
+    random.Random(count).shuffle(ratios)
+    ratios.insert(5, score)
     return Measurement(
         rounds=tuple(
             Round(
-                kernel_ms=8.15 / score * generator.gauss(1, 0.002),
-                baseline_ms=8.15 * generator.gauss(1, 0.002),
+                # A power of two, so that dividing by it loses nothing.
+                kernel_ms=8,
+                baseline_ms=8 * ratio,
                 kernel_first=i % 4 in (1, 2),
                 clock_mhz=1755 if i % 5 else 1740,
-                power_w=generator.gauss(650, 5),
-                throttled=("power",) if i == 5 else (),
+                power_w=650 + i % 7,
+                throttled=("software thermal slowdown",) if i == 5 else (),
                 dropped=i == 5,
                 check=0.1,
             )
-            for i in range(count)
+            for i, ratio in enumerate(ratios)
         ),
         warm_up_launches=40,
         warm_up_seconds=1.2,
         stopped_by=Steadiness.STEADY,
-        audit_error=2.2e-6,
+        audit_error=None if quick else 2.2e-6,
         first_launch=FirstLaunch(
             context_ms=180,
             compile_ms=350,

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from harness.leaderboard.ranking import Edition
-from harness.leaderboard.store import Document, Store
+from harness.commands import _arguments
+from harness.leaderboard.document import Document
+from harness.leaderboard.edition import Edition
+from harness.leaderboard.store import Store
 from harness.report import Badge
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Call, Enter
@@ -79,6 +81,21 @@ def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     assert (code, out) == (2, "")
     assert err.startswith(f"leaderboard: there is no store at {path}")
     assert err.count("\n") == 1
+
+
+def test_a_fresh_clone_shows_the_reports_that_came_with_it_and_how_to_enter_ones_own(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(_arguments.STORE_VARIABLE)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("leaderboard")
+    assert code == 0
+    assert "33_wgmma_two_phase" in out and "01_naive" in out
+    assert "grade my_kernel.cu --submit --author NAME" in err
+    assert max(map(cell_len, out.splitlines())) <= 80
+    assert " ".join(out.split()).count("CUDA 13.2") == 1, "once, below the table"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(

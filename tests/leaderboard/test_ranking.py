@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import (
     Board,
@@ -19,7 +20,6 @@ from harness.leaderboard.ranking import (
     shared_ranks,
     standing,
 )
-from harness.leaderboard.store import Document
 from harness.report import Badge
 from tests.leaderboard.factory import H100, entry, rejected, report
 
@@ -104,10 +104,10 @@ def test_only_what_can_be_compared_is_ranked(made: Entry, expected: Standing) ->
 def test_another_edition_says_regrade_until_there_is_a_run_of_this_one() -> None:
     old = entry("tile", "ada", 1.2, edition=BEFORE)
     made = board([old, entry("wide", "ada", 0.9)])
-    assert [row.entry for row in made.regrade] == [old]
-    assert made.regrade[0].rank is None
+    assert [row.entry for row in made.unranked] == [old]
+    assert (made.unranked[0].rank, made.unranked[0].standing) == (None, Standing.REGRADE)
     made = board([old, entry("wide", "ada", 0.9), entry("tile", "ada", 1.0, day=1)])
-    assert made.regrade == ()
+    assert made.unranked == ()
     assert places(made) == [(1, "tile"), (2, "wide")]
 
 
@@ -126,7 +126,11 @@ def test_the_same_source_by_two_authors_is_marked() -> None:
             entry("own", "eve", 0.6, source="y"),
         ]
     )
-    assert [row.twins for row in made.rows] == [("bob",), ("bob",), ("ada",), ()]
+    assert [(row.entry.name, row.twins) for row in made.rows] == [
+        ("mine", ("bob",)),
+        ("copy", ("ada",)),
+        ("own", ()),
+    ]
 
 
 def test_a_rejected_copy_is_marked_as_well() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.leaderboard.ranking import Edition, rank
+from harness.leaderboard.edition import Edition
+from harness.leaderboard.ranking import rank
 from harness.leaderboard.store import Store
 from harness.report import JudgeError, Report, RuntimeFault, Stage, Submission
 from tests.leaderboard import factory

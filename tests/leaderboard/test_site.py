@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.leaderboard.document import StoreError
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Edition, Filter
+from harness.leaderboard.ranking import Filter
 from harness.leaderboard.site import Site
-from harness.leaderboard.store import Store, StoreError
+from harness.leaderboard.store import Store
 from harness.report import Badge, Report
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Call, Enter
@@ -107,7 +109,7 @@ def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
     site = write(*of_everything())
     board = Elements(site / "index.html").text
     assert factory.H100 in board
-    assert "Scored by another judge or on other cases" in board
+    assert "of another edition of the judge" in board
     other = Elements(site / "nvidia-l4-1.html").text
     assert "elsewhere" in other
     assert "split" not in other
@@ -141,7 +143,7 @@ def test_the_ranking_of_every_league_is_in_the_page(write: Write) -> None:
 def test_names_are_only_ever_text(write: Write, name: str) -> None:
     author = f"</script>{name}</a>"
     site = write(factory.report(name, author, 0.9), factory.rejected(name, author))
-    shown = name.replace("\u202e", "\N{REPLACEMENT CHARACTER}")
+    shown = name.replace("\u202e", "")
     for page in pages(site):
         elements = Elements(page)
         assert shown in elements.text

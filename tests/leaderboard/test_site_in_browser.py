@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.leaderboard.ranking import Edition
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.site import Site
 from harness.leaderboard.store import Store
 from harness.report import Badge

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.leaderboard import schema
+from harness.leaderboard import names, schema
+from harness.leaderboard.document import Document, StoreError
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.store import Document, Store, StoreError
-from harness.report import Report
+from harness.leaderboard.store import Store
+from harness.report import Accepted, Report
 from tests.leaderboard import factory
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
-NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\\"), max_size=60)
 
 
 def test_a_report_comes_back_as_it_was(path: Path) -> None:
@@ -35,7 +35,11 @@ def test_a_report_comes_back_as_it_was(path: Path) -> None:
         ids = [store.enter(report) for report in reports]
     with Store(path) as store:
         for id, report in zip(ids, reports, strict=True):
-            assert store.report(id).model_dump_json() == report.model_dump_json()
+            kept = store.report(id)
+            assert kept.signature is not None
+            assert json.loads(kept.model_dump_json(exclude={"signature"})) == json.loads(
+                report.model_dump_json(exclude={"signature"})
+            )
         assert {entry.id for entry in store.entries()} == set(ids)
         store.check()
 
@@ -66,15 +70,38 @@ def test_entering_twice_is_entering_once(path: Path) -> None:
         assert len(store.entries()) == 1
 
 
-@given(name=NAMES, author=TEXTS.filter(bool), printed=TEXTS)
-def test_any_text_survives(
+@given(name=TEXTS, author=TEXTS, printed=TEXTS)
+def test_any_text_survives_in_its_one_form_or_is_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, author: str, printed: str
 ) -> None:
-    report = factory.report(name, author).model_copy(update={"printed": printed})
+    report = factory.report("tile", "ada", source=factory.SOURCE)
+    submission = report.submission.model_copy(update={"name": name, "author": author})
+    report = report.model_copy(update={"submission": submission, "printed": printed})
     path = tmp_path_factory.mktemp("store") / "leaderboard.sqlite"
     with Store(path, "create") as store:
+        if names.file_problem(names.normalised(name)) or names.problem(names.normalised(author)):
+            with pytest.raises(StoreError, match="cannot be the name of"):
+                store.enter(report)
+            return
         kept = store.report(store.enter(report))
-    assert (kept.submission.name, kept.submission.author, kept.printed) == (name, author, printed)
+    assert kept.submission.name == names.normalised(name)
+    assert kept.submission.author == names.normalised(author)
+    assert kept.printed == printed
+
+
+@given(TEXTS)
+def test_a_name_has_one_form_and_nothing_that_cannot_be_seen(text: str) -> None:
+    name = names.normalised(text)
+    assert names.normalised(name) == name
+    assert name.isprintable() and name == name.strip()
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    ["a\u200bda", "ad\u00ada", " ada", "ada\x00", "ａｄａ", "\u202eada", "a\x1bda", "ad\ufeffa"],
+)
+def test_a_disguise_makes_no_second_author(disguise: str) -> None:
+    assert names.normalised(disguise) == "ada"
 
 
 def test_a_missing_store_is_not_made_by_reading(path: Path) -> None:
@@ -109,7 +136,7 @@ def test_a_torn_file_is_named_and_left_alone(path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     torn = path.read_bytes()
     with pytest.raises(StoreError, match="damaged"), Store(path) as store:
-        list(store.texts())
+        list(store.documents())
     assert path.read_bytes() == torn
 
 
@@ -140,9 +167,9 @@ def test_a_source_with_a_byte_order_mark_belongs_to_its_report() -> None:
 @pytest.mark.parametrize("name", ["../../.profile", "..\\autorun"])
 def test_a_name_that_leads_elsewhere_is_refused(path: Path, name: str) -> None:
     report = factory.report(name)
-    with pytest.raises(StoreError, match="cannot be the name of a kernel file"):
+    with pytest.raises(StoreError, match="cannot be the name of a kernel file: it would lead"):
         Document.parse(report.model_dump_json(), "report.json")
-    with Store(path, "create") as store, pytest.raises(StoreError, match="Rename the file"):
+    with Store(path, "create") as store, pytest.raises(StoreError, match="another folder"):
         store.enter(report)
 
 
@@ -169,18 +196,48 @@ def test_a_failure_in_the_middle_enters_nothing(path: Path) -> None:
         assert store.enter_documents([good]).new == 1
 
 
-def test_a_store_of_version_1_is_migrated_with_all_it_has(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-    with Store(path, "create") as store:
-        id = store.enter(factory.report())
-    added = ("ALTER TABLE entries ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'",)
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
+def version_1(path: Path, *reports: Report) -> None:
+    """A store as the first version of the judge made it, whatever was in the reports."""
+    connection = sqlite3.connect(path)
+    for statement in schema.MIGRATIONS[0]:
+        connection.execute(statement)
+    connection.execute("PRAGMA user_version = 1")
+    for report in reports:
+        text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
+        id = hashlib.sha256(text.encode()).hexdigest()
+        connection.execute("INSERT INTO reports VALUES (?, ?)", (id, text))
+        schema.insert_entry(connection, Entry.of(report, id))
+    connection.commit()
+    connection.close()
+
+
+def forged() -> Report:
+    report = factory.report("best", "eve", 0.9)
+    assert report.score is not None
+    score = report.score.model_copy(update={"ratio": 1.9})
+    return report.model_copy(update={"outcome": Accepted(score=score)})
+
+
+def test_a_store_of_version_1_is_migrated_and_what_it_believed_is_checked(path: Path) -> None:
+    reports = [factory.report(), factory.report("wide", "bob"), factory.rejected()]
+    version_1(path, *reports, forged())
     with Store(path) as store:
-        assert [entry.id for entry in store.entries()] == [id]
+        assert {entry.id for entry in store.entries()} == {Document.of(r).id for r in reports}
+        assert not any(entry.own for entry in store.entries())
+        (reason,) = store.refused()
+        assert "its score has a ratio of 1.9, its rounds say 0.9" in reason
         store.check()
-    assert sqlite3.connect(path).execute("SELECT colour FROM entries").fetchall() == [("grey",)]
+    with Store(path) as store:
+        assert len(store.refused()) == 1
+
+
+def test_a_store_of_version_1_is_merged_without_being_changed(path: Path, tmp_path: Path) -> None:
+    version_1(path, factory.report())
+    before = path.read_bytes()
+    with Store(path, "read") as store:
+        (document,) = store.documents()
+    assert Document.parse(document.json, "merged").id == Document.of(factory.report()).id
+    assert path.read_bytes() == before
 
 
 def test_a_migration_that_fails_leaves_the_old_version(
@@ -206,18 +263,6 @@ def test_a_store_of_a_newer_judge_is_left_alone(
         Store(path)
 
 
-def test_reading_to_merge_does_not_migrate(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Store(path, "create") as store:
-        store.enter(factory.report())
-    monkeypatch.setattr(
-        schema, "MIGRATIONS", (*schema.MIGRATIONS, ("ALTER TABLE entries ADD COLUMN x TEXT",))
-    )
-    before = path.read_bytes()
-    with Store(path, "read") as store:
-        assert len(list(store.texts())) == 1
-    assert path.read_bytes() == before
-
-
 def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None:
     reports = [factory.report(author=f"author {i}", day=i) for i in range(6)]
 
@@ -230,12 +275,13 @@ def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None
     def merge(into: Path, source: Path) -> int:
         with Store(into, "create") as target, Store(source, "read") as other:
             return target.enter_documents(
-                Document.parse(text, str(source)) for text in other.texts()
+                Document.parse(document.json, str(source)) for document in other.documents()
             ).new
 
     def content(path: Path) -> tuple[list[str], list[Entry]]:
         with Store(path) as opened:
-            return list(opened.texts()), sorted(opened.entries())
+            entries = [entry._replace(own=False) for entry in opened.entries()]
+            return [document.text for document in opened.documents()], sorted(entries)
 
     one, two = store("one", reports[:4]), store("two", reports[2:])
     copy = Path(shutil.copy(two, tmp_path / "copy"))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.leaderboard.store import Document, Store
+from harness.leaderboard.document import Document
+from harness.leaderboard.store import Store
 from harness.report import Report
 from tests.leaderboard import factory
 
@@ -65,7 +66,7 @@ def test_none_lost_none_torn(tmp_path: Path) -> None:
 
     assert killed >= GRADERS
     with Store(path) as store:
-        texts = set(store.texts())
+        texts = {document.text for document in store.documents()}
         entries = {entry.id for entry in store.entries()}
     assert texts == {Document.of(share(number)).text for number in range(ENTRIES)}
     noted = [line for note in tmp_path.glob("notebook *") for line in note.read_text().split()]
@@ -87,7 +88,7 @@ def enter_and_die(path: Path, statement: int) -> None:
         store.enter(share(0))
 
 
-@pytest.mark.parametrize("statement", range(1, 6))
+@pytest.mark.parametrize("statement", range(1, 7))
 def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
     tmp_path: Path, statement: int
 ) -> None:
@@ -99,10 +100,10 @@ def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
     )
     process.start()
     process.join()
-    # Entering takes four statements: BEGIN, two INSERTs, COMMIT. The fifth never comes.
-    assert process.exitcode == (-signal.SIGKILL if statement <= 4 else 0)
+    # Entering takes five statements: BEGIN, three INSERTs, COMMIT. The sixth never comes.
+    assert process.exitcode == (-signal.SIGKILL if statement <= 5 else 0)
     with Store(path) as store:
-        texts = list(store.texts())
+        texts = list(store.documents())
         assert store.enter(share(0)) == Document.of(share(0)).id
         store.check()
-    assert len(texts) == (1 if statement <= 4 else 2)
+    assert len(texts) == (1 if statement <= 5 else 2)

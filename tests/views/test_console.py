@@ -9,7 +9,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from harness.report import Stage
+from harness.report import Stage, Submission
 from harness.submission import read
 from harness.views.console import SafeConsole
 from harness.views.progress import TerminalProgress
@@ -34,7 +34,8 @@ def test_control_characters_are_shown_and_not_obeyed(colour: bool) -> None:
 def test_a_files_name_is_shown_as_words(tmp_path: Path) -> None:
     path = tmp_path / "evil\x1b[31m\u202ename.cu"
     path.write_text("x")
-    submission, _ = read(path)
+    submission = read(path)
+    assert isinstance(submission, Submission)
     assert submission.name.isprintable() and "name" in submission.name
 
 

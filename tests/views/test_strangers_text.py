@@ -15,11 +15,12 @@ from rich.console import RenderableType
 
 from harness.calibrate import Calibration
 from harness.leaderboard.compare import compare
+from harness.leaderboard.document import Document
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Edition, rank
+from harness.leaderboard.ranking import rank
 from harness.leaderboard.regrade import Change
 from harness.leaderboard.site import Site
-from harness.leaderboard.store import Document
 from harness.report import JudgeError, Report, RuntimeFault, Stage, Value
 from harness.tuning.tune import Tuning, Variant
 from harness.views import calibration, comparison, grading, leaderboard, regrading, tuning

@@ -15,8 +15,8 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.store import Document
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import Connection, Select, select, text
 
 from harness.arena.store.tables import entries, gradings, reports, submissions
-from harness.leaderboard.entry import Entry
+from harness.leaderboard.entry import INDEXED, Entry
 
-_ENTRY_COLUMNS = [entries.c[name] for name in Entry._fields]
+_ENTRY_COLUMNS = [entries.c[name] for name in INDEXED]
 
 
 def version(connection: Connection) -> int:
@@ -28,7 +28,8 @@ def counting(connection: Connection, handed_in_before: datetime | None = None) -
     )
     if handed_in_before is not None:
         query = query.where(submissions.c.received < handed_in_before)
-    return [Entry._make(row) for row in connection.execute(query)]
+    # An arena's reports all come from its own workers.
+    return [Entry._make((*row, True)) for row in connection.execute(query)]
 
 
 def submission_of(connection: Connection, entry: str) -> str | None:

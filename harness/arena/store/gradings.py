@@ -15,8 +15,8 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, text, updat
 from harness.arena.rules import Limits
 from harness.arena.states import MOST_ATTEMPTS, State
 from harness.arena.store.tables import attempts, entries, gradings, people, submissions
+from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.store import Document
 from harness.report import Report, Submission
 
 DAY = timedelta(days=1)

@@ -240,4 +240,4 @@ entries = Table(
     Column("launch", Text),
     Column("registers", Integer),
 )
-"""What ranking needs of each report, column for column `harness.leaderboard.entry.Entry`."""
+"""What ranking needs of each report, column for column `harness.leaderboard.entry.INDEXED`."""

@@ -10,8 +10,9 @@ from typing import Any
 
 from harness.arena.store import board
 from harness.arena.web.context import Site, Visitor, now
+from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, Edition, as_data, rank
+from harness.leaderboard.ranking import Board, as_data, rank
 
 FRESH_SECONDS = 0.5
 """A board may be so old: a burst of results is ranked together."""

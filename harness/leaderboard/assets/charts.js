@@ -53,6 +53,12 @@ function shortened(text, columns) {
   return text;
 }
 
+// Four figures and no exponent, as the tables beside the charts have it.
+function milliseconds(value) {
+  const before = value >= 1 ? Math.trunc(value).toString().length : 1;
+  return value.toFixed(Math.min(3, Math.max(0, 4 - before)));
+}
+
 const narrow = () => window.matchMedia("(max-width: 640px)").matches;
 
 // The body of a figure's table: one list of cells a row; a cell is its data-value or its text.
@@ -251,7 +257,7 @@ function roofline(figure) {
       {
         type: "scatter",
         mode: "lines",
-        name: bandwidth ? `memory ${bandwidth.toFixed(2)} TB/s, peak ${peak} TFLOP/s` : `peak ${peak} TFLOP/s`,
+        name: bandwidth ? `memory ${bandwidth.toFixed(2)} TB/s, peak ${peak.toFixed(1)} TFLOP/s` : `peak ${peak.toFixed(1)} TFLOP/s`,
         x: roof,
         y: roof.map((x) => (bandwidth ? Math.min(peak, x * bandwidth) : peak)),
         line: { color: colour("muted"), width: 2 },
@@ -286,11 +292,11 @@ function bars(groups, labels, height) {
       name,
       y: labels,
       x: values,
-      text: values.map((value) => value.toPrecision(3)),
+      text: values.map(milliseconds),
       textposition: "outside",
       cliponaxis: false,
       marker: { color: tone },
-      hovertemplate: "%{y}: %{x} ms<extra></extra>",
+      hovertemplate: "%{y}: %{text} ms<extra></extra>",
     })),
     layout({
       height,
