@@ -141,7 +141,7 @@ def hardware(cubin: Path, entry: str, tile: int, shape: Shape) -> dict[str, int]
     if done.returncode or "ERR_NVGPUCTRPERM" in done.stdout:
         pytest.skip(f"ncu cannot read the counters here: {(done.stdout + done.stderr)[-900:]}")
     table = done.stdout[done.stdout.index('"ID"') :]
-    rows = {r["Metric Name"]: r["Metric IrValue"] for r in csv.DictReader(io.StringIO(table))}
+    rows = {r["Metric Name"]: r["Metric Value"] for r in csv.DictReader(io.StringIO(table))}
     return {name: int(rows[metric].replace(",", "")) for name, metric in METRICS.items()}
 
 
