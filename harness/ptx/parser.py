@@ -560,9 +560,11 @@ class _Parser:
             if guard.name not in function.registers:
                 self.fail("the guard of an instruction is not a register")
             guard = Not(guard) if negated else guard
-        opcode = self.take()
+        first, opcode = self.at, self.take()
         while self.next.startswith("."):  # modifiers may stand apart
             opcode += self.take()
+            self.tokens[first : self.at] = [opcode]
+            self.at = first + 1
         if not _OPCODE.fullmatch(opcode):
             self.fail(f"expected an instruction, found {opcode!r}")
         operands: list[Operand] = []

@@ -186,15 +186,6 @@ def _start(role: Role) -> _Child:
     sweep()
     scratch = Scratch()
     ours, theirs = Pipe()
-    search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
-        "PYTHONPATH": os.pathsep.join(search),
-        "HOME": str(scratch.path),
-        "TMPDIR": str(scratch.path),
-        "CUDA_CACHE_DISABLE": "1",
-        SCRATCH_VARIABLE: str(scratch.path),
-        CACHE_VARIABLE: str(cache_directory()),
-    }
     try:
         with open(scratch.path / _LOG, "wb") as log:
             process = subprocess.Popen(
@@ -203,7 +194,7 @@ def _start(role: Role) -> _Child:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 cwd=scratch.path,
-                env=environment,
+                env=environment(role, scratch.path),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -214,6 +205,21 @@ def _start(role: Role) -> _Child:
     finally:
         theirs.close()
     return _Child(role, process, ours, scratch)
+
+
+def environment(role: Role, scratch: Path) -> dict[str, str]:
+    """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
+    code, which later gradings execute, belongs to the CPU device alone."""
+    search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+        "PYTHONPATH": os.pathsep.join(search),
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "CUDA_CACHE_DISABLE": "1",
+        SCRATCH_VARIABLE: str(scratch),
+        **cache,
+    }
 
 
 def judge_fault(message: str, details: str = "") -> Fault:

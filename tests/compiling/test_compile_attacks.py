@@ -63,6 +63,11 @@ INCLUDES = {
     "by trigraph": '#define F "{path}"\n??=include F\n',
     "by line splice": '#define F "{path}"\n#inc\\\nlude F\n',
     "by line splice with space": '#define F "{path}"\n#inc\\  \nlude F\n',
+    "by line splice with carriage returns": '#define F "{path}"\n#inc\\\r\r\nlude F\n',
+    "by line splice with a lone carriage return": '#define F "{path}"\n#inc\\\rlude F\n',
+    "by line splice with a vertical tab": '#define F "{path}"\n#inc\\ \v\nlude F\n',
+    "by pasted name": '#define P(a, b) a##b\n#define F "{path}"\n#include P(,F)\n',
+    "by a way up from CUDA's": "#include <cuda/std/../../../../../../../../../../..{path}>\n",
     "by splice in the name": '#include "{half}\\\n{rest}"\n',
     "behind a comment": '#define F "{path}"\n/* */ # /* \n */ include /* */ F\n',
     "behind a string that looks like a comment": (

@@ -2,7 +2,12 @@
 
 import pytest
 
-from harness.protocol.compiler import Compiled
+from harness.compiling import machine_code
+from harness.compiling.compiler import compile_source
+from harness.compiling.ptxas import assemble
+from harness.protocol.compiler import Compile, Compiled
+from harness.ptx.parser import parse
+from harness.ptx.printer import canonical
 from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
 from tests.compile_worker import Compiling
 
@@ -181,6 +186,99 @@ def test_tensor_cores_are_read_from_the_machine_code(compiling: Compiling) -> No
 def test_launches_that_a_gpu_would_refuse(compiling: Compiling, source: str, message: str) -> None:
     answer = compiling(source)
     assert isinstance(answer, RuntimeFault) and message in answer.message
+
+
+MMA = """float d[4];
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4}, {%5, %5, %5, %5};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(threadIdx.x), "f"(0.0f));
+    C[threadIdx.x] = d[0] + d[1] + d[2] + d[3];"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        kernel(MMA.replace(".sync.aligned", "/**/.sync.aligned/* */")),
+        kernel("f(C);", f"__device__ __noinline__ void f(float* C) {{ {MMA} }}"),
+        kernel(
+            "pick[M & 1](C);",
+            f"__device__ __noinline__ void f(float* C) {{ {MMA} }}\n"
+            "__device__ __noinline__ void g(float* C) { C[0] = 1; }\n"
+            "__device__ void (*const pick[])(float*) = {f, g};",
+        ),
+        kernel(
+            'unsigned long long at; asm("mov.u64 %0, other;" : "=l"(at)); C[0] = at;',
+            f'extern "C" __global__ void other(float* C) {{ {MMA} }}',
+        ),
+    ],
+    ids=["comments in the opcode", "in a function", "called by address", "kernel referred to"],
+)
+def test_every_function_of_the_machine_code_counts_for_the_badge(
+    compiling: Compiling, source: str
+) -> None:
+    facts = compiled(compiling, source).kernel.facts
+    assert facts.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
+
+
+def test_machine_code_that_cannot_be_read_has_no_badge_for_its_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine_code, "opcodes", lambda cubin: {})
+    answer = compile_source(Compile(source=kernel("C[0] = 1;")))
+    assert isinstance(answer, Compiled)
+    assert answer.kernel.facts.badges == (Badge.DEFAULT_LAUNCH,)
+    assert "could not be disassembled" in answer.warnings[0].message
+
+
+def test_a_disassembler_that_fails_leaves_nothing_to_read() -> None:
+    assert machine_code.opcodes(b"no machine code") == {}
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x7fELF" + bytes(60)])
+def test_machine_code_that_says_nothing_of_its_kernel(damage: bytes) -> None:
+    with pytest.raises(ValueError):
+        machine_code.entry_point(damage, "k")
+
+
+SAME = [
+    kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale;"),
+    kernel("/* a */ float s = A[0]; // b\n\nC[0] = s + factor;", "__device__ float factor;"),
+    "\n\n" + kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale; /* c */"),
+]
+OTHER = [
+    kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale = 1;"),
+    kernel("float sum = A[1]; C[0] = sum + scale;", "__device__ float scale;"),
+    kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale[2];").replace(
+        "+ scale", "+ scale[1]"
+    ),
+    "// solve: tile=32x32\n"
+    + kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale;"),
+]
+
+
+def test_one_program_has_one_hash_and_no_other_has_it(compiling: Compiling) -> None:
+    def identity(source: str) -> str | None:
+        return compiled(compiling, source).kernel.facts.program_sha256
+
+    (same,) = {identity(source) for source in SAME}
+    others = [identity(source) for source in OTHER]
+    assert len({same, *others}) == 1 + len(OTHER) and same is not None
+
+
+def test_a_comment_that_is_a_string_to_the_compiler_hides_no_change(compiling: Compiling) -> None:
+    def facts(number: int) -> set[str | None]:
+        text = '#define BEGIN "/*"\n' + kernel(f"C[0] = {number};") + '#define END "*/"\n'
+        found = compiled(compiling, text).kernel.facts
+        return {found.code_sha256, found.program_sha256}
+
+    assert not facts(1) & facts(2)
+
+
+def test_what_becomes_machine_code_is_what_the_kernel_says_it_is(compiling: Compiling) -> None:
+    made = compiled(compiling, kernel('asm volatile("// hidden\\n"); C[0] = 1;')).kernel
+    assert made.ptx == canonical(parse(made.ptx)) and "hidden" not in made.ptx
+    assert assemble(made.ptx, "sm_90a").cubin == made.cubin
 
 
 def test_a_kernel_that_is_never_launched_lends_no_badge(compiling: Compiling) -> None:

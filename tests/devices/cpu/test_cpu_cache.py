@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import subprocess
@@ -12,8 +13,10 @@ import pytest
 
 from harness.devices.cpu.device import CpuDevice
 from harness.devices.cpu.execution import native
-from harness.devices.cpu.execution.cache import Cache
+from harness.devices.cpu.execution.cache import SECRET_NAME, Cache
 from harness.protocol.device import Load, Ready
+from harness.workers.isolation import CACHE_VARIABLE, Role
+from harness.workers.worker import environment
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner, compiled
 
@@ -31,11 +34,42 @@ def test_made_once_for_each_key(tmp_path: Path) -> None:
     assert len(made) == 2
 
 
+def entry(folder: Path) -> Path:
+    """The one entry of a cache."""
+    (path,) = (path for path in (folder / "cpu").iterdir() if path.name != SECRET_NAME)
+    return path
+
+
+def test_only_what_this_cache_wrote_for_a_key_is_taken(tmp_path: Path) -> None:
+    """Code under another key, or written by somebody who does not know the secret."""
+    cache = Cache(tmp_path)
+    cache.get(("key",), lambda: b"code")
+    path = entry(tmp_path)
+    kept, name = path.read_bytes(), path.name
+    Cache(tmp_path / "other").get(("key",), lambda: b"forged")
+    for forged in (
+        hashlib.sha256(b"code").digest() + b"code",
+        entry(tmp_path / "other").read_bytes(),
+    ):
+        path.write_bytes(forged)
+        assert cache.get(("key",), lambda: b"made") == b"made"
+    cache.get(("another",), lambda: b"another")
+    for other in (tmp_path / "cpu").iterdir():
+        if other.name not in (SECRET_NAME, name):
+            other.write_bytes(kept)
+    assert cache.get(("another",), lambda: b"anew") == b"anew"
+
+
+def test_it_is_the_cpu_devices_alone(tmp_path: Path) -> None:
+    given = [role for role in Role if CACHE_VARIABLE in environment(role, tmp_path)]
+    assert given == [Role.CPU]
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40, None])
 def test_damaged_entries_are_made_anew(tmp_path: Path, damage: bytes | None) -> None:
     cache = Cache(tmp_path)
     cache.get(("key",), lambda: b"first")
-    (path,) = (tmp_path / "cpu").iterdir()
+    path = entry(tmp_path)
     kept = path.read_bytes()
     path.write_bytes(damage if damage is not None else kept[:-1] + b"!")
     assert cache.get(("key",), lambda: b"second") == b"second"
@@ -81,7 +115,7 @@ def test_damage_in_the_folder_costs_nothing_but_time(tmp_path: Path) -> None:
     kernel = compiled((KERNELS / "naive.cu").read_text())
     CpuDevice(tmp_path).load(Load(kernel=kernel))
     for path in (tmp_path / "cpu").iterdir():
-        path.write_bytes(b"garbage")
+        path.write_bytes(b"garbage")  # the secret among them
     bench = Runner(CpuDevice(tmp_path))
     assert isinstance(bench.device.load(Load(kernel=kernel)), Ready)
     assert bench.error(Shape(9, 9, 9)) < 1e-5
@@ -91,7 +125,7 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from harness.devices.cpu.execution.cache import Cache
+from harness.devices.cpu.execution.cache import SECRET_NAME, Cache
 cache = Cache(Path(sys.argv[1]))
 for i in range(200):
     key = str(i % 7)

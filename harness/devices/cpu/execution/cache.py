@@ -1,19 +1,24 @@
 """Keeps machine code on disk, by the content it was made from.
 
 Machine code is run as it is read, so the directory belongs to the user alone and is not used if
-it does not. Several processes may share it: entries are written aside and moved into place. An
-entry that does not match its checksum counts as absent and is written anew.
+it does not, and every entry is authenticated: by its content and its key together, under a secret
+of the directory. One that does not match counts as absent and is written anew. Several processes
+may share a directory: entries are written aside and moved into place.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+import secrets
 import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+SECRET_NAME = "secret"
 MAX_BYTES = 256 << 20  # bytes of all entries; the oldest go first
 
 
@@ -22,24 +27,39 @@ class Cache:
 
     def __init__(self, directory: Path) -> None:
         self._directory = _own(directory / "cpu")
+        self._secret = _secret(self._directory) if self._directory else None
 
     def get(self, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
         """The entry for `key`, made and kept if it is not there."""
-        if self._directory is None:
+        if self._directory is None or self._secret is None:
             return make()
         name = hashlib.sha256("\0".join(key).encode()).hexdigest()
         path = self._directory / name
-        kept = _read(path)
+        kept = self._read(path)
         if kept is None:
             kept = make()
             self._write(path, kept)
         return kept
 
+    def _code(self, path: Path, content: bytes) -> bytes:
+        """What authenticates an entry."""
+        assert self._secret is not None
+        return hmac.digest(self._secret, path.name.encode() + content, "sha256")
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            kept = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        code, content = kept[:32], kept[32:]
+        return content if hmac.compare_digest(code, self._code(path, content)) else None
+
     def _write(self, path: Path, content: bytes) -> None:
         try:
             handle, aside = tempfile.mkstemp(dir=path.parent, prefix="new-")
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(content).digest() + content)
+                file.write(self._code(path, content) + content)
             Path(aside).replace(path)
             self._forget_oldest()
         except OSError:  # a full or read-only disk: go on without
@@ -47,7 +67,11 @@ class Cache:
 
     def _forget_oldest(self) -> None:
         assert self._directory is not None
-        found = [(e.stat().st_mtime, e.stat().st_size, e.path) for e in os.scandir(self._directory)]
+        found = [
+            (e.stat().st_mtime, e.stat().st_size, e.path)
+            for e in os.scandir(self._directory)
+            if e.name != SECRET_NAME
+        ]
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
             if total <= MAX_BYTES:
@@ -56,14 +80,19 @@ class Cache:
             total -= size
 
 
-def _read(path: Path) -> bytes | None:
+def _secret(directory: Path) -> bytes | None:
+    """The directory's secret, made by whoever comes first."""
+    path = directory / SECRET_NAME
     try:
-        content = path.read_bytes()
-        os.utime(path)
+        with tempfile.NamedTemporaryFile(dir=directory, prefix="new-") as file:
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            with suppress(FileExistsError):
+                os.link(file.name, path)
+        found = path.read_bytes()
     except OSError:
         return None
-    checksum, entry = content[:32], content[32:]
-    return entry if hashlib.sha256(entry).digest() == checksum else None
+    return found if len(found) == 32 else None
 
 
 def _own(directory: Path) -> Path | None:

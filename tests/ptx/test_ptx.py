@@ -1,0 +1,119 @@
+"""PTX is read whole, printed as it was read, and refused by name where it is not known."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.ptx.errors import PtxError
+from harness.ptx.lexer import joined, tokens
+from harness.ptx.parser import parse
+from harness.ptx.printer import canonical, fingerprint
+from harness.ptx.syntax import Instruction
+
+HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+
+
+def module(body: str, outside: str = "") -> str:
+    entry = ".visible .entry k(.param .u64 A)"
+    return f"{HEAD}{outside}\n{entry}\n{{\n.reg .b32 %r<9>;\n{body}\nret;\n}}\n"
+
+
+WRITTEN = module(
+    """.loc 1 7 5 /* a comment
+.loc 1 8 5 */
+.loc 1 9 5, function_name $info, inlined_at 1 3 4 add.s32 %r1,%r2 , - 4;
+{ .reg .b32 t;mov.u32 t, 1 ;
+st .global/**/.u32 [ %r1 + 4 ], t; }; // mov.u32 %r1, 2;
+X: @ ! %p bra X;""",
+    '.file 1 "/home/somebody/kernel.cu"\n.section .debug_str { $info: .b8 107,0 }',
+).replace(".reg .b32 %r<9>;", ".reg .b32 %r<9>;.reg .pred %p;")
+
+PRINTED = """.version 9.0
+.target sm_90a
+.address_size 64
+.file 1 "kernel.cu"
+.section .debug_str { $info : .b8 107, 0 }
+.visible .entry k (.param .u64 A)
+{
+.reg .b32 %r <9>;
+.reg .pred %p;
+.loc 1 7 5
+.loc 1 9 5, function_name $info, inlined_at 1 3 4
+add.s32 %r1, %r2, -4;
+{
+.reg .b32 t;
+mov.u32 t, 1;
+st.global.u32 [%r1+4], t;
+}
+X :
+@!%p bra X;
+ret;
+}
+"""
+
+
+def test_one_statement_a_line_and_no_comment() -> None:
+    program = parse(WRITTEN)
+    assert canonical(program) == PRINTED
+    body = [i for i in program.functions["k"].body if isinstance(i, Instruction)]
+    assert (body[2].opcode, body[2].line) == ("st.global.u32", 9)
+    assert program.line_of(16) == 9 and program.line_of(1) is None and program.line_of(99) is None
+
+
+def test_what_is_printed_is_read_as_the_same_program() -> None:
+    again = parse(PRINTED)
+    assert canonical(again) == PRINTED and fingerprint(again) == fingerprint(parse(WRITTEN))
+
+
+WORDS = ["a", "%r1", "0x1F", ".b32", "[", "]", "+", "-", ",", "{", "}", "@", "!"]
+
+
+@given(st.lists(st.sampled_from(WORDS)))
+def test_tokens_survive_printing(words: list[str]) -> None:
+    assert tokens(joined(words)) == words
+
+
+REFUSED = {
+    "no header": ".visible .entry k() { ret; }",
+    "a second version": HEAD + ".version 8.0",
+    "a second target": HEAD + ".target sm_80",
+    "an unknown directive": HEAD + ".surprise 4;",
+    "an alias": HEAD + ".alias a, b;",
+    "an unknown section": HEAD + ".section .text { .b8 1 }",
+    "an instruction in a section": HEAD + ".section .debug_str { ret; }",
+    "an unknown pragma": HEAD + '.pragma "x";',
+    "an escape in a string": HEAD + '.pragma "noun\\"roll";',
+    "a negative array": HEAD + ".global .b8 x[-1];",
+    "an empty array": HEAD + ".global .b8 x[0];",
+    "an endless array": HEAD + ".global .b8 x[4294967296][4294967296];",
+    "an array without a size": HEAD + ".global .b8 x[];",
+    "a function twice": HEAD + ".func f() { ret; } .func f() { ret; }",
+    "an unknown special register": module("mov.u32 %r1, %surprise;"),
+    "a register of nobody's": module("mov.u32 %r1, %r9;"),
+    "a name with a dot": module("mov.u32 a.b, %r1;"),
+    "a letter that is not ASCII": module("mov.u32 \u0440, %r1;"),
+    "a preprocessor line": module("#line 3"),
+    "a comment without an end": module("/* ret;"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(PtxError):
+        parse(text)
+
+
+def test_scopes_of_one_depth_do_not_share_names() -> None:
+    body = "{ .reg .b32 x; { .reg .b32 y; } .reg .b32 z; } { .reg .f32 x; } { .reg .b64 z; }"
+    registers = parse(module(body)).functions["k"].registers
+    assert len([name for name in registers if name[0] in "xyz"]) == 5
+
+
+def test_names_are_numbered_in_a_fingerprint_and_nothing_else_is() -> None:
+    def found(name: str, number: int) -> str:
+        body = f"mov.u32 %r1, {name}; mov.u32 %r2, {number};"
+        return fingerprint(parse(module(body, f".global .u32 {name};")))
+
+    assert found("a", 1) == found("b", 1) != found("a", 2)

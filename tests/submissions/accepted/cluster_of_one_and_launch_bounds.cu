@@ -1,0 +1,12 @@
+// Honest: several attributes between void and the name, none of which the grammar knows.
+// expect: message="" quick=yes
+
+extern "C" __global__ void __cluster_dims__(1, 1, 1) __launch_bounds__(256)
+    matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+}

@@ -1,0 +1,14 @@
+// `.loc 1 7 5 /*` begins a comment for ptxas; a reader that takes the line for a directive would run what is
+// in it. Both devices run what remains when comments are gone.
+// expect: message="" quick=yes
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    asm volatile("\n.loc 1 7 5 /*\n add.f32 %0, %0, 0f3F800000;\n.loc 1 7 5 */\n" : "+f"(sum));
+    C[(size_t)row * K + column] = sum;
+}

@@ -1,0 +1,13 @@
+// `//` in assembly hides what stands behind it from ptxas up to the end of the line, and from everybody else.
+// expect: message="" quick=yes
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    asm volatile("// add.f32 %0, %0, 0f3F800000; */ /* \n" : "+f"(sum));
+    C[(size_t)row * K + column] = sum;
+}

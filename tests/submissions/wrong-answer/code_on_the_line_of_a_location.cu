@@ -1,0 +1,14 @@
+// `.loc` with code behind it on one line: to one reader a directive up to the end of the line, to another an
+// addition to every element.
+// expect: message="" quick=yes
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    asm volatile("\n.loc 1 7 5 add.f32 %0, %0, 0f3F800000;\n" : "+f"(sum));
+    C[(size_t)row * K + column] = sum;
+}
