@@ -86,7 +86,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sink:
-    """`_`: a result that nobody wants."""
+    """`_`: a result that is not used."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from harness.devices.cpu.execution.launch import (
 from harness.devices.cpu.execution.printf import Printer
 from harness.devices.cpu.findings import checks as sanitize
 from harness.devices.cpu.findings import counters
-from harness.devices.cpu.findings.explain import Explainer
+from harness.devices.cpu.findings.messages import Explainer
 from harness.devices.cpu.runtime.layout import Cause, Window
 from harness.devices.guards import poisoned
 from harness.files import cache_directory

@@ -50,6 +50,77 @@ def test_clean(cpu: Runner, name: str, shape: Shape) -> None:
     assert cpu.findings(shape) == ()
 
 
+# ---- every part of a wide access, atomics, dynamic shared memory
+
+KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    int id = threadIdx.y * 16 + threadIdx.x;
+"""
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("wide_first", [False, True], ids=["written before", "written behind"])
+def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_first: bool) -> None:
+    """Thread 0 writes 16 bytes, a thread of another warp one of its four words; or they change
+    places."""
+    wide, narrow = (0, 64) if wide_first else (64, 0)
+    body = f"""__shared__ __align__(16) float s[4];
+    if (id == {wide}) *(float4*)s = make_float4(A[0], A[1], A[2], A[3]);
+    if (id == {narrow}) s[{part}] = B[0];
+    __syncthreads();
+    C[id] = s[id % 4];
+}}"""
+    cpu.load(KERNEL + body)
+    finding = only(cpu.findings(Shape(16, 16, 16)), Hazard.RACE)
+    assert finding.array is Array.SHARED
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) -> None:
+    source = (
+        KERNEL
+        + f"""__shared__ __align__(16) float s[4];
+    if (id < 4 && id != {part}) s[id] = A[id];
+    __syncthreads();
+    if (id == 0) {{ float4 v = *(float4*)s; C[0] = v.x + v.y + v.z + v.w; }}
+}}"""
+    )
+    cpu.load(source)
+    assert only(cpu.findings(Shape(16, 16, 16)), Hazard.UNINITIALISED).size == 16
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["atomicAdd(&s, 1)", "atomicExch(&s, 1)", "atomicCAS(&s, 0, 1)", "atomicMax(&s, 1)"],
+)
+def test_an_atomic_on_uninitialised_memory(cpu: Runner, operation: str) -> None:
+    body = f"__shared__ int s; {operation}; __syncthreads(); C[id] = s; }}"
+    cpu.load(KERNEL + body)
+    finding = only(cpu.findings(Shape(16, 16, 16)), Hazard.UNINITIALISED)
+    assert finding.access == "atomic" and finding.array is Array.SHARED
+    cpu.load(KERNEL + body.replace("int s;", "int s; if (id == 0) s = 0; __syncthreads();"))
+    assert cpu.findings(Shape(16, 16, 16)) == ()
+
+
+def test_dynamic_shared_memory_is_as_large_as_the_launch_says(cpu: Runner) -> None:
+    source = (
+        KERNEL
+        + """extern __shared__ float s[];
+    unsigned bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    s[id] = bytes;
+    __syncthreads();
+    C[id] = s[255 - id];
+}"""
+    )
+    cpu.load("// solve: shared_memory=1024\n" + source)
+    C = cpu.finish(Shape(16, 16, 16)).C
+    assert (C == 1024).all() and cpu.findings(Shape(16, 16, 16)) == ()
+    cpu.load("// solve: shared_memory=1020\n" + source)
+    finding = cpu.fault(Shape(16, 16, 16)).finding
+    assert finding is not None and finding.array is Array.SHARED and finding.bytes_outside == 0
+
+
 # ---- memory
 
 
@@ -177,7 +248,7 @@ def test_a_copy_not_waited_for_has_not_arrived(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     assert not cpu.error(shape) < 1e-2  # wrong, or NaN
     finding = only(cpu.findings(shape), Hazard.RACE)
-    assert "nobody waited" in finding.message
+    assert "not waited for" in finding.message
 
 
 # ---- meetings

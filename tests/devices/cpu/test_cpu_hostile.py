@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from harness.devices.cpu.analysis.flatten import flatten
+from harness.devices.cpu.codegen.instructions import INSTRUCTIONS
+from harness.devices.cpu.codegen.matching import MatchedInstruction
+from harness.devices.cpu.codegen.table import InstructionTable
+from harness.devices.cpu.codegen.thread import Mode, ThreadTranslator
+from harness.devices.cpu.codegen.translator import Translator
+from harness.devices.cpu.errors import CannotTranslate, InternalError
 from harness.protocol.device import Ready, Refusal, Run, Sanitize, Sanitized
 from harness.protocol.request import Fault
+from harness.ptx.parser import parse
 from harness.report import Tool
 from problem.cases import Shape
-from problem.launcher import LaunchLine
+from problem.launcher import BLOCK, LaunchLine
 from tests.devices.cpu.runner import KERNELS, Runner, inputs
 
 ENTRY = (
@@ -74,6 +82,22 @@ REFUSED = {
     "pointer in a variable": ".global .u64 p = k; ",
     "empty vector": "mov.b32 %r1, {};",
 }
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), AssertionError(), CannotTranslate("a limit")])
+def test_a_bug_of_ours_is_not_a_limit(error: Exception) -> None:
+    """A lowering that fails is an internal error, whatever it fails with; a refusal stays one."""
+    broken = InstructionTable()
+
+    @broken.instruction("frobnicate.b32 d, a")
+    def frobnicate(t: Translator, m: MatchedInstruction) -> None:
+        raise error
+
+    kernel = flatten(parse(module("frobnicate.b32 %r1, %r2;")), "k", 0)
+    translator = ThreadTranslator(kernel, InstructionTable(INSTRUCTIONS, broken), BLOCK, Mode.RUN)
+    expected = CannotTranslate if isinstance(error, CannotTranslate) else InternalError
+    with pytest.raises(expected):
+        translator.module()
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())

@@ -137,7 +137,7 @@ class HostTranslator(Translator):
         return 0
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
-        """A thread of the host has nobody to give way to."""
+        """A thread of the host never waits for another."""
 
     def call_function(self, index: int, item: Instruction) -> None:
         name, results, arguments = call_parts(item)

@@ -6,13 +6,13 @@ import functools
 import re
 from pathlib import Path
 
-from cuda.bindings import nvrtc
-
+from harness import nvrtc
 from harness.devices.cpu import runtime
 from harness.devices.cpu.analysis.flatten import FlatKernel
 from harness.devices.cpu.codegen.host import host_module
 from harness.devices.cpu.codegen.instructions import INSTRUCTIONS
 from harness.devices.cpu.codegen.thread import Mode, ThreadTranslator
+from harness.devices.cpu.errors import InternalError
 from harness.devices.cpu.execution import native
 from harness.devices.cpu.execution.cache import Cache
 from harness.devices.cpu.runtime import layout
@@ -25,6 +25,7 @@ SOURCES = (
     "copies",
     "warp",
     "tensor",
+    "wgmma",
     "counts",
     "scheduler",
 )
@@ -39,21 +40,13 @@ def runtime_source() -> str:
     return re.sub(r"(?<!#pragma unroll)\n(\s*)(for \()", r'\n\1_Pragma("unroll 1") \2', text)
 
 
-def _nvrtc(source: str) -> str:
-    """PTX with external functions; the runtime is ours, so an error in it is our mistake."""
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"runtime.cu", 0, [], [])
-    options = [b"--gpu-architecture=compute_90", b"-rdc=true", b"-w"]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        log = bytes(size)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        raise RuntimeError(f"the CPU device's runtime does not compile:\n{log.decode()}")
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = bytes(size)
-    nvrtc.nvrtcGetPTX(program, text)
-    nvrtc.nvrtcDestroyProgram(program)
-    return text.rstrip(b"\0").decode()
+def _runtime_ptx(source: str) -> str:
+    """PTX with external functions."""
+    options = ("--gpu-architecture=compute_90", "-rdc=true", "-w")
+    output = nvrtc.compile_to_ptx(nvrtc.Source(source, "runtime.cu"), options)
+    if not output.succeeded:
+        raise InternalError(f"the CPU device's runtime does not compile:\n{output.log}")
+    return output.ptx
 
 
 _loaded: list[native.Code] = []
@@ -64,7 +57,7 @@ def _runtime(cache: Cache) -> native.Code:
     source = runtime_source()
 
     def make() -> bytes:
-        return native.compile_ir(host_module(parse(_nvrtc(source)), INSTRUCTIONS))
+        return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS))
 
     code = native.Code(cache.get(("runtime", native.version()), make))
     for name in re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source):

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.devices.cpu.analysis.flatten import FlatKernel, Memory
 from harness.devices.cpu.execution.launch import Bytes, Instruments, Loaded, zeros
-from harness.devices.cpu.findings.explain import RawFinding
+from harness.devices.cpu.findings.messages import RawFinding
 from harness.devices.cpu.runtime import layout
 from harness.devices.cpu.runtime.layout import Byte, Checks, FindingKind
 from harness.ptx.syntax import Instruction

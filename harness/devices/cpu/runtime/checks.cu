@@ -102,7 +102,7 @@ __device__ void check_shared(Context* c, long long t, long long pc, Address addr
     }
 }
 
-// Which flags say that the bytes at an address were written; null where nobody keeps them.
+// Which flags say that the bytes at an address were written; null where none are kept.
 __device__ unsigned char* ready_flags(Context* c, long long t, Address address) {
     Checks* k = c->checks;
     long long window = window_of(address), offset = offset_in_window(address);

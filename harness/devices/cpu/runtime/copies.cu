@@ -1,4 +1,4 @@
-// Asynchronous copies, delivered no sooner than somebody waits for them: cp.async in groups of a
+// Asynchronous copies, delivered no sooner than they are waited for: cp.async in groups of a
 // thread, cp.async.bulk through an mbarrier or in groups; and the mbarriers themselves.
 
 struct Copy {

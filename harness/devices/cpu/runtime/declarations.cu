@@ -39,6 +39,8 @@ __device__ __noinline__ void load_matrix(Context* c, long long w, long long pc, 
 __device__ __noinline__ void mma(Context* c, long long w, long long variant);
 __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store);
 __device__ __noinline__ void wmma(Context* c, long long w, long long variant);
+
+// wgmma.cu
 __device__ __noinline__ void wgmma(Context* c, long long w, long long pc, long long variant);
 __device__ __noinline__ void wgmma_integer(Context* c, long long w, long long pc, long long variant);
 

@@ -29,7 +29,7 @@ __device__ void run_collectives(Context* c, long long w) {
             if (thread->state != STATE_EXITED) alive |= bit;
             if (thread->state == STATE_COLLECTIVE && thread->pc == pc) here |= bit, named |= thread->mask;
         }
-        if (named & alive & ~here) {  // somebody is missing: try the next program point
+        if (named & alive & ~here) {  // a lane is missing: try the next program point
             passed = pc;
             continue;
         }

@@ -1,5 +1,5 @@
 """Asynchronous copies and the mbarriers that count them. The runtime (copies.cu) delivers a copy
-no sooner than somebody waits for it."""
+no sooner than it is waited for."""
 
 from __future__ import annotations
 

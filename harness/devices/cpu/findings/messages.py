@@ -208,7 +208,7 @@ class Explainer:
                 n,
                 Tool.INITCHECK,
                 Hazard.UNINITIALISED,
-                f"{_line(at)} reads {n.bytes} bytes of {{spot}} that nobody has written",
+                f"{_line(at)} reads {n.bytes} uninitialised bytes of {{spot}}",
             )
         if n.kind is FindingKind.RACE:
             assert other is not None
@@ -227,7 +227,7 @@ class Explainer:
                 Tool.RACECHECK,
                 Hazard.RACE,
                 f"{_line(at)} ({_thread(at)}) {_verb(n.access)}s what the copy of {_line(other)} "
-                f"({_thread(other)}) has not delivered: nobody waited for it: {{spot}}",
+                f"({_thread(other)}) has not delivered, for it was not waited for: {{spot}}",
             )
         if n.kind is FindingKind.LEFT_BEFORE_BARRIER:
             message = (
