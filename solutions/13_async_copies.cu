@@ -15,8 +15,9 @@
 // of 12; 127 registers, 49920 B of shared memory, 2 blocks a multiprocessor.
 // reports/h100/13_async_copies.json has the rest.
 
-constexpr int BM = 128, BN = 128, BK = 16,  // tune: 8 16 32
-    STAGES = 3;                             // tune: 2 3 4
+constexpr int BM = 128, BN = 128,  // the block's tile of C
+    BK = 16,                       // tune: 8 16 32
+    STAGES = 3;                    // tune: 2 3 4
 // tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * STAGE}
 constexpr int WM = 32, WN = 64;
 constexpr int TM = 8, TN = 8;

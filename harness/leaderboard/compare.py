@@ -131,9 +131,9 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
             ("registers", "a thread", kernel.resources.registers),
             ("spill stores", "bytes", kernel.resources.spill_store_bytes),
             ("spill loads", "bytes", kernel.resources.spill_load_bytes),
-            ("static shared memory", "bytes", kernel.resources.static_shared_bytes),
-            ("dynamic shared memory", "bytes", kernel.resources.dynamic_shared_bytes),
-            ("blocks on a multiprocessor", "", kernel.occupancy.blocks),
+            ("static shared", "bytes", kernel.resources.static_shared_bytes),
+            ("dynamic shared", "bytes", kernel.resources.dynamic_shared_bytes),
+            ("blocks a multiprocessor", "", kernel.occupancy.blocks),
             ("occupancy", "%", 100 * kernel.occupancy.fraction),
         ]
     if verification:

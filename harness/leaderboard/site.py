@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 
 from harness import escaping, figures
 from harness.files import write_whole
+from harness.leaderboard import provenance
 from harness.leaderboard.annotated_source import annotated_source, style_sheet
 from harness.leaderboard.document import Document, StoreError
 from harness.leaderboard.edition import Edition
@@ -105,8 +106,21 @@ class Site:
         if not self.boards:
             self._write("index.html", "empty.html")
         newest = sorted(self.entries, key=lambda entry: (entry.created, entry.id), reverse=True)
-        runs = [(entry, standing(entry, self.edition).value) for entry in newest]
-        self._write("runs.html", "runs.html", runs=runs)
+        shown = {
+            row.entry.id: row.standing.value
+            for boards in self.boards
+            if boards[0] is not None
+            for row in (*boards[0].rows, *boards[0].unranked)
+        }
+        runs = [(entry, shown.get(entry.id) or self._result(entry)) for entry in newest]
+        self._write("runs.html", "runs.html", runs=runs, common=provenance.shared(newest))
+
+    def _result(self, entry: Entry) -> str:
+        """Of a run that has no row on a board."""
+        by_itself = standing(entry, self.edition)
+        if by_itself is Standing.NOT_ACCEPTED:
+            return entry.verdict
+        return by_itself.value if by_itself in (Standing.QUICK, Standing.UNSCORED) else "accepted"
 
     def write_entries(self, document: Callable[[str], Document]) -> Iterator[str | None]:
         """The pages of submissions that are not there yet; yields, as each is written, why it could
@@ -206,6 +220,7 @@ def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
     of_all_launches = boards[len(_LAUNCHES) :: len(_LAUNCHES)]
     return {
         "board": overall,
+        "common": provenance.shared(row.entry for row in (*overall.rows, *overall.unranked)),
         "ranked": RANKED.shape,
         "claims": sum(not row.entry.own for row in ordered),
         "rows": [LeagueRow(row.entry, row.twins, ",".join(ranks[row.entry.id])) for row in ordered],
@@ -213,6 +228,7 @@ def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
             (entry for board in of_all_launches if board for entry in board.records),
             key=lambda entry: entry.created,
         ),
+        "days": len({row.entry.created[:10] for row in ordered}),
         "core_labels": [label for label, _ in _CORES],
         "launch_labels": [label for label, _ in _LAUNCHES],
     }
@@ -271,6 +287,7 @@ def _templates() -> Environment:
         _lines,
     ):
         environment.filters[function.__name__.lstrip("_")] = function
+    environment.globals["own_facts"] = provenance.own
     environment.globals["interval"] = figures.interval
     environment.globals["reasons"] = REASONS
     return environment

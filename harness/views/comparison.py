@@ -7,6 +7,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from harness import figures
 from harness.leaderboard.compare import Comparison
 
 
@@ -22,7 +23,7 @@ def screen(comparison: Comparison) -> RenderableType:
         table.add_row(fact.what + unit, _shown(fact.a), _shown(fact.b), fact.change)
     difference: RenderableType = "The sources are the same."
     if comparison.diff:
-        difference = Syntax(comparison.diff, "diff", background_color="default")
+        difference = Syntax(comparison.diff, "diff", background_color="default", word_wrap=True)
     return Group(table, "", difference, "", Text(comparison.conclusion, "bold"))
 
 
@@ -31,4 +32,6 @@ def _shown(value: float | str | None) -> Text:
         return Text("–", "dim")
     if isinstance(value, str):
         return Text(value)
+    if 0 < abs(value) < 1e-3:
+        return Text(figures.error(value))
     return Text(f"{value:.4g}" if value != int(value) else f"{int(value)}")

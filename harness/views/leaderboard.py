@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import figures
+from harness.leaderboard import provenance
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, Row, Standing, standing
@@ -49,14 +50,14 @@ def _table(board: Board) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("Cores", "Launch"):
         table.add_column(heading, no_wrap=True)
-    common = _common(board)
+    common = provenance.shared(row.entry for row in _rows(board))
     mixed = len({row.entry.own for row in _rows(board)}) > 1
     for row in _rows(board):
         entry = row.entry
         name = Text(entry.name, "bold")
-        differing = [fact for fact in _facts(entry) if fact not in common]
+        differing = provenance.own(entry, common)
         if differing:
-            name.append(f"\n{', '.join(differing)}", "not bold dim")
+            name.append(f"\n{', '.join(differing.values())}", "not bold dim")
         if row.twins:
             name.append(f"\nsame source as {', '.join(row.twins)}", "not bold yellow")
         if mixed and not entry.own:
@@ -75,7 +76,8 @@ def _table(board: Board) -> Table:
 
 def _below(board: Board) -> Iterator[str]:
     """What is the same for all rows, once; and what the board itself vouches for."""
-    yield f"{board.edition}{''.join(f', {fact}' for fact in _common(board))}."
+    common = provenance.shared(row.entry for row in _rows(board))
+    yield f"All {', '.join(common.values())}."
     own = [row.entry.own for row in _rows(board)]
     if not any(own):
         yield "None of these was graded and signed by this board's own judge: all are claims."
@@ -85,25 +87,6 @@ def _below(board: Board) -> Iterator[str]:
             f"{count} {'claim was' if count == 1 else 'claims were'} not graded and signed by this "
             "board's own judge; `regrade --claims` does that."
         )
-
-
-def _common(board: Board) -> list[str]:
-    """Facts that all rows share, in order."""
-    rows = _rows(board)
-    return [fact for fact in _facts(rows[0].entry) if all(fact in _facts(r.entry) for r in rows)]
-
-
-def _facts(entry: Entry) -> list[str]:
-    """Where a score comes from, in short phrases; the GPU and the edition are the board's."""
-    known = {
-        "by": entry.author,
-        "graded": entry.created[:10],
-        "driver": entry.driver,
-        "CUDA": entry.cuda,
-        "cuBLAS": entry.cublas,
-    }
-    facts = [f"{what} {value}" for what, value in known.items() if value is not None]
-    return facts if entry.clock_mhz is None else [*facts, f"{entry.clock_mhz} MHz"]
 
 
 def _off_the_board(entries: Iterable[Entry], edition: Edition) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -184,3 +185,11 @@ def test_constants_that_square_each_other_end_at_once() -> None:
             f"{CONSTANT}constexpr int C0 = BM;\n{chain}"
             "// solve: tile=16x16\n// tune: solve tile={C29}x16\n"
         )
+
+
+def test_the_example_of_the_readme_says_what_varies() -> None:
+    example = Path(__file__).resolve().parents[2] / "solutions" / "13_async_copies.cu"
+    tunables = find_tunables(example.read_text(encoding="utf-8"))
+    assert tunables.written == {"BK": 16, "STAGES": 3}
+    changed = tunables.source({"BK": 8, "STAGES": 4})
+    assert "BK = 8" in changed and "shared_memory=33280" in changed

@@ -138,9 +138,10 @@ function sizes(figure) {
     [
       {
         type: "bar",
-        x: rows.map((row) => row[0]),
-        y: score,
-        error_y: {
+        orientation: "h",
+        y: rows.map((row) => row[0]),
+        x: score,
+        error_x: {
           type: "data",
           symmetric: false,
           array: high.map((value, place) => value - score[place]),
@@ -148,15 +149,15 @@ function sizes(figure) {
           color: colour("text"),
         },
         marker: { color: colour("first") },
-        hovertemplate: "%{x}: %{y:.3f} × cuBLAS<extra></extra>",
+        hovertemplate: "%{y}: %{x:.3f} × cuBLAS<extra></extra>",
       },
     ],
     layout({
-      height: 300,
-      xaxis: { type: "category", showgrid: false },
-      yaxis: { title: "× cuBLAS", rangemode: "tozero" },
+      height: 84 + 24 * rows.length,
+      xaxis: { title: "× cuBLAS", range: [0, 1.03 * Math.max(1.05, ...high)] },
+      yaxis: { type: "category", autorange: "reversed", showgrid: false, ticksuffix: " " },
       shapes: [
-        { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
+        { type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
       ],
     }),
   ];
