@@ -127,6 +127,22 @@ class Badge(StrEnum):
     DECLARED_LAUNCH = "declared-launch"
 
 
+class CodeLine(Value):
+    """What the compiler made of one source line: how often each opcode, with its modifiers, stands
+    in the kernel's machine code."""
+
+    line: PositiveInt
+    opcodes: dict[str, PositiveInt]
+
+
+class CodeLoop(Value):
+    """An innermost loop of the machine code, and the source lines that it came from."""
+
+    first_line: PositiveInt | None
+    last_line: PositiveInt | None
+    opcodes: dict[str, PositiveInt]
+
+
 class KernelFacts(Value):
     """What is known of a kernel before it runs."""
 
@@ -146,6 +162,8 @@ class KernelFacts(Value):
     instructions: dict[str, PositiveInt]
     """How often each opcode stands in the machine code (static, not executed); empty where it
     could not be read."""
+    lines: tuple[CodeLine, ...] = ()
+    loops: tuple[CodeLoop, ...] = ()
 
 
 # -------------------------------------------------------------------------------------- device
@@ -516,9 +534,20 @@ class LineCounters(Value):
     line: PositiveInt
     global_requests: NonNegativeInt = 0
     global_sectors: NonNegativeInt = 0
+    global_min_sectors: NonNegativeInt = 0
+    """Sectors that as many different bytes could lie in at best."""
+    global_first_sectors: NonNegativeInt = 0
+    """Sectors that no thread of their block had touched before: the others are read again."""
+    global_passes: NonNegativeInt = 0
+    """Cycles that the L1 cache takes for them: it looks up one line of 128 bytes a cycle."""
     shared_requests: NonNegativeInt = 0
     shared_wavefronts: NonNegativeInt = 0
+    shared_min_wavefronts: NonNegativeInt = 0
+    """Wavefronts that the same requests could take at best."""
     instructions: NonNegativeInt = 0
+    """By threads."""
+    warp_instructions: NonNegativeInt = 0
+    """By warps: 32 threads share one, unless the warp diverged."""
 
 
 class Counters(Value):
@@ -531,6 +560,8 @@ class Counters(Value):
     shape: Shape
     counted_blocks: PositiveInt
     blocks: PositiveInt
+    blocks_depend: bool = False
+    """On one another, so that all of them were counted, and need not be equally long."""
     global_load_requests: NonNegativeInt
     global_load_sectors: NonNegativeInt
     global_store_requests: NonNegativeInt
@@ -547,6 +578,7 @@ class Counters(Value):
     divergent_branches: NonNegativeInt
     instructions: dict[str, NonNegativeInt]
     """Thread instructions executed, by PTX opcode."""
+    warp_instructions: NonNegativeInt = 0
     lines: tuple[LineCounters, ...] = ()
 
 

@@ -14,7 +14,7 @@ import hashlib
 import time
 
 from harness import nvrtc
-from harness.compiling import diagnostics, entries, headers, machine_code
+from harness.compiling import diagnostics, disassembly, entries, headers, machine_code
 from harness.compiling import text as source_text
 from harness.compiling.errors import SourceError
 from harness.compiling.occupancy import occupancy
@@ -156,7 +156,8 @@ def _to_machine_code(
     refused = entries.launch_problem(entry, taken, arch)
     if refused:
         raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=refused))
-    instructions = machine_code.opcodes(assembled.cubin)
+    functions = disassembly.disassemble(assembled.cubin, FILE_NAME)
+    instructions = disassembly.opcodes(functions)
     if not instructions:
         message = (
             "the machine code could not be disassembled: the kernel has no badge for its cores, "
@@ -177,6 +178,8 @@ def _to_machine_code(
                 occupancy=occupancy(taken, arch),
                 badges=_badges(source, instructions),
                 instructions=instructions,
+                lines=disassembly.lines(functions, entry.name),
+                loops=disassembly.loops(functions, entry.name),
             ),
         ),
         warnings=tuple(warnings),
@@ -196,5 +199,5 @@ def _badges(source: Source, instructions: dict[str, int]) -> tuple[Badge, ...]:
     launch = Badge.DEFAULT_LAUNCH if source.launch.is_default else Badge.DECLARED_LAUNCH
     if not instructions:
         return (launch,)
-    tensor = machine_code.uses_tensor_cores(instructions)
+    tensor = disassembly.uses_tensor_cores(instructions)
     return (Badge.TENSOR_CORES if tensor else Badge.CUDA_CORES, launch)

@@ -1,4 +1,4 @@
-"""What machine code says of itself: registers, parameters, and every instruction in it.
+"""What machine code says of itself: registers and parameters.
 
 The attributes in `.nv.info` sections have no published format; their numbers and layouts are those
 that NVIDIA's cuobjdump and nvdisasm print as EIATTR_REGCOUNT, EIATTR_KPARAM_INFO, and so on.
@@ -7,22 +7,13 @@ that NVIDIA's cuobjdump and nvdisasm print as EIATTR_REGCOUNT, EIATTR_KPARAM_INF
 from __future__ import annotations
 
 import io
-import json
 import struct
-import subprocess
-import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from cuda import pathfinder
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
-
-_TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
-_SECONDS = 60
 
 _PARAMETER, _PARAMETER_BYTES, _REGISTERS = 0x17, 0x19, 0x2F  # EIATTR_...
 _HAS_SIZE = 4  # EIFMT_SVAL
@@ -88,37 +79,3 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             at += word
         else:
             yield number, word.to_bytes(2, "little")
-
-
-def opcodes(cubin: bytes) -> dict[str, int]:
-    """How often each opcode stands in the machine code, in every function that it holds, without
-    modifiers: LDG.E.128 counts as LDG. Empty where it cannot be read."""
-    program = pathfinder.find_nvidia_binary_utility("nvdisasm")
-    if program is None:
-        return {}
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "kernel.cubin"
-        path.write_bytes(cubin)
-        try:
-            listing = subprocess.run(
-                [program, "--emit-json", str(path)],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                timeout=_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {}
-    if listing.returncode != 0:
-        return {}
-    _, functions = json.loads(listing.stdout)
-    counts: Counter[str] = Counter(
-        instruction["opcode"].partition(".")[0]
-        for function in functions
-        for instruction in function["sass-instructions"]
-    )
-    return dict(counts.most_common())
-
-
-def uses_tensor_cores(instructions: dict[str, int]) -> bool:
-    return any(opcode.startswith(_TENSOR_OPCODES) for opcode in instructions)

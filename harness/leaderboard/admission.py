@@ -191,8 +191,8 @@ def _accepted(report: Report) -> Iterator[str]:
 
 
 def _kernel(kernel: KernelFacts, source: str) -> Iterator[str]:
+    from harness.compiling.disassembly import uses_tensor_cores
     from harness.compiling.errors import SourceError
-    from harness.compiling.machine_code import uses_tensor_cores
     from harness.compiling.occupancy import occupancy
     from harness.compiling.source import parse
 

@@ -162,6 +162,23 @@ def test_spills_are_reported(compiling: Compiling) -> None:
     assert resources.registers <= 64 and resources.spill_store_bytes > 0
 
 
+def test_loops_and_lines_are_read_from_the_machine_code(compiling: Compiling) -> None:
+    body = """float sum = 0;
+    for (int i = 0; i < N; ++i)
+        sum += A[i] * B[i];
+    C[threadIdx.x] = sum;"""
+    source = kernel(body)
+    facts = compiled(compiling, source).kernel.facts
+    product = next(i for i, text in enumerate(source.splitlines(), 1) if "sum +=" in text)
+    assert facts.loops, "a loop over N remains a loop"
+    for loop in facts.loops:
+        assert loop.first_line is not None and loop.last_line is not None
+        assert loop.first_line <= product <= loop.last_line
+        assert 2 * loop.opcodes["FFMA"] == loop.opcodes["LDG.E"]
+    line = next(line for line in facts.lines if line.line == product)
+    assert line.opcodes["FFMA"] == facts.instructions["FFMA"]
+
+
 def test_tensor_cores_are_read_from_the_machine_code(compiling: Compiling) -> None:
     body = """
     nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> a;

@@ -47,22 +47,28 @@ from harness.protocol.device import (
     Run,
     Sanitize,
     Sanitized,
-    Uncounted,
 )
 from harness.protocol.request import Fault, Request
 from harness.ptx.errors import PtxError
 from harness.ptx.parser import parse
 from harness.ptx.syntax import Program
-from harness.report import Counters, DeviceInfo, DeviceKind, Finding, Place, Tool, ToolRun, Value
+from harness.report import (
+    CodeLine,
+    Counters,
+    DeviceInfo,
+    DeviceKind,
+    Finding,
+    Place,
+    Tool,
+    ToolRun,
+    Value,
+)
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
 MAX_SHARED_BYTES = 227 << 10  # bytes a block: what an H100 allows
 MAX_GRID = (2**31 - 1, 65535, 65535)
-
-MAX_COUNTED_LINES = 5200
-"""Of PTX. Translating more of it with counters takes from ten seconds to minutes."""
 
 PROGRAM = "the CPU device"
 
@@ -79,6 +85,8 @@ class Module:
     """The kernel's __device__ variables: they live as long as the module, as on a GPU."""
     depends: bool
     block: tuple[int, int, int] = BLOCK
+    code: tuple[CodeLine, ...] = ()
+    """The machine code that a GPU would run, where it is known."""
     loaded: dict[Mode, Loaded] = field(default_factory=dict)
 
 
@@ -121,7 +129,10 @@ class CpuDevice:
     def load(self, request: Load) -> Ready | Refusal:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
-        return self.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
+        ready = self.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
+        if self._module is not None:
+            self._module.code = kernel.facts.lines
+        return ready
 
     def load_ptx(
         self,
@@ -220,7 +231,7 @@ class CpuDevice:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
         C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
-        instruments = self._instruments(mode, loaded, C.nbytes)
+        instruments = self._instruments(module, mode, loaded, shape)
         printer = Printer()
         outcome = launch(
             self._cache,
@@ -236,11 +247,11 @@ class CpuDevice:
         return _Launch(C, outcome, explainer, printer.text, instruments)
 
     @staticmethod
-    def _instruments(mode: Mode, loaded: Loaded, c_bytes: int) -> Instruments:
+    def _instruments(module: Module, mode: Mode, loaded: Loaded, shape: Shape) -> Instruments:
         if mode is Mode.SANITIZE:
-            return sanitize.instruments(loaded, c_bytes)
+            return sanitize.instruments(loaded, 4 * shape.M * shape.K)
         if mode is Mode.COUNT:
-            return counters.instruments(loaded)
+            return counters.instruments(loaded, shape, module.code)
         return Instruments()
 
     @staticmethod
@@ -293,11 +304,9 @@ class CpuDevice:
     # -- counting
 
     @answer.register
-    def count(self, request: Count) -> Counters | Uncounted | Fault:
+    def count(self, request: Count) -> Counters | Fault:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
-        if module.text.count("\n") > MAX_COUNTED_LINES:
-            return Uncounted()
         grid = module.line.grid(request.shape.M, request.shape.K)
         blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
         A, B = _uniform(request.shape)
@@ -306,9 +315,10 @@ class CpuDevice:
             return done
         if done.outcome.stopped:
             return self._fault(done, request.seconds)
-        return counters.read(
+        counted = counters.read(
             done.instruments, done.explainer.kernel, request.shape, grid, len(blocks)
         )
+        return counted.model_copy(update={"blocks_depend": module.depends})
 
 
 def _refused(loaded: Loaded, grid: tuple[int, int, int]) -> str:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from harness.devices.cpu import device
-from harness.protocol.device import Count, Uncounted
-from harness.report import Counters
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
 
@@ -34,16 +31,6 @@ def test_tile_gives_the_published_figures(cpu: Runner) -> None:
     assert counters.shared_store_wavefronts == 64
     assert counters.bank_conflicts == 0
     assert counters.divergent_branches == 0
-
-
-def test_a_kernel_too_large_to_be_counted_in_time_is_not_begun(
-    cpu: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cpu.load_file("tile")
-    request = Count(shape=WIDTH32, max_blocks=1, seconds=60)
-    assert isinstance(cpu.device.count(request), Counters)
-    monkeypatch.setattr(device, "MAX_COUNTED_LINES", 10)
-    assert isinstance(cpu.device.count(request), Uncounted)
 
 
 def test_lines_add_up(cpu: Runner) -> None:
@@ -105,3 +92,64 @@ def test_async_copies_count_at_both_ends(cpu: Runner) -> None:
     counters = cpu.count(Shape(32, 32, 32))
     assert counters.global_load_sectors > 0
     assert counters.shared_store_wavefronts > 0
+
+
+DATA_DECIDES = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ int steps[1];
+    if (threadIdx.x == 0 && threadIdx.y == 0) steps[0] = A[0] < 2.0f ? 7 : 3;
+    __syncthreads();
+    float sum = 0.0f;
+    for (int i = 0; i < steps[0]; ++i) sum += B[threadIdx.x + i];
+    C[threadIdx.x] = sum;
+}"""
+
+
+def test_data_that_decides_is_computed(cpu: Runner) -> None:
+    """How often the loop runs comes out of A by way of shared memory."""
+    cpu.load(DATA_DECIDES, block=(32, 1, 1))
+    counters = cpu.count_one_block(Shape(32, 32, 32))
+    loads = [x for x in counters.lines if "B[" in DATA_DECIDES.splitlines()[x.line - 1]]
+    assert sum(x.global_requests for x in loads) == 7
+
+
+def test_sectors_that_are_read_again_are_told_from_the_first(cpu: Runner) -> None:
+    """One block of 32x32 reads each sector of A and B in many warps and steps, and C once."""
+    cpu.load_file("reference32_naive", block=(32, 32, 1))
+    counters = cpu.count_one_block(WIDTH32)
+    touched = sum(x.global_sectors for x in counters.lines)
+    first = sum(x.global_first_sectors for x in counters.lines)
+    assert touched == 5120 + 128
+    assert first == 3 * 32 * 32 * 4 // 32
+
+
+def test_the_fewest_sectors_of_a_column(cpu: Runner) -> None:
+    """A warp that reads 32 rows of A at one column touches 32 sectors; 32 words fit into 4."""
+    cpu.load(
+        DATA_DECIDES.replace("B[threadIdx.x + i]", "B[threadIdx.x * 32 + i]"), block=(32, 1, 1)
+    )
+    counters = cpu.count_one_block(Shape(32, 32, 32))
+    worst = max(counters.lines, key=lambda x: x.global_sectors)
+    assert (worst.global_sectors, worst.global_min_sectors) == (7 * 32, 7 * 4)
+    assert worst.global_passes == 7 * 32
+
+
+DIVERGES = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    float sum = 0.0f;
+    if (threadIdx.x % 2)
+        for (int i = 0; i < M; ++i) sum += A[i] * sqrtf(B[i]);
+    else
+        for (int i = 0; i < N; ++i) sum -= A[i] / B[i + 1];
+    C[threadIdx.x] = sum;
+}"""
+
+
+def test_a_warp_that_parts_issues_for_each_part(cpu: Runner) -> None:
+    cpu.load(DIVERGES, block=(32, 1, 1))
+    counters = cpu.count_one_block(Shape(16, 16, 16))
+    parted = [x for x in counters.lines if "for (" in DIVERGES.splitlines()[x.line - 1]]
+    assert counters.divergent_branches > 0
+    assert parted
+    for line in parted:
+        assert line.instructions < 20 * line.warp_instructions

@@ -7,12 +7,13 @@ from enum import Enum
 
 from harness.devices.cpu.analysis.flatten import FlatKernel
 from harness.devices.cpu.analysis.pointers import pointer_windows
+from harness.devices.cpu.analysis.slicing import slice_for_counting
 from harness.devices.cpu.codegen.calls import call_host
 from harness.devices.cpu.codegen.llvm_ir import IrValue, constant
 from harness.devices.cpu.codegen.translator import Lowerings, MemoryAccess, Translator
 from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.runtime import layout
-from harness.devices.cpu.runtime.layout import Access, Cause, Collective, State, Window
+from harness.devices.cpu.runtime.layout import Access, Cause, Collective, Event, State, Window
 from harness.ptx.syntax import Address, Instruction, Label, Register, Symbol
 
 
@@ -22,7 +23,8 @@ class Mode(Enum):
     SANITIZE = "sanitize"
     """Every access is reported to the checks of the runtime, which go on after a fault."""
     COUNT = "count"
-    """As RUN, and every access and basic block is counted by warps."""
+    """Accesses and basic blocks are traced, to be counted by warps; data that reaches neither an
+    address nor a branch is left out, and faults of accesses without it go unseen."""
 
 
 class ThreadTranslator(Translator):
@@ -42,6 +44,9 @@ class ThreadTranslator(Translator):
         self.block = block
         self.mode = mode
         self._windows = pointer_windows(kernel)
+        self._slice = slice_for_counting(kernel) if mode is Mode.COUNT else None
+        self._address_only = False
+        """Of the instruction at hand only the accesses matter."""
 
     # -- the function around the body
 
@@ -49,6 +54,7 @@ class ThreadTranslator(Translator):
         """The whole IR module."""
         x, y, _ = self.block
         self.declare_registers()
+        self.emit("%unused = alloca [64 x i8], align 64")
         for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
             %size.exact = call i64 @llvm.coro.size.i64()
             %size.more = add i64 %size.exact, 63
@@ -131,6 +137,8 @@ class ThreadTranslator(Translator):
         phase: int = 0,
     ) -> list[IrValue]:
         """Publish words, let the runtime act for all lanes of the mask, read the results."""
+        if self._address_only:
+            return [constant("i32", 0)] * results
         for i, word in enumerate(words):
             self.store(word, self.mail(i))
         self.suspend(
@@ -156,6 +164,8 @@ class ThreadTranslator(Translator):
         self.place(good)
 
     def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
+        if self._address_only:
+            return constant("i64", 1)  # as if it had been done
         given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
         context = self.value("i64", "ptrtoint ptr %c to i64")
         everything = (context, self.thread_index(), *given)
@@ -172,6 +182,8 @@ class ThreadTranslator(Translator):
             return self._checked_access(space, where, access)
         if space != "local":
             self.count_access(space, where, access)
+        if self._address_only:
+            return IrValue("%unused", "ptr")
         if space in ("shared", "local"):
             memory = self.kernel.shared if space == "shared" else self.kernel.local
             units = constant("i64", memory.size >> access.log2)
@@ -234,18 +246,21 @@ class ThreadTranslator(Translator):
     def count_access(
         self, space: str, where: IrValue, access: MemoryAccess, phase: int = 1
     ) -> None:
-        if self.mode is not Mode.COUNT:
-            return
-        generic = self.op("add", where, self.window_base(space))
-        words = [self.resize(generic, "i32"), self.resize(self.op("lshr", generic, 32), "i32")]
-        self.collective(
-            access.index,
-            Collective.COUNT_ACCESS,
-            words,
-            mask=0,
-            argument=access.n << 8 | int(access.kind),
-            phase=phase,
-        )
+        if self.mode is Mode.COUNT:
+            generic = self.op("add", where, self.window_base(space))
+            event = Event.SOURCE if access.kind is Access.ASYNC else Event.ACCESS
+            self._trace(access.index, phase, generic, access.n << 8 | event)
+
+    def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
+        if self.mode is Mode.COUNT:
+            self._trace(index, 1, row, matrices << 8 | Event.MATRIX)
+
+    def _trace(self, index: int, phase: int, address: IrValue | int, kind: int) -> None:
+        """phase: which of the instruction's events comes first."""
+        given = address if isinstance(address, IrValue) else constant("i64", address)
+        event = [constant("i64", index << 2 | phase), given, constant("i64", kind)]
+        context = self.value("i64", "ptrtoint ptr %c to i64")
+        self.call_void("rt_trace", context, self.thread_index(), *event)
 
     def parameter(self, address: Address, n: int) -> IrValue:
         if not isinstance(address.base, Symbol):
@@ -339,6 +354,14 @@ class ThreadTranslator(Translator):
 
     # -- control
 
+    def statement(self, index: int, item: Instruction) -> None:
+        if self._slice is None:
+            super().statement(index, item)
+        elif index not in self._slice.left_out:
+            self._address_only = index in self._slice.address_only
+            super().statement(index, item)
+            self._address_only = False
+
     def label(self, index: int, item: Label) -> None:
         super().label(index, item)
         self.count_block(index)
@@ -349,12 +372,11 @@ class ThreadTranslator(Translator):
 
     def count_branch(self, index: int, taken: IrValue) -> None:
         if self.mode is Mode.COUNT:
-            word = self.resize(taken, "i32")
-            self.collective(index, Collective.COUNT_BRANCH, [word], mask=0, phase=1)
+            self._trace(index, 1, self.resize(taken, "i64"), Event.BRANCH)
 
     def count_block(self, index: int) -> None:
         if self.mode is Mode.COUNT:
-            self.collective(index, Collective.COUNT_BLOCK, [], mask=0, phase=2)
+            self._trace(index, 2, 0, Event.BLOCK)
 
     def call_function(self, index: int, item: Instruction) -> None:
         call_host(self, index, item)

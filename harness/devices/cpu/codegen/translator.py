@@ -139,6 +139,9 @@ class Translator(Builder):
     ) -> None:
         """Before an access: what it costs the memory system."""
 
+    def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
+        """Before 8x8 matrices are moved: row is the address that this lane brings."""
+
     # -- operands
 
     def read(self, operand: Operand, type_: Type) -> IrValue:

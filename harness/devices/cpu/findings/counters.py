@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from harness.devices.cpu.execution.launch import Instruments, Loaded, zeros
 from harness.devices.cpu.runtime import layout
 from harness.devices.cpu.runtime.layout import Counts
 from harness.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
-from harness.report import Counters, LineCounters
+from harness.report import CodeLine, Counters, LineCounters
 from problem.cases import Shape
 
 SECTOR = 32  # bytes
@@ -28,37 +29,48 @@ def choose_blocks(
     return tuple(int(b) for b in np.unique(np.linspace(0, total - 1, most).astype(np.int64)))
 
 
-def instruments(loaded: Loaded) -> Instruments:
-    """Empty counters for one launch."""
+def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instruments:
+    """Empty counters for one launch. code: the machine code, where it is known."""
+
+    def sectors(rows: int, columns: int) -> int:
+        return -(-rows * columns * 4 // SECTOR)
+
     kernel = loaded.kernel
     size = len(kernel.body) + 1
     memory = {
         "rows": zeros(8 * len(layout.COUNT) * size),
         "width": zeros(4 * size),
-        "matrix_rows": zeros(8 * layout.LANES),
+        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * loaded.threads),
+        "traced": zeros(4 * loaded.threads),
+        "touched_a": zeros(4 * sectors(shape.M, shape.N)),
+        "touched_b": zeros(4 * sectors(shape.N, shape.K)),
+        "touched_c": zeros(4 * sectors(shape.M, shape.K)),
     }
     width = memory["width"].view(np.int32)
     width[:] = -1
-    for index, width_bytes in fused_loads(kernel).items():
+    for index, width_bytes in fused_loads(kernel, code).items():
         width[index] = width_bytes
-    counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
+    counts = Counts(**{name: array.ctypes.data for name, array in memory.items()}, destination=0)
     return Instruments(counts=ctypes.addressof(counts), keep=[counts], arrays=memory)
 
 
-def fused_loads(kernel: FlatKernel) -> dict[int, int]:
+def fused_loads(kernel: FlatKernel, code: Sequence[CodeLine] = ()) -> dict[int, int]:
     """Bytes a lane of the shared-memory loads that ptxas makes of several 32-bit ones; 0 for a
     load that is absorbed by another.
 
     ptxas merges loads of four or two neighbouring, aligned words off one base register within a
     basic block, unless a store or a barrier stands between them (seen in the machine code of
-    ptxas 13.0).
+    ptxas 13.0). Whether the base is aligned, too, it knows and we do not: where the machine code
+    of a line is known, nothing is merged that is not merged there.
     """
+    widest = _widest_loads(code)
+    unknown = 0 if code else 4
     fused: dict[int, int] = {}
     runs: dict[str, list[tuple[int, int]]] = defaultdict(list)
 
     def close() -> None:
         for loads in runs.values():
-            _fuse(sorted(loads), fused)
+            _fuse(sorted(loads), fused, lambda index: widest.get(_line(kernel, index), unknown))
         runs.clear()
 
     for index, item in enumerate(kernel.body):
@@ -81,14 +93,35 @@ def _written(item: Instruction) -> list[str]:
     return [x.name for x in items if isinstance(x, Register)]
 
 
-def _fuse(loads: list[tuple[int, int]], fused: dict[int, int]) -> None:
+def _widest_loads(code: Sequence[CodeLine]) -> dict[int, int]:
+    """How many words a lane loads from shared memory at once, at most, by source line."""
+    return {
+        line.line: max(
+            (4 if ".128" in opcode else 2 if ".64" in opcode else 1)
+            for opcode in line.opcodes
+            if opcode.startswith("LDS")
+        )
+        for line in code
+        if any(opcode.startswith("LDS") for opcode in line.opcodes)
+    }
+
+
+def _line(kernel: FlatKernel, index: int) -> int:
+    item = kernel.instruction(index)
+    return item.line if item else 0
+
+
+def _fuse(
+    loads: list[tuple[int, int]], fused: dict[int, int], most_words: Callable[[int], int]
+) -> None:
     at = 0
     while at < len(loads):
         start = loads[at][0]
         for words in (4, 2):
             run = loads[at : at + words]
             neighbours = [offset for offset, _ in run] == [start + 4 * i for i in range(words)]
-            if neighbours and start % (4 * words) == 0:
+            allowed = words <= most_words(loads[at][1])
+            if neighbours and allowed and start % (4 * words) == 0:
                 fused[run[0][1]] = 4 * words
                 fused |= {index: 0 for _, index in run[1:]}
                 at += words
@@ -121,10 +154,16 @@ def read(
             total[f"{space}_{way}_{unit}"] += units
             lines[item.line][f"{space}_requests"] += requests
             lines[item.line][f"{space}_{unit}"] += units
+            lines[item.line][f"{space}_min_{unit}"] += row[f"min_{unit}"]
+        lines[item.line]["global_first_sectors"] += row["first_sectors"]
+        lines[item.line]["global_passes"] += row["global_passes"]
         total["conflicts"] += row["wavefronts"] - row["min_wavefronts"]
-    executed, by_line = _executed(kernel, rows)
-    for number, threads in by_line.items():
-        lines[number]["instructions"] += threads
+    executed: Counter[str] = Counter()
+    for item, threads, warps in _executed(kernel, rows):
+        executed[item.opcode] += threads
+        lines[item.line]["instructions"] += threads
+        lines[item.line]["warp_instructions"] += warps
+        total["warp_instructions"] += warps
     blocks = grid[0] * grid[1] * grid[2]
     flop = shape.flop * counted // blocks
     moved = SECTOR * (total["global_load_sectors"] + total["global_store_sectors"])
@@ -144,7 +183,8 @@ def read(
         flop=flop,
         flop_per_global_byte=flop / moved if moved else 0.0,
         divergent_branches=total["divergent"],
-        instructions=dict(executed.most_common()),
+        instructions=dict((+executed).most_common()),
+        warp_instructions=total["warp_instructions"],
         lines=tuple(
             LineCounters(line=number, **counts)
             for number, counts in sorted(lines.items())
@@ -160,19 +200,20 @@ def _direction(item: Instruction, space: str) -> str:
     return "store" if item.opcode.startswith(("st", "red")) else "load"
 
 
-def _executed(kernel: FlatKernel, rows: list[list[int]]) -> tuple[Counter[str], Counter[int]]:
-    """Thread instructions by opcode and by line: a basic block's instructions run as often as
-    its beginning was reached."""
-    column = list(layout.COUNT).index("threads")
-    by_opcode: Counter[str] = Counter()
-    by_line: Counter[int] = Counter()
-    threads = rows[0][column] if rows else 0
+def _executed(kernel: FlatKernel, rows: list[list[int]]) -> Iterator[tuple[Instruction, int, int]]:
+    """How many threads and how many warps executed each instruction: as many as reached the
+    beginning of its basic block."""
+    columns = [list(layout.COUNT).index(name) for name in ("threads", "warps")]
+
+    def begun(index: int) -> tuple[int, int]:
+        threads, warps = (rows[index][column] for column in columns)
+        return threads, warps
+
+    reached = begun(0) if rows else (0, 0)
     for index, item in enumerate(kernel.body):
         if isinstance(item, Label):
-            threads = rows[index][column]
+            reached = begun(index)
             continue
-        by_opcode[item.opcode] += threads
-        by_line[item.line] += threads
+        yield item, *reached
         if item.opcode.startswith("bra"):
-            threads = rows[index][column] if item.guard is not None else 0
-    return +by_opcode, +by_line
+            reached = begun(index) if item.guard is not None else (0, 0)

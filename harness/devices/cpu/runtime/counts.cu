@@ -18,16 +18,36 @@ __device__ int distinct(Address* x, int n) {
     return found;
 }
 
-// Different 32-byte sectors that the lanes touch.
-__device__ int sectors(const Address* address, unsigned here, int bytes) {
+// Different pieces of 1 << log2 bytes that the lanes touch.
+__device__ int pieces(const Address* address, unsigned here, int bytes, int log2) {
     Address touched[2 * LANES];
     int n = 0;
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) {
-            touched[n++] = address[lane] >> 5;
-            touched[n++] = (address[lane] + bytes - 1) >> 5;
+            touched[n++] = address[lane] >> log2;
+            touched[n++] = (address[lane] + bytes - 1) >> log2;
         }
     return distinct(touched, n);
+}
+
+// Different words that the lanes touch.
+__device__ int different_words(const Address* address, unsigned here, int bytes) {
+    Address words[4 * LANES];
+    int n = 0;
+    for (int lane = 0; lane < LANES; ++lane)
+        for (int i = 0; (here >> lane & 1) && i < (bytes + 3) / 4; ++i) words[n++] = (address[lane] >> 2) + i;
+    return distinct(words, n);
+}
+
+// The L1 cache looks up a line of 128 bytes at a time, and serves wide accesses in phases.
+__device__ int l1_passes(const Address* address, unsigned here, int bytes) {
+    if (bytes <= 4) return pieces(address, here, bytes, 7);
+    int lanes = bytes == 8 ? 16 : 8, total = 0;
+    for (int first = 0; first < LANES; first += lanes) {
+        unsigned phase = here & (lanes == 16 ? 0xffffu : 0xffu) << first;
+        if (phase) total += pieces(address, phase, bytes, 7);
+    }
+    return total;
 }
 
 // Passes over the 32 banks for some lanes: the most different words that one bank must deliver.
@@ -71,58 +91,128 @@ __device__ int wavefronts(const Address* address, unsigned here, int bytes) {
     return total;
 }
 
-// The least wavefronts for as many different bytes.
+// The fewest wavefronts that such a request can take: one a phase, and as many as its words fill.
 __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) {
-    Address words[4 * LANES];
-    int n = 0;
-    for (int lane = 0; lane < LANES; ++lane)
-        for (int i = 0; (here >> lane & 1) && i < (bytes + 3) / 4; ++i) words[n++] = (address[lane] >> 2) + i;
-    int least = (distinct(words, n) + LANES - 1) / LANES, phases = bytes == 16 ? 2 : 1;
+    int least = (different_words(address, here, bytes) + LANES - 1) / LANES, phases = 0;
+    int lanes = bytes <= 4 ? LANES : bytes == 8 ? 16 : 8;
+    for (int first = 0; first < LANES; first += 2 * lanes) {
+        unsigned phase = lanes == LANES ? ~0u : (lanes == 16 ? 0xffffu : 0xffu) << first, next = lanes == LANES ? 0 : phase << lanes;
+        bool apart = (here & phase) && (here & next) && !paired(address, here, phase | next);
+        phases += apart ? 2 : 1;
+    }
     return least < phases ? phases : least;
 }
 
-// kind: bytes << 8 | access
-__device__ void count_access(Context* c, long long w, long long pc, unsigned here, long long kind) {
-    Count* row = c->counts->rows + pc;
-    Address address[LANES];
-    Address window = 0;
-    for (int lane = 0; lane < LANES; ++lane) {
-        address[lane] = mail(c, w, 0)[lane] | (Address)mail(c, w, 1)[lane] << 32;
-        if (here >> lane & 1) window = window_of(address[lane]);
+// Sectors of A, B and C that no thread of the block had touched before.
+__device__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes, long long window) {
+    unsigned* touched = window == WINDOW_A ? c->counts->touched_a
+                      : window == WINDOW_B ? c->counts->touched_b
+                      : window == WINDOW_C ? c->counts->touched_c : 0;
+    unsigned now = (unsigned)c->block + 1;
+    int found = 0;
+    for (int lane = 0; touched && lane < LANES; ++lane) {
+        if (!(here >> lane & 1)) continue;
+        long long at = offset_in_window(address[lane]);
+        if (at < 0 || at + bytes > c->windows[window].bytes) continue;
+        for (long long sector = at >> 5; sector <= at + bytes - 1 >> 5; ++sector) {
+            found += touched[sector] != now;
+            touched[sector] = now;
+        }
     }
-    int bytes = c->counts->width[pc] < 0 ? (int)(kind >> 8) : c->counts->width[pc];
+    return found;
+}
+
+__device__ void count_access(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
+    Count* row = c->counts->rows + pc;
+    long long window = window_of(address[__ffs(here) - 1]);
+    if (c->counts->width[pc] >= 0) bytes = c->counts->width[pc];
     if (!bytes || window == WINDOW_LOCAL) return;
     if (window == WINDOW_SHARED) {
         row->shared_requests += 1;
-        row->wavefronts += wavefronts(address, here, bytes);
+        c->counts->destination = wavefronts(address, here, bytes);
+        row->wavefronts += c->counts->destination;
         row->min_wavefronts += min_wavefronts(address, here, bytes);
     } else {
         row->global_requests += 1;
-        row->sectors += sectors(address, here, bytes);
+        row->sectors += pieces(address, here, bytes, 5);
+        row->min_sectors += (different_words(address, here, bytes) + 7) / 8;
+        row->first_sectors += first_sectors(c, address, here, bytes, window);
+        row->global_passes += l1_passes(address, here, bytes);
     }
+}
+
+// What an async copy brings is written line by line: as `ncu` counts the wavefronts of LDGSTS.
+__device__ void count_source(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
+    long long lines = l1_passes(address, here, bytes);
+    if (lines > c->counts->destination) c->counts->rows[pc].wavefronts += lines - c->counts->destination;
+    count_access(c, pc, address, here, bytes);
 }
 
 // ldmatrix and stmatrix: every 8x8 matrix is eight rows of 16 bytes, one wavefront at best.
-__device__ void count_row(Context* c, long long pc, int i, Address address) {
-    c->counts->matrix_rows[i] = address;
-}
-
-__device__ void count_rows(Context* c, long long pc, int rows, bool store) {
-    Count* row = c->counts->rows + pc;
-    row->shared_requests += 1;
-    for (int first = 0; first < rows; first += 8) {
-        row->wavefronts += passes(c->counts->matrix_rows, 0xffu << first, 16);
-        row->min_wavefronts += 1;
+__device__ void count_matrices(Context* c, long long pc, const Address* row, int matrices) {
+    Count* count = c->counts->rows + pc;
+    count->shared_requests += 1;
+    for (int i = 0; i < matrices; ++i) {
+        count->wavefronts += passes(row, 0xffu << 8 * i, 16);
+        count->min_wavefronts += 1;
     }
 }
 
-__device__ void count_block(Context* c, long long pc, unsigned here) {
-    c->counts->rows[pc].threads += __popc(here);
+// kind: bytes or matrices << 8 | event
+__device__ void count_event(Context* c, long long pc, const Address* address, unsigned here, int kind) {
+    Count* row = c->counts->rows + pc;
+    unsigned taken = 0;
+    switch (kind & 0xff) {
+        case EVENT_ACCESS: count_access(c, pc, address, here, kind >> 8); break;
+        case EVENT_SOURCE: count_source(c, pc, address, here, kind >> 8); break;
+        case EVENT_MATRIX: count_matrices(c, pc, address, kind >> 8); break;
+        case EVENT_BLOCK:
+            row->threads += __popc(here);
+            row->warps += 1;
+            break;
+        case EVENT_BRANCH:
+            for (int lane = 0; lane < LANES; ++lane)
+                taken |= (here >> lane & 1) && address[lane] ? 1u << lane : 0;
+            row->divergent += taken && taken != here;
+            break;
+    }
 }
 
-__device__ void count_branch(Context* c, long long w, long long pc, unsigned here) {
-    unsigned taken = 0;
-    for (int lane = 0; lane < LANES; ++lane) taken |= (mail(c, w, 0)[lane] & 1) << lane;
-    taken &= here;
-    if (taken && taken != here) c->counts->rows[pc].divergent += 1;
+// The lanes of a warp ran one after the other, each until it had to wait; what they did is put
+// together again, the lowest program point first, so that lanes which went different ways meet.
+__device__ void count_traces(Context* c, long long w) {
+    long long first = LANES * w;
+    int lanes = c->threads - first < LANES ? (int)(c->threads - first) : LANES, next[LANES];
+    for (int lane = 0; lane < lanes; ++lane) next[lane] = 0;
+    for (;;) {
+        int order = 0x7fffffff, kind = 0;
+        unsigned here = 0;
+        Address address[LANES];
+        for (int lane = 0; lane < lanes; ++lane) {
+            if (next[lane] == c->counts->traced[first + lane]) continue;
+            Traced* event = c->counts->trace + (first + lane) * TRACE + next[lane];
+            if (event->order > order) continue;
+            if (event->order < order) here = 0;
+            order = event->order, kind = event->kind;
+            here |= 1u << lane;
+            address[lane] = event->address;
+        }
+        if (!here) break;
+        count_event(c, order >> 2, address, here, kind);
+        for (int lane = 0; lane < lanes; ++lane) next[lane] += here >> lane & 1;
+    }
+    for (int lane = 0; lane < lanes; ++lane) c->counts->traced[first + lane] = 0;
+}
+
+// order: instruction << 2 | which of its events
+extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address, long long kind) {
+    int* traced = c->counts->traced + t;
+    if (*traced == TRACE) {
+        rt_fault(c, t, CAUSE_TRACE_OVERFLOW, order >> 2, 0, 0, 0);
+        return;
+    }
+    Traced* event = c->counts->trace + t * TRACE + (*traced)++;
+    event->address = address;
+    event->order = (int)order;
+    event->kind = (int)kind;
 }

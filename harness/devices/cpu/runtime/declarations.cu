@@ -45,11 +45,7 @@ __device__ __noinline__ void wgmma(Context* c, long long w, long long pc, long l
 __device__ __noinline__ void wgmma_integer(Context* c, long long w, long long pc, long long variant);
 
 // counts.cu
-__device__ __noinline__ void count_access(Context* c, long long w, long long pc, unsigned here, long long kind);
-__device__ __noinline__ void count_block(Context* c, long long pc, unsigned here);
-__device__ __noinline__ void count_branch(Context* c, long long w, long long pc, unsigned here);
-__device__ __noinline__ void count_row(Context* c, long long pc, int i, Address address);
-__device__ __noinline__ void count_rows(Context* c, long long pc, int rows, bool store);
+__device__ __noinline__ void count_traces(Context* c, long long w);
 
 // checks.cu, copies.cu, tensor.cu, scheduler.cu: kept apart to keep the code small
 __device__ __noinline__ void note(Context* c, long long kind, long long pc, long long other_pc,

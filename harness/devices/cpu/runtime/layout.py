@@ -56,6 +56,7 @@ class Cause(IntEnum):
     TIME_LIMIT = 4
     ASYNC_OVERFLOW = 5  # more copies in flight than this device keeps
     BAD_OPERAND = 6  # an operand that the instruction does not allow
+    TRACE_OVERFLOW = 7  # more events of a thread than are kept until they are counted
 
 
 class Access(IntFlag):
@@ -83,9 +84,16 @@ class Collective(IntEnum):
     WMMA = 11
     WGMMA = 12
     WGMMA_INTEGER = 13
-    COUNT_ACCESS = 14
-    COUNT_BLOCK = 15
-    COUNT_BRANCH = 16
+
+
+class Event(IntEnum):
+    """What is traced of a thread, to be counted by warps."""
+
+    ACCESS = 0
+    MATRIX = 1  # lane i brings the address of row i, 16 bytes
+    BLOCK = 2  # a basic block begins
+    BRANCH = 3  # it is taken where the address is 1
+    SOURCE = 4  # an access from which an async copy reads, right behind that to which it writes
 
 
 MAIL_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
@@ -96,6 +104,7 @@ BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
 MBARRIERS = 64  # whose clocks the race detector keeps, per block
 
 MAX_FINDINGS = 512
+TRACE = 1 << 15  # events that a thread can have between two places where it waits
 
 _C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
 
@@ -220,17 +229,30 @@ CHECKS = {
 COUNT = {
     "global_requests": "long long",
     "sectors": "long long",
+    "min_sectors": "long long",  # sectors that as many different bytes could lie in at best
+    "first_sectors": "long long",  # sectors that nobody in the block had touched before
+    "global_passes": "long long",  # through the L1 cache: its lines, or phases of wide accesses
     "shared_requests": "long long",
     "wavefronts": "long long",
     "min_wavefronts": "long long",  # wavefronts that the same requests could take at best
     "threads": "long long",  # that began the basic block here
+    "warps": "long long",  # that did, in whole or in part
     "divergent": "long long",  # times that the lanes of a warp parted here
 }
+
+# One thing that a thread did.
+TRACED = {"address": "unsigned long long", "order": "int", "kind": "int"}
+TRACED_BYTES = 16
 
 COUNTS = {
     "rows": "struct Count*",  # [instruction]
     "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
-    "matrix_rows": "unsigned long long*",  # [lane]
+    "trace": "struct Traced*",  # [thread][TRACE]
+    "traced": "int*",  # [thread]: how many of them there are
+    "destination": "long long",  # wavefronts of the access before
+    "touched_a": "unsigned*",  # [sector]: the last block that touched it, counted from 1
+    "touched_b": "unsigned*",
+    "touched_c": "unsigned*",
 }
 
 
@@ -295,7 +317,7 @@ SPAN_BYTES = 24  # struct Span { char* host; long long bytes; long long writable
 def header() -> str:
     """The structs and constants in C, put in front of the runtime's source."""
     enums: tuple[type[IntEnum] | type[IntFlag], ...]
-    enums = (State, Cause, Access, Collective, Window, Byte, FindingKind)
+    enums = (State, Cause, Access, Collective, Event, Window, Byte, FindingKind)
     lines = [
         f"enum {enum.__name__}Code {{ "
         + ", ".join(f"{_c_prefix(enum)}_{n} = {x.value}" for n, x in enum.__members__.items())
@@ -311,6 +333,7 @@ def header() -> str:
         "BULK_IN_FLIGHT": BULK_IN_FLIGHT,
         "MBARRIERS": MBARRIERS,
         "WINDOWS": WINDOWS,
+        "TRACE": TRACE,
     }
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     lines.append("struct Span { char* host; long long bytes; long long writable; };")
@@ -322,6 +345,7 @@ def header() -> str:
         "Cell": {"write": "struct Event", "in_flight": "struct Event"},
         "Checks": CHECKS,
         "Count": COUNT,
+        "Traced": TRACED,
         "Counts": COUNTS,
     }
     for name, fields in structs.items():

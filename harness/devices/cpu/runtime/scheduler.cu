@@ -17,6 +17,7 @@ __device__ void run_collectives(Context* c, long long w) {
     long long first = LANES * w, last = first + LANES < c->threads ? first + LANES : c->threads;
     int passed = -1;
     while (!c->fault) {
+        if (c->counts) count_traces(c, w);
         int pc = 0x7fffffff;
         for (long long t = first; t < last; ++t)
             if (c->thread[t].state == STATE_COLLECTIVE && c->thread[t].pc > passed)

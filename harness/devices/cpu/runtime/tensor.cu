@@ -28,10 +28,8 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
         Address address = mail(c, w, 0)[i] | (Address)mail(c, w, 1)[i] << 32;
         at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, store ? ACCESS_WRITE : ACCESS_READ);
         if (!at[i]) return;
-        if (c->counts) count_row(c, pc, i, address);
         if (!store) copy_bytes((char*)row[i], at[i], 16);
     }
-    if (c->counts) count_rows(c, pc, 8 * matrices, store);
     for (int m = 0; m < matrices; ++m)
         for (int lane = 0; lane < LANES; ++lane)
             for (int e = 0; e < 2; ++e) {

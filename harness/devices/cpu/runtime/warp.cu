@@ -109,8 +109,5 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
         case COLLECTIVE_WMMA: wmma(c, w, variant); break;
         case COLLECTIVE_WGMMA: wgmma(c, w, pc, variant); break;
         case COLLECTIVE_WGMMA_INTEGER: wgmma_integer(c, w, pc, variant); break;
-        case COLLECTIVE_COUNT_ACCESS: count_access(c, w, pc, here, variant); break;
-        case COLLECTIVE_COUNT_BLOCK: count_block(c, pc, here); break;
-        case COLLECTIVE_COUNT_BRANCH: count_branch(c, w, pc, here); break;
     }
 }

@@ -66,7 +66,7 @@ def cp_async(t: Translator, m: MatchedInstruction) -> None:
             copied = t.resize(t.read(rest, U32), "i64")
     to, from_ = _address(t, m.operands["d"], "shared"), _address(t, m.operands["a"], "global")
     t.count_access("", to, MemoryAccess(m.index, size.value, Access.WRITE), phase=0)
-    t.count_access("", from_, MemoryAccess(m.index, size.value, Access.READ))
+    t.count_access("", from_, MemoryAccess(m.index, size.value, Access.ASYNC))
     _must(t, m, "rt_copy", to, from_, size.value, copied)
 
 

@@ -1,0 +1,152 @@
+"""Every instruction of a kernel's machine code, with its source line, by NVIDIA's disassembler."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuda import pathfinder
+
+from harness.report import CodeLine, CodeLoop
+
+INSTRUCTION_BYTES = 16
+"""On every architecture since sm_70."""
+
+_TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
+_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One machine instruction. line: of the submission's file, where the compiler names one."""
+
+    opcode: str
+    """With its modifiers: LDG.E.128."""
+    operands: str
+    predicate: str | None
+    line: int | None
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers: LDG."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def target(self) -> int | None:
+        """Where a branch goes, as the index of an instruction."""
+        if self.name not in ("BRA", "BRX") or not self.operands:
+            return None
+        last = self.operands.rpartition(",")[2].strip()
+        return int(last, 16) // INSTRUCTION_BYTES if last.startswith("0x") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    instructions: tuple[Instruction, ...]
+
+
+def disassemble(cubin: bytes, file_name: str) -> tuple[Function, ...]:
+    """All functions of a cubin; none where it cannot be read.
+
+    file_name: what the compiler was told that the submission's file is called.
+    """
+    program = pathfinder.find_nvidia_binary_utility("nvdisasm")
+    if program is None:
+        return ()
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "kernel.cubin"
+        path.write_bytes(cubin)
+        try:
+            listing = subprocess.run(
+                [program, "--emit-json", "--print-line-info", str(path)],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return ()
+    if listing.returncode != 0:
+        return ()
+    _, functions, *tables = json.loads(listing.stdout)
+    files = tables[0]["files"] if tables else []
+    own = {index for index, file in enumerate(files) if file["file"] == file_name}
+    return tuple(
+        Function(function["function-name"], tuple(_instructions(function, own)))
+        for function in functions
+    )
+
+
+def _instructions(
+    function: dict[str, list[dict[str, str]]], own: set[int]
+) -> Iterable[Instruction]:
+    """The listing names a line where it changes."""
+    line: int | None = None
+    for item in function["sass-instructions"]:
+        if "source-line" in item:
+            line = int(item["source-line"]) if int(item["source-file-id"]) in own else None
+        yield Instruction(item["opcode"], item.get("operands", ""), item.get("predicate"), line)
+
+
+def opcodes(functions: Iterable[Function]) -> dict[str, int]:
+    """How often each opcode stands in the machine code; LDG.E.128 counts as LDG."""
+    counts = Counter(each.name for function in functions for each in function.instructions)
+    return dict(counts.most_common())
+
+
+def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
+    """What each source line became."""
+    found: dict[int, Counter[str]] = {}
+    for each in _instructions_of(functions, name):
+        if each.line is not None:
+            found.setdefault(each.line, Counter())[each.opcode] += 1
+    return tuple(
+        CodeLine(line=line, opcodes=dict(counts)) for line, counts in sorted(found.items())
+    )
+
+
+def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
+    """The innermost loops that compute something: what spins or copies within one belongs to it."""
+    instructions = _instructions_of(functions, name)
+    spans = sorted(
+        {
+            (each.target, index)
+            for index, each in enumerate(instructions)
+            if each.target is not None
+            and each.target < index
+            and _computes(instructions[each.target : index + 1])
+        }
+    )
+    innermost = [
+        span
+        for span in spans
+        if not any(span != other and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+    ]
+    return tuple(_loop(instructions[first : last + 1]) for first, last in innermost)
+
+
+def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruction, ...]:
+    return next((each.instructions for each in functions if each.name == name), ())
+
+
+def _computes(body: tuple[Instruction, ...]) -> bool:
+    return any(each.name in ("FFMA", "FFMA2", *_TENSOR_OPCODES) for each in body)
+
+
+def _loop(body: tuple[Instruction, ...]) -> CodeLoop:
+    numbers = [each.line for each in body if each.line is not None]
+    return CodeLoop(
+        first_line=min(numbers, default=None),
+        last_line=max(numbers, default=None),
+        opcodes=dict(Counter(each.opcode for each in body)),
+    )
+
+
+def uses_tensor_cores(instructions: dict[str, int]) -> bool:
+    return any(opcode.startswith(_TENSOR_OPCODES) for opcode in instructions)
