@@ -5,16 +5,19 @@ from __future__ import annotations
 import platform
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from harness import __version__
 from harness.errors import UsageError, crash
+from harness.explain.examined import Examined
 from harness.progress import Progress, Silent
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel
 from harness.protocol.device import Count, Ready
+from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
 from harness.report import (
     MAX_PRINTED,
@@ -33,6 +36,7 @@ from harness.report import (
     Submission,
     TimeLimit,
     Unscored,
+    Unsupported,
     Verification,
     WrongAnswer,
 )
@@ -44,7 +48,9 @@ from harness.submission import Unreadable
 from harness.workers.session import Session
 from problem.cases import CASES_VERSION, OTHER_SIZES, Shape
 
-COUNTED = Count(shape=Shape(256, 256, 256), max_blocks=2, seconds=5)
+AnyOutcome = TypeVar("AnyOutcome", Outcome, Outcome | None)
+
+COUNTED = Count(shape=Shape(256, 256, 256), max_blocks=2, seconds=30)
 """What to count memory traffic on: enough for several tiles, and seconds even when instrumented."""
 
 SANITIZE_SECONDS = 120.0
@@ -78,7 +84,34 @@ def grade(
     grading = _Grading(session, options, progress or Silent())
     if isinstance(submission, Unreadable):
         return grading.report(submission.submission, submission.error)
-    return grading.report(submission, grading.outcome(submission))
+    return grading.report(submission, grading.outcome(submission, grading.stages))
+
+
+def examine(
+    submission: Submission | Unreadable,
+    session: Session,
+    options: GradingOptions = GradingOptions(quick=True),
+    progress: Progress | None = None,
+) -> Examined | Outcome:
+    """What an explanation needs: the kernel compiled, held to a few cases, its accesses counted.
+    An outcome where it cannot be compiled."""
+    if isinstance(submission, Unreadable):
+        return submission.error
+    grading = _Grading(session, options, progress or Silent())
+    failure = grading.outcome(submission, grading.look_over)
+    if grading.compiled is None:
+        assert failure is not None
+        return failure
+    return Examined(
+        name=submission.name,
+        source=submission.source,
+        device=session.info,
+        kernel=grading.compiled.kernel.facts,
+        counters=grading.counters,
+        outcome=failure,
+        blocks_share_work=bool(grading.counters and grading.counters.blocks_depend),
+        note=grading.uncounted,
+    )
 
 
 @dataclass
@@ -95,17 +128,21 @@ class _Grading:
     sanitizing: tuple[Sanitizing, ...] = ()
     measurement: Measurement | None = None
     counters: Counters | None = None
+    uncounted: str = ""
+    """Why there are no counters, where it is known."""
     times: list[StageTime] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         chosen = self.options.seed
         self.seed = secrets.randbits(48) if chosen is None else chosen
 
-    def outcome(self, submission: Submission) -> Outcome:
+    def outcome(
+        self, submission: Submission, stages: Callable[[Submission], AnyOutcome]
+    ) -> AnyOutcome | JudgeError:
         """All stages, until one has the last word."""
         try:
             with self.session.turn(self.progress):
-                return self._stages(submission)
+                return stages(submission)
         except UsageError as error:  # the GPU is taken
             return JudgeError(stage=Stage.READ, message=str(error))
         except Exception as error:
@@ -140,7 +177,25 @@ class _Grading:
             stages=tuple(self.times),
         )
 
-    def _stages(self, submission: Submission) -> Outcome:
+    def look_over(self, submission: Submission) -> Outcome | None:
+        """Compile, verify on a few cases, count: None where nothing was wrong so far."""
+        with self._timed(Stage.COMPILE):
+            compiled = self._compile(submission)
+            if not isinstance(compiled, Compiled):
+                return compiled
+            kernel = compiled.kernel
+            if self.session.cpu_sanitizer is not None:
+                self.session.cpu_sanitizer.load(kernel)
+            ready = load_kernel(self.session.device, kernel)
+            if not isinstance(ready, Ready):
+                self.uncounted = getattr(ready, "message", "")
+                return None if isinstance(ready, Unsupported) else ready
+        with self._timed(Stage.VERIFY):
+            failure = self._verify(kernel, ready)
+        self._count()
+        return failure.outcome if failure else None
+
+    def stages(self, submission: Submission) -> Outcome:
         with self._timed(Stage.COMPILE):
             compiled = self._compile(submission)
             if not isinstance(compiled, Compiled):
@@ -157,7 +212,8 @@ class _Grading:
             unsafe_or_wrong = self._sanitize(kernel, failure)
             if unsafe_or_wrong is not None:
                 return unsafe_or_wrong
-            self._count()
+            if not self.options.quick:
+                self._count()
         if self.session.timing is None:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
@@ -233,12 +289,12 @@ class _Grading:
 
     def _count(self) -> None:
         """What the memory system would do, where the CPU device can tell in time."""
-        if self.options.quick:
-            return
         beside = self.session.cpu_sanitizer
         counted = beside.count(COUNTED).result() if beside else self.session.device.ask(COUNTED)
         if isinstance(counted, Counters):
             self.counters = counted
+        elif isinstance(counted, Fault):
+            self.uncounted = f"its accesses could not be counted: {counted.message}"
 
     def _measure(self, kernel: Kernel, workers: TimingWorkers) -> Outcome:
         measured = measure(

@@ -1,0 +1,77 @@
+"""Say why a kernel is as fast as it is, line by line, and what a change would be worth.
+
+With a GPU or without one: the accesses are counted on the CPU device.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commands._arguments import add_seed
+from harness.commands._command import Exit
+from harness.files import write_whole
+from harness.views.console import Terminal
+
+HELP = """\
+The screen shows what a block must move and do, how long each unit of the GPU
+alone would be busy with the ranked size, the lines that cost most (sectors and
+wavefronts a request, beside the ideal where that is less; how often a block
+reads the same sector again; active lanes), and at most three findings, the
+dearest first. Without a GPU the figures are those of an H100.
+
+The kernel is held to a few cases on the way; races are for `grade` to find.
+
+examples:
+  python3 -m harness explain my_kernel.cu
+  python3 -m harness explain --json - my_kernel.cu | jq .findings
+
+exit codes:
+  0  it is explained
+  1  it is explained, and wrong or unsafe; or it does not compile
+  2  wrong usage, or a fault of the judge
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="a kernel file")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the explanation; - for standard output"
+    )
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+    add_seed(parser, "draw the inputs of the few cases")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.explain.examined import Examined
+    from harness.explain.explain import explain
+    from harness.grade import GradingOptions, examine
+    from harness.report import JudgeError
+    from harness.submission import Unreadable, read
+    from harness.views.explanation import refusal, screen
+    from harness.views.progress import TerminalProgress
+    from harness.workers.session import open_session
+
+    to_output = str(arguments.json) == "-"
+    if to_output:
+        terminal.leave_output_to_programs()
+    submission = read(arguments.file)
+    options = GradingOptions(quick=True, seed=arguments.seed)
+    with (
+        open_session(arguments.device) as session,
+        TerminalProgress(terminal.results, arguments.file.name) as progress,
+    ):
+        examined = examine(submission, session, options, progress)
+    if not isinstance(examined, Examined):
+        readable = submission.submission if isinstance(submission, Unreadable) else submission
+        terminal.show(refusal(examined, readable))
+        return Exit.NO_ANSWER if isinstance(examined, JudgeError) else Exit.NO
+    explanation = explain(examined)
+    terminal.show(screen(explanation, examined.source))
+    if to_output:
+        terminal.json(explanation.model_dump_json(indent=2))
+    elif arguments.json is not None:
+        write_whole(arguments.json, explanation.model_dump_json(indent=2) + "\n")
+    return Exit.YES if examined.outcome is None else Exit.NO

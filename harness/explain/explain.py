@@ -1,0 +1,148 @@
+"""From what is known of a kernel to an explanation."""
+
+from __future__ import annotations
+
+from harness.compiling.occupancy import WARP
+from harness.explain.examined import Examined
+from harness.explain.explanation import Advice, Explanation, LineCost, Roof, Unit, UnitTime
+from harness.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
+from harness.explain.opcodes import mix
+from harness.explain.rules import Evidence, advice
+from harness.explain.workload import (
+    Workload,
+    blocks_and_waves,
+    fill,
+    hot_loop,
+    l1_clocks,
+    tensor_work,
+)
+from harness.report import CodeLine, Counters, LineCounters
+from problem.cases import RANKED
+
+
+def explain(examined: Examined) -> Explanation:
+    facts, counters = examined.kernel, examined.counters
+    known = gpu_of(examined.device)
+    gpu = known or H100
+    # Counters of earlier judges say less of a line.
+    counted = counters if counters is not None and counters.warp_instructions else None
+    evidence = Evidence(facts, counted, gpu, examined.blocks_share_work) if counted else None
+    work = evidence.work if evidence else None
+    blocks, waves = blocks_and_waves(facts, gpu)
+    launch, shape = facts.launch, RANKED.shape
+    loop = hot_loop(facts, counted)
+    findings: tuple[Advice, ...] = advice(evidence) if evidence else ()
+    return Explanation(
+        name=examined.name,
+        gpu=gpu.name,
+        assumed=known is None,
+        verdict=examined.outcome.verdict if examined.outcome else None,
+        verdict_message=getattr(examined.outcome, "message", ""),
+        resources=facts.resources,
+        occupancy=facts.occupancy,
+        blocks=blocks,
+        waves=waves,
+        tail=0.0 if examined.blocks_share_work else 1 - fill(facts, gpu),
+        block_bytes=4
+        * (
+            shape.N * (launch.tile_rows + launch.tile_columns)
+            + launch.tile_rows * launch.tile_columns
+        ),
+        block_flop=2 * launch.tile_rows * launch.tile_columns * shape.N,
+        units=_units(work, gpu) if work else (),
+        roofs=_roofs(evidence, gpu) if evidence else (),
+        estimated_ms=work.total / gpu.clocks_per_ms if work else None,
+        measured_ms=examined.measured_ms,
+        mix={
+            kind.value: count
+            for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
+        },
+        loop=(loop.first_line, loop.last_line)
+        if loop and loop.first_line and loop.last_line
+        else None,
+        lines=_lines(facts.lines, counted),
+        findings=findings,
+        notes=(examined.note,) if examined.note else (),
+    )
+
+
+def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
+    why = {
+        Unit.L1: "a pass of 128 bytes a clock",
+        Unit.FMA: f"{gpu.fp32_lanes} multiply-adds a clock",
+        Unit.ISSUE: "four warp instructions a clock",
+        Unit.TENSOR: "products at the peak of their type",
+        Unit.L2: f"{L2_BYTES} B a clock, each block its tiles",
+        Unit.DRAM: "A, B and C once",
+    }
+    times = [
+        UnitTime(unit=unit, ms=clocks / gpu.clocks_per_ms, why=why[unit])
+        for unit, clocks in work.clocks.items()
+    ]
+    return tuple(sorted(times, key=lambda time: -time.ms))
+
+
+def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
+    """Each unit's limit in useful operations, so that one time lies under all of them."""
+    flop = RANKED.shape.flop
+    roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
+    useful = evidence.counters.flop / 2
+    for kind in sorted({kind for kind, _ in tensor_work(evidence.counters)}):
+        peak = gpu.tensor_macs(kind)
+        work = tensor_work(evidence.counters)
+        macs = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True))
+        if peak is not None and macs:
+            products = macs / useful
+            name = f"{kind} tensor cores, {products:.2g} products"
+            roofs.append(Roof(name=name, tflops=gpu.tflops(peak) / products))
+    clocks = evidence.work.clocks
+    for unit, name, per_clock in (
+        (Unit.L1, "shared memory and L1", 128.0),
+        (Unit.L2, "L2 cache", float(L2_BYTES)),
+    ):
+        moved = clocks[unit] * per_clock * gpu.multiprocessors
+        if moved:
+            speed = gpu.gb_per_s(per_clock)
+            roofs.append(
+                Roof(
+                    name=name,
+                    tflops=flop / moved * speed / 1e3,
+                    intensity=flop / moved,
+                    gb_per_s=speed,
+                )
+            )
+    return tuple(roofs)
+
+
+def _lines(code: tuple[CodeLine, ...], counters: Counters | None) -> tuple[LineCost, ...]:
+    static = {line.line: line for line in code}
+    counted = {line.line: line for line in counters.lines} if counters else {}
+    total = sum(map(l1_clocks, counted.values())) or 1
+    costs = []
+    for number in sorted(static.keys() | counted.keys()):
+        became, cost = static.get(number), counted.get(number)
+        kinds = mix(became.opcodes) if became else {}
+        costs.append(
+            LineCost(
+                line=number,
+                instructions=sum(kinds.values()),
+                kinds={kind.value: count for kind, count in kinds.items()},
+                **(_memory(cost, total) if cost else {}),
+            )
+        )
+    return tuple(costs)
+
+
+def _memory(cost: LineCounters, total: int) -> dict[str, float]:
+    found: dict[str, float] = {"l1_share": l1_clocks(cost) / total}
+    if cost.global_requests:
+        found["sectors_per_request"] = cost.global_sectors / cost.global_requests
+        found["min_sectors_per_request"] = cost.global_min_sectors / cost.global_requests
+    if cost.global_first_sectors:
+        found["reads_again"] = cost.global_sectors / cost.global_first_sectors
+    if cost.shared_requests:
+        found["wavefronts_per_request"] = cost.shared_wavefronts / cost.shared_requests
+        found["min_wavefronts_per_request"] = cost.shared_min_wavefronts / cost.shared_requests
+    if cost.warp_instructions:
+        found["lanes"] = min(float(WARP), cost.instructions / cost.warp_instructions)
+    return found

@@ -1,0 +1,69 @@
+"""Machine instructions by what they are for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What an instruction does, as far as a matrix product cares."""
+
+    FMA = "multiply-add"
+    TENSOR = "tensor core"
+    SHARED_LOAD = "shared load"
+    SHARED_STORE = "shared store"
+    GLOBAL_LOAD = "global load"
+    GLOBAL_STORE = "global store"
+    COPY = "async copy"
+    LOCAL = "spill"
+    BARRIER = "barrier"
+    BRANCH = "branch"
+    OTHER = "address, bound, move"
+
+
+_KINDS = {
+    **dict.fromkeys(("FFMA", "FADD", "FMUL", "FFMA2"), Kind.FMA),
+    **dict.fromkeys(("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA", "QMMA"), Kind.TENSOR),
+    **dict.fromkeys(("LDS", "LDSM"), Kind.SHARED_LOAD),
+    **dict.fromkeys(("STS", "STSM"), Kind.SHARED_STORE),
+    "LDG": Kind.GLOBAL_LOAD,
+    "LD": Kind.GLOBAL_LOAD,
+    "STG": Kind.GLOBAL_STORE,
+    "ST": Kind.GLOBAL_STORE,
+    **dict.fromkeys(("LDGSTS", "UBLKCP", "UTMALDG", "LDGDEPBAR"), Kind.COPY),
+    **dict.fromkeys(("LDL", "STL"), Kind.LOCAL),
+    **dict.fromkeys(("BAR", "SYNCS", "DEPBAR", "WARPSYNC", "BSYNC", "BSSY"), Kind.BARRIER),
+    **dict.fromkeys(("BRA", "BRX", "EXIT", "RET", "CALL"), Kind.BRANCH),
+}
+
+
+def kind_of(opcode: str) -> Kind:
+    """FFMA, LDS.128 and the like, with or without modifiers."""
+    return _KINDS.get(opcode.partition(".")[0], Kind.OTHER)
+
+
+def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
+    """How many of each kind, the most frequent first."""
+    counts: dict[Kind, int] = {}
+    for opcode, count in opcodes.items():
+        counts[kind_of(opcode)] = counts.get(kind_of(opcode), 0) + count
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+_TYPES = {"tf32": "TF32", "bf16": "BF16", "f16": "FP16", "s8": "INT8", "u8": "INT8", "e4m3": "FP8"}
+
+
+def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
+    """The inputs' type, the multiply-adds and the threads of one matrix instruction of PTX."""
+    shape = re.search(r"\bm(\d+)n(\d+)k(\d+)\b", ptx_opcode)
+    if shape is None or "mma" not in ptx_opcode or "load" in ptx_opcode or "store" in ptx_opcode:
+        return None
+    m, n, k = (int(size) for size in shape.groups())
+    words = ptx_opcode.split(".")
+    # d, a, b, c types stand last; a is the type of the inputs
+    kinds = [_TYPES[word] for word in words if word in _TYPES]
+    if not kinds:
+        return None
+    return kinds[-1], m * n * k, 128 if ptx_opcode.startswith("wgmma") else 32

@@ -1,0 +1,167 @@
+"""The screen of an explanation: what limits the kernel, which lines, and what a change is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness import figures
+from harness.explain.explanation import Advice, Explanation, LineCost
+from harness.report import CompileError, Outcome, Submission, Verdict
+from harness.views.findings import diagnostics
+
+MAX_LINES = 8
+_BAR, _SOURCE = 12, 30
+"""Characters of the longest bar, and of a line of the source."""
+
+
+def screen(explanation: Explanation, source: str) -> RenderableType:
+    """One screen; the findings stand last."""
+    return Group(*_parts(explanation, source))
+
+
+def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
+    """Why there is nothing to explain, as a grading says it."""
+    found = outcome.diagnostics if isinstance(outcome, CompileError) else ()
+    line = Text.assemble(
+        (submission.name, "bold"),
+        "  ",
+        (outcome.verdict.value, "bold red"),
+        f"  {getattr(outcome, 'message', '')}",
+    )
+    return Group(*diagnostics(found, submission), line)
+
+
+def first_finding(explanation: Explanation) -> Text:
+    """What a grading says of it, in one line."""
+    if not explanation.findings:
+        limit = explanation.units[0].unit if explanation.units else "unknown"
+        return Text(f"limited by {limit}; no remedy that we know of", "dim")
+    return _headline(explanation.findings[0])
+
+
+def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
+    if e.verdict is not None and e.verdict is not Verdict.ACCEPTED:
+        yield Text.assemble((f"{e.verdict.value}: ", "bold red"), e.verdict_message)
+        yield Text("It is explained all the same; make it right before you make it fast.", "dim")
+    yield _facts(e)
+    if e.units:
+        yield Text("\nHow long each unit alone would take, at the ranked size", "bold")
+        yield _units(e)
+    lines = source.splitlines()
+    costly = _costly(e.lines)
+    if costly:
+        yield Text("\nThe lines that cost most", "bold")
+        yield _heat(costly, lines)
+    yield Text("\nFindings", "bold")
+    if not e.findings:
+        yield Text("  nothing that costs time and that we know a remedy for")
+    for number, finding in enumerate(e.findings, 1):
+        yield Text.assemble(f"  {number}. ", _headline(finding))
+        yield Text(f"     {finding.remedy}{_see(finding)}", "dim")
+    for note in e.notes:
+        yield Text(f"\n{note}", "yellow")
+
+
+def _headline(finding: Advice) -> Text:
+    where = f"line {finding.line}: " if finding.line else ""
+    return Text.assemble(
+        f"{where}{finding.message}; costs {figures.percent(finding.cost)} of the time, ",
+        (f"{finding.gain:.2g}× without", "bold"),
+    )
+
+
+def _see(finding: Advice) -> str:
+    return f" → {finding.see}" if finding.see else ""
+
+
+def _facts(e: Explanation) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    used, room = e.resources, e.occupancy
+    spilled = used.spill_store_bytes + used.spill_load_bytes
+    table.add_row("kernel", f"{e.name}, for {'an ' if e.assumed else ''}{e.gpu}")
+    table.add_row(
+        "resources",
+        f"{used.registers} registers, {used.shared_bytes} B shared memory, {spilled} B spilled",
+    )
+    table.add_row(
+        "occupancy",
+        f"{room.fraction:.0%}: {room.blocks} blocks a multiprocessor, limited by {room.limited_by}",
+    )
+    tail = f", the last leaves {e.tail:.1%} of the time unused" if e.tail > 0.001 else ""
+    table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
+    intensity = e.block_flop / e.block_bytes
+    table.add_row(
+        "a block",
+        f"must move {e.block_bytes / 1e6:.2f} MB and do {e.block_flop / 1e6:.0f} MFLOP: "
+        f"{intensity:.1f} a byte",
+    )
+    if e.mix:
+        total = sum(e.mix.values())
+        shown = ", ".join(f"{count / total:.0%} {kind}" for kind, count in list(e.mix.items())[:5])
+        where = f"loop of lines {e.loop[0]}-{e.loop[1]}" if e.loop else "whole kernel"
+        table.add_row("machine code", f"{where}: {shown}")
+    if e.estimated_ms is not None:
+        found = f", measured {figures.milliseconds(e.measured_ms)} ms" if e.measured_ms else ""
+        table.add_row("estimate", f"{figures.milliseconds(e.estimated_ms)} ms{found}")
+    roofs = ", ".join(f"{roof.name} {roof.tflops:.3g}" for roof in e.roofs)
+    if roofs:
+        table.add_row("roofs", f"{roofs} (useful TFLOP/s)")
+    return table
+
+
+def _units(e: Explanation) -> Table:
+    table = Table.grid(padding=(0, 2))
+    longest = e.units[0].ms
+    for time in e.units:
+        bar = "█" * max(1, round(_BAR * time.ms / longest)) if time.ms else ""
+        table.add_row(
+            f"  {time.unit}", f"{figures.milliseconds(time.ms)} ms", bar, Text(time.why, "dim")
+        )
+    return table
+
+
+def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
+    """Those with most of the memory work, in the order of the file."""
+
+    def share(line: LineCost) -> float:
+        return max(line.l1_share or 0.0, line.stall_share or 0.0)
+
+    most = sorted((line for line in lines if share(line) >= 0.01), key=share, reverse=True)
+    return sorted(most[:MAX_LINES], key=lambda line: line.line)
+
+
+def _heat(costly: list[LineCost], source: list[str]) -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column("  line", justify="right", no_wrap=True)
+    sampled = any(line.stall_share is not None for line in costly)
+    for name in ("L1", *(("time",) if sampled else ()), "sectors", "wavefronts", "again", "lanes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for cost in costly:
+        text = source[cost.line - 1].strip() if cost.line <= len(source) else ""
+        table.add_row(
+            str(cost.line),
+            figures.percent(cost.l1_share),
+            *((figures.percent(cost.stall_share),) if sampled else ()),
+            _beside(cost.sectors_per_request, cost.min_sectors_per_request),
+            _beside(cost.wavefronts_per_request, cost.min_wavefronts_per_request),
+            f"{cost.reads_again:.0f}×" if cost.reads_again else "",
+            f"{cost.lanes:.0f}" if cost.lanes else "",
+            Text(text if len(text) <= _SOURCE else f"{text[: _SOURCE - 1]}…", "dim"),
+        )
+    return table
+
+
+def _beside(found: float | None, ideal: float | None) -> str:
+    """What it is, and what it could be where that is less."""
+    if found is None or ideal is None:
+        return ""
+    if found <= 1.05 * ideal:
+        return f"{found:.1f}"
+    return f"{found:.1f} ({ideal:.1f})"

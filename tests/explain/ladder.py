@@ -1,0 +1,50 @@
+"""Evidence of the ladder: compiled and counted here, or as it was when it was recorded."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from harness.compiling.compiler import compile_source
+from harness.devices.cpu.device import CpuDevice
+from harness.explain.gpu import H100
+from harness.explain.rules import Evidence
+from harness.grade import COUNTED
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import Load
+from harness.report import Counters, KernelFacts
+
+SOLUTIONS = Path(__file__).parent.parent.parent / "solutions"
+
+
+@functools.cache
+def _device() -> CpuDevice:
+    return CpuDevice()
+
+
+@functools.cache
+def evidence_of_source(source: str) -> Evidence:
+    """What the rules see of a kernel, compiled and counted now."""
+    compiled = compile_source(Compile(source=source))
+    assert isinstance(compiled, Compiled), compiled
+    device = _device()
+    device.load(Load(kernel=compiled.kernel))
+    counters = device.count(COUNTED)
+    assert isinstance(counters, Counters), counters
+    return Evidence(compiled.kernel.facts, counters, H100, counters.blocks_depend)
+
+
+def evidence_of(solution: str) -> Evidence:
+    return evidence_of_source((SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8"))
+
+
+RECORDED = Path(__file__).parent / "evidence"
+
+
+@functools.cache
+def recorded(solution: str) -> Evidence:
+    """What the rules saw of a kernel that takes long to translate (record.py wrote it)."""
+    facts, counters = (RECORDED / f"{solution}.jsonl").read_text(encoding="utf-8").splitlines()
+    kernel = KernelFacts.model_validate_json(facts)
+    counted = Counters.model_validate_json(counters)
+    return Evidence(kernel, counted, H100, counted.blocks_depend)

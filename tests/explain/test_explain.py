@@ -1,0 +1,62 @@
+"""What an explanation says of the first kernels of the ladder, without a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.explain.examined import Examined
+from harness.explain.explain import explain
+from harness.explain.explanation import Explanation, Unit
+from tests.explain.ladder import SOLUTIONS, evidence_of
+
+
+def explained(solution: str) -> Explanation:
+    evidence = evidence_of(solution)
+    source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
+    return explain(Examined(solution, source, None, evidence.facts, evidence.counters))
+
+
+def line_of(solution: str, words: str) -> int:
+    source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
+    return next(i for i, text in enumerate(source.splitlines(), 1) if words in text)
+
+
+def test_the_naive_kernel_waits_for_the_l1_cache() -> None:
+    explanation = explained("01_naive")
+    assert explanation.units[0].unit is Unit.L1
+    product = line_of("01_naive", "sum += A[")
+    line = next(each for each in explanation.lines if each.line == product)
+    # Of two requests one touches 16 rows of A and the other two columns of B.
+    assert line.sectors_per_request == pytest.approx(8.5)
+    assert (line.l1_share or 0) > 0.99
+    assert {finding.rule for finding in explanation.findings} >= {"read-again", "uncoalesced"}
+    assert all(finding.line == product for finding in explanation.findings)
+
+
+def test_what_a_block_must_move_and_do() -> None:
+    explanation = explained("02_shared_tile")
+    assert explanation.block_bytes == 4 * (2 * 16 * 6144 + 16 * 16)
+    assert explanation.block_flop == 2 * 16 * 16 * 6144
+    assert explanation.waves == pytest.approx(131_072 / (8 * 132))
+
+
+def test_every_roof_lies_above_what_was_measured() -> None:
+    """In useful operations: 412 GFLOP in 50.1 and in 423 ms on an H100."""
+    for solution, ms in (("01_naive", 423.0), ("02_shared_tile", 50.1)):
+        for roof in explained(solution).roofs:
+            assert roof.tflops > 412.3 / ms
+
+
+def test_the_loop_is_found_and_told() -> None:
+    explanation = explained("02_shared_tile")
+    assert explanation.loop is not None
+    first, last = explanation.loop
+    assert first <= line_of("02_shared_tile", "sum += tile_a") <= last
+    assert explanation.mix["multiply-add"] == 16
+
+
+def test_where_accesses_are_not_known_the_machine_code_is() -> None:
+    evidence = evidence_of("02_shared_tile")
+    found = explain(Examined("x", "", None, evidence.facts, None, note="no counters"))
+    assert found.notes == ("no counters",) and not found.findings and not found.units
+    assert found.mix and found.lines and found.occupancy.blocks == 8

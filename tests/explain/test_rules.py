@@ -1,0 +1,64 @@
+"""Every rule has a kernel that it speaks of, and one of which it must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.explain.rules import RULES, advice
+from tests.explain.ladder import evidence_of, recorded
+
+SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
+
+TRIGGERS = {
+    "uncoalesced": "01_naive",
+    "read-again": "03_coalesced",
+    "bank-conflicts": "09_vector_loads",
+    "few-products-per-load": "02_shared_tile",
+    "narrow-loads": "08_block_tile_2d",
+    "overhead": "13_async_copies",
+    "last-wave": "16_register_banks",
+    "tensor-cores": "16_register_banks",
+    "mma-sync": "30_mma_tf32x3",
+    "split-in-loop": "32_wgmma_split_while_loading",
+}
+
+SILENT = {
+    "uncoalesced": ("03_coalesced", "02_shared_tile"),
+    "read-again": ("02_shared_tile", "33_wgmma_two_phase"),
+    "bank-conflicts": ("02_shared_tile", "10_no_bank_conflicts", "16_register_banks"),
+    "few-products-per-load": ("01_naive", "10_no_bank_conflicts"),
+    "narrow-loads": ("02_shared_tile", "09_vector_loads"),
+    "overhead": ("02_shared_tile", "16_register_banks"),
+    "last-wave": ("02_shared_tile", "17_split_tail"),
+    "tensor-cores": ("02_shared_tile", "33_wgmma_two_phase"),
+    "mma-sync": ("16_register_banks", "33_wgmma_two_phase"),
+    "split-in-loop": ("16_register_banks", "33_wgmma_two_phase"),
+    "spills": ("02_shared_tile", "17_split_tail"),
+}
+
+
+def rules_that_speak_of(solution: str) -> set[str]:
+    evidence = evidence_of(solution) if solution in SMALL else recorded(solution)
+    return {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.name != "spills"])
+def test_a_kernel_that_triggers_it(rule: str) -> None:
+    assert rule in rules_that_speak_of(TRIGGERS[rule])
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in RULES])
+def test_kernels_that_do_not(rule: str) -> None:
+    for solution in SILENT[rule]:
+        assert rule not in rules_that_speak_of(solution), solution
+
+
+def test_at_most_three_findings_the_dearest_first() -> None:
+    found = advice(evidence_of("01_naive"))
+    assert 1 <= len(found) <= 3
+    assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
+
+
+def test_every_rule_says_why_and_what_helps() -> None:
+    for rule in RULES:
+        assert rule.why.endswith(".") and rule.remedy and rule.name
