@@ -30,6 +30,7 @@ from harness.protocol.device import (
     Sanitized,
     Uncounted,
 )
+from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.request import Fault, Request
 from harness.protocol.timing import (
     Arithmetic,
@@ -116,6 +117,13 @@ class CudaDevice:
     @answer.register
     def count(self, request: Count) -> Uncounted:
         return Uncounted()
+
+    @answer.register
+    def read_counters(self, request: ReadCounters) -> Profile | NoProfile:
+        assert self._kernel is not None
+        from harness.devices.cuda.profiler import profile  # ncu-report, which only this needs
+
+        return profile(self._kernel, request)
 
     @answer.register
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch:

@@ -1,0 +1,68 @@
+"""Measure what the reports on this problem measured, and write its tables and plots.
+
+Throughput over width and block, outputs a thread, the usual optimisations one at a time, pinned
+memory, the ladder over sizes, the error of each arithmetic. Needs a GPU, and takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commands._command import Exit
+from harness.commands.grade import SOLUTIONS
+from harness.errors import UsageError
+from harness.files import write_whole
+from harness.protocol.study import StudyResults
+from harness.views.console import Terminal
+
+HELP = """\
+It writes results.json, study.md with the tables and study.html with the plots.
+A study launches its own kernels in other blocks than 16x16; the judge does not.
+
+examples:
+  python3 -m harness study --out study
+  python3 -m harness study --from reports/h100-study/results.json --out page
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, default=Path("study"), metavar="FOLDER", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--from",
+        dest="results",
+        type=Path,
+        metavar="RESULTS.json",
+        help="write the tables and plots of an earlier study; needs no GPU",
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.studies.page import markdown, page
+
+    if arguments.results is not None:
+        try:
+            results = StudyResults.model_validate_json(arguments.results.read_bytes())
+        except ValueError:
+            raise UsageError(f"{arguments.results} holds no results of a study") from None
+    else:
+        results = _measured(terminal)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    write_whole(arguments.out / "results.json", results.model_dump_json(indent=1) + "\n")
+    write_whole(arguments.out / "study.md", markdown(results))
+    write_whole(arguments.out / "study.html", page(results))
+    terminal.show(f"written to {arguments.out}: results.json, study.md, study.html")
+    return Exit.YES
+
+
+def _measured(terminal: Terminal) -> StudyResults:
+    from harness.studies.plan import compiled, plan, sources
+    from harness.studies.run import measure
+    from harness.workers.session import open_session
+
+    with open_session("cuda") as session:
+        kernels = compiled(session.compiler, sources(SOLUTIONS), session.info.arch)
+    terminal.note("measuring; this takes one to three minutes")
+    return measure(plan(kernels))

@@ -1,0 +1,148 @@
+"""Hardware counters, out of what `ncu` wrote: by NVIDIA's own package, metrics by their names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ncu_report
+
+from harness.compiling.disassembly import INSTRUCTION_BYTES, Function, Instruction
+from harness.protocol.profile import Profile, ProfileLine
+from problem.cases import Shape
+
+_STALLED = "smsp__pcsamp_warps_issue_stalled_"
+_BY_INSTRUCTION = {
+    "warp_instructions": "inst_executed",
+    "global_sectors": "memory_l2_theoretical_sectors_global",
+    "global_min_sectors": "memory_l2_theoretical_sectors_global_ideal",
+    "global_passes": "memory_l1_tag_requests_global",
+    "shared_wavefronts": "memory_l1_wavefronts_shared",
+    "shared_min_wavefronts": "memory_l1_wavefronts_shared_ideal",
+}
+_TOTALS = {
+    "ns": "gpu__time_duration.sum",
+    "fma": "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+    "tensor": "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+    "issue": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "l1": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+    "eligible": "smsp__warps_eligible.avg.per_cycle_active",
+    "l2": "lts__t_sector_hit_rate.pct",
+    "dram_read": "dram__bytes_read.sum",
+    "dram_write": "dram__bytes_write.sum",
+    "tma": "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
+}
+"""On sm_90 the tensor pipe's metric of hmma counts HGMMA, too: solutions/33 keeps it at 69 %."""
+
+SECTION = "SourceCounters"
+METRICS = tuple(_TOTALS.values())
+
+_WAITS_FOR_LOADS = {"long_scoreboard": ("LDG", "LD", "LDL"), "short_scoreboard": ("LDS", "LDSM")}
+_FURTHEST = 600
+"""Instructions to walk back from who waits to what it waits for."""
+
+
+def read(path: Path, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
+    """The first launch in the report. Raises ValueError where it holds none."""
+    context = ncu_report.load_report(str(path))
+    if context.num_ranges() == 0 or context.range_by_idx(0).num_actions() == 0:
+        raise ValueError("ncu saw no launch of the kernel")
+    return read_action(context.range_by_idx(0).action_by_idx(0), functions, entry, shape)
+
+
+def read_action(action: Any, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
+    """One launch."""
+    known = set(action.metric_names())
+    code = next((each.instructions for each in functions if each.name == entry), ())
+    totals = {
+        name: float(action.metric_by_name(metric).as_double()) if metric in known else 0.0
+        for name, metric in _TOTALS.items()
+    }
+    return Profile(
+        shape=shape,
+        ms=totals["ns"] / 1e6,
+        fma_active=totals["fma"] / 100,
+        tensor_active=totals["tensor"] / 100,
+        issue_active=totals["issue"] / 100,
+        l1_active=totals["l1"] / 100,
+        warps_eligible=totals["eligible"],
+        l2_hit_rate=totals["l2"] / 100,
+        dram_bytes=round(totals["dram_read"] + totals["dram_write"]),
+        tma_bytes=round(totals["tma"]),
+        lines=_lines(action, known, code),
+    )
+
+
+def _lines(action: Any, known: set[str], code: tuple[Instruction, ...]) -> tuple[ProfileLine, ...]:
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    stalls: dict[int, Counter[str]] = defaultdict(Counter)
+    executed = _instances(action, "inst_executed")
+    start = min(executed, default=0)
+
+    def line(address: int) -> int | None:
+        index = (address - start) // INSTRUCTION_BYTES
+        return code[index].line if 0 <= index < len(code) else None
+
+    for name, metric in _BY_INSTRUCTION.items():
+        if metric in known:
+            for address, value in _instances(action, metric).items():
+                counts[line(address) or 0][name] += value
+    for metric in known:
+        reason = metric.removeprefix(_STALLED)
+        if reason == metric or reason.endswith("_not_issued"):
+            continue
+        for address, value in _instances(action, metric).items():
+            index = (address - start) // INSTRUCTION_BYTES
+            if not 0 <= index < len(code):
+                continue
+            blamed = producer(code, index, _WAITS_FOR_LOADS.get(reason, ()))
+            stalls[code[blamed].line or 0][reason] += value
+    return tuple(
+        ProfileLine(line=number, stall_samples=dict(+stalls[number]), **counts[number])
+        for number in sorted(counts.keys() | stalls.keys())
+        if number
+    )
+
+
+def _instances(action: Any, metric: str) -> dict[int, int]:
+    """Its values by the address of the instruction."""
+    found = action.metric_by_name(metric)
+    if not found.has_correlation_ids():
+        return {}
+    addresses = found.correlation_ids()
+    return {
+        int(addresses.as_uint64(i)): int(found.as_uint64(i)) for i in range(found.num_instances())
+    }
+
+
+def producer(code: tuple[Instruction, ...], index: int, loads: tuple[str, ...]) -> int:
+    """The load that brings what the instruction waits for, as far as can be seen by walking back
+    (around the loop, where there is one); the instruction itself where none is seen."""
+    if not loads:
+        return index
+    wanted = _sources(code[index])
+    for back in range(1, min(_FURTHEST, len(code))):
+        other = (index - back) % len(code)
+        each = code[other]
+        if each.name in loads and wanted & _results(each):
+            return other
+    return index
+
+
+def _registers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\bR(\d+)\b", text)]
+
+
+def _results(load: Instruction) -> set[int]:
+    first = _registers(load.operands.partition(",")[0])
+    words = 4 if ".128" in load.opcode else 2 if ".64" in load.opcode else 1
+    return {first[0] + i for i in range(words)} if first else set()
+
+
+def _sources(each: Instruction) -> set[int]:
+    """A store and a branch write no register; whatever else does, writes its first operand."""
+    written = each.name not in ("STS", "STG", "ST", "BRA", "EXIT", "BAR", "HGMMA")
+    return set(_registers(each.operands.partition(",")[2] if written else each.operands))

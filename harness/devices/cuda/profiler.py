@@ -1,0 +1,78 @@
+"""NVIDIA's profiler on one launch of a kernel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cuda import pathfinder
+
+from harness.compiling.compiler import FILE_NAME
+from harness.compiling.disassembly import disassemble
+from harness.compiling.signature import KERNEL_NAME
+from harness.devices.cuda import hardware_counters
+from harness.devices.cuda.sanitizer_target import Job
+from harness.protocol.compiler import Kernel
+from harness.protocol.profile import NoProfile, Profile, ReadCounters
+
+_FORBIDDEN = "ERR_NVGPUCTRPERM"
+"""How ncu says that the driver lets only administrators read counters."""
+
+_PERMIT = (
+    "the driver lets only administrators read hardware counters; to permit it, load the nvidia "
+    "module with NVreg_RestrictProfilingToAdminUsers=0 (a container needs --cap-add SYS_ADMIN)"
+)
+
+
+def profile(kernel: Kernel, request: ReadCounters) -> Profile | NoProfile:
+    """Counters of one launch, with the line of every instruction."""
+    program = pathfinder.find_nvidia_binary_utility("ncu")
+    if program is None:
+        return NoProfile(why="ncu is not installed: it comes with the CUDA toolkit")
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        job = Job(kernel=kernel, shapes=(request.shape,), placements=folder / "placements.jsonl")
+        (folder / "job.json").write_text(job.model_dump_json())
+        report = folder / "counters.ncu-rep"
+        try:
+            done = subprocess.run(
+                (program, *options(report), *_target(folder / "job.json")),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=request.seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return NoProfile(why=f"ncu did not end within {request.seconds:g} s")
+        said = done.stdout.decode(errors="replace")
+        if _FORBIDDEN in said:
+            return NoProfile(why=_PERMIT)
+        if not report.is_file():
+            last = (said.strip().splitlines() or ["it said nothing"])[-1]
+            return NoProfile(why=f"ncu wrote no report: {last[:200]}")
+        functions = disassemble(kernel.cubin, FILE_NAME)
+        try:
+            return hardware_counters.read(report, functions, kernel.entry, request.shape)
+        except ValueError as error:
+            return NoProfile(why=str(error))
+
+
+def _target(job: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", "harness.devices.cuda.sanitizer_target", str(job))
+
+
+def options(report: Path) -> tuple[str, ...]:
+    """What ncu is told. It leaves the clocks of the GPU as they are."""
+    return (
+        f"--export={report}",
+        "--force-overwrite",
+        "--clock-control=none",
+        "--kernel-name-base=function",
+        f"--kernel-name={KERNEL_NAME}",
+        "--launch-count=1",
+        f"--section={hardware_counters.SECTION}",
+        f"--metrics={','.join(hardware_counters.METRICS)}",
+    )
