@@ -16,7 +16,7 @@ from harness.errors import UsageError, crash
 from harness.explain.examined import Examined
 from harness.progress import Progress, Silent
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel
-from harness.protocol.device import Count, Ready
+from harness.protocol.device import Count, Counted, LaunchInputs, Ready
 from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
 from harness.report import (
@@ -43,15 +43,18 @@ from harness.report import (
 from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
 from harness.stages.sanitize import SanitizerResults, diagnose_hang, sanitize, unsafe
-from harness.stages.verify import Failure, verify
+from harness.stages.verify import Failure, check_blocks, verify
 from harness.submission import Unreadable
 from harness.workers.session import Session
-from problem.cases import CASES_VERSION, OTHER_SIZES, Shape
+from problem.cases import CASES_VERSION, OTHER_SIZES, Case, Shape, counting_case
 
 AnyOutcome = TypeVar("AnyOutcome", Outcome, Outcome | None)
 
-COUNTED = Count(shape=Shape(256, 256, 256), max_blocks=2, seconds=30)
-"""What to count memory traffic on: enough for several tiles, and seconds even when instrumented."""
+COUNTED_BLOCKS, COUNTING_SECONDS = 2, 30.0
+"""What to count memory traffic on: seconds even when instrumented."""
+
+EXAMINED = Case(Shape(256, 256, 256))
+"""What an explanation counts, so that two kernels' counters can be compared."""
 
 SANITIZE_SECONDS = 120.0
 """Limit of one device's sanitizing: all tools, all shapes."""
@@ -192,7 +195,7 @@ class _Grading:
                 return None if isinstance(ready, Unsupported) else ready
         with self._timed(Stage.VERIFY):
             failure = self._verify(kernel, ready)
-        self._count()
+        self._count(kernel, EXAMINED)
         return failure.outcome if failure else None
 
     def stages(self, submission: Submission) -> Outcome:
@@ -209,11 +212,11 @@ class _Grading:
             if failure is not None and not _worth_sanitizing(failure.outcome):
                 return failure.outcome
         with self._timed(Stage.SANITIZE):
-            unsafe_or_wrong = self._sanitize(kernel, failure)
-            if unsafe_or_wrong is not None:
-                return unsafe_or_wrong
-            if not self.options.quick:
-                self._count()
+            found = self._sanitize(kernel, failure)
+            if found is None and not self.options.quick:
+                found = self._count(kernel, counting_case(self.seed))
+            if found is not None:
+                return found
         if self.session.timing is None:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
@@ -260,23 +263,20 @@ class _Grading:
             self.verification = verified
             return None
         cpu_sanitizer = self.session.cpu_sanitizer
-        if cpu_sanitizer is not None:
-            if self.options.quick:
-                cpu_sanitizer.load(kernel)
-            if isinstance(verified.outcome, TimeLimit):
-                hung = diagnose_hang(cpu_sanitizer, verified.case.shape)
-                return Failure(verified.case, hung or verified.outcome)
+        if cpu_sanitizer is not None and isinstance(verified.outcome, TimeLimit):
+            hung = diagnose_hang(cpu_sanitizer, kernel, verified.case, self.seed)
+            return Failure(verified.case, hung or verified.outcome)
         return verified
 
     def _sanitize(self, kernel: Kernel, failure: Failure | None) -> Outcome | None:
         """Unsafe beats wrong: it is usually why a kernel is wrong."""
-        beside = self.session.cpu_sanitizer
         sanitized = sanitize(
             self.session.device,
-            beside if failure or not self.options.quick else None,
-            kernel.launch,
+            self.session.cpu_sanitizer,
+            kernel,
+            self.seed,
             quick=self.options.quick,
-            failed_at=failure.case.shape if failure else None,
+            failed=failure.case if failure else None,
             seconds=SANITIZE_SECONDS,
             progress=self.progress,
         )
@@ -284,17 +284,31 @@ class _Grading:
         if isinstance(sanitized, SanitizerResults):
             self.sanitizing = sanitized.programs
             seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
-            return unsafe(sanitized.findings, seen) or wrong
+            return unsafe(sanitized.findings, seen) or wrong or sanitized.outcome
         return wrong or sanitized
 
-    def _count(self) -> None:
-        """What the memory system would do, where the CPU device can tell in time."""
+    def _count(self, kernel: Kernel, case: Case) -> Outcome | None:
+        """What the memory system would do, where the CPU device can tell in time; what the counted
+        blocks computed is checked like everything else."""
+        A, B = case.draw(self.seed)
+        request = Count(
+            inputs=LaunchInputs(shape=case.shape, A=A, B=B),
+            max_blocks=COUNTED_BLOCKS,
+            seconds=COUNTING_SECONDS,
+        )
         beside = self.session.cpu_sanitizer
-        counted = beside.count(COUNTED).result() if beside else self.session.device.ask(COUNTED)
-        if isinstance(counted, Counters):
-            self.counters = counted
-        elif isinstance(counted, Fault):
+        counted = beside.count(request).result() if beside else self.session.device.ask(request)
+        if isinstance(counted, Fault):
             self.uncounted = f"its accesses could not be counted: {counted.message}"
+        if not isinstance(counted, Counted):
+            return None
+        self.counters = counted.counters
+        if counted.counters.blocks_depend:
+            return None  # some of its blocks alone need not make anything
+        checked = check_blocks(
+            case, self.seed, A, B, counted.C, kernel.launch, counted.blocks, Stage.SANITIZE
+        )
+        return checked if isinstance(checked, WrongAnswer) else None
 
     def _measure(self, kernel: Kernel, workers: TimingWorkers) -> Outcome:
         measured = measure(

@@ -304,6 +304,8 @@ class Score(Value):
     kernel_ms: float
     baseline_ms: float
     tflops: float
+    slower_on: RoundInputs | None = None
+    """Set where the kernel is slower on one kind of inputs: the score is that of these rounds."""
     peak_share: float | None
     """Share of the GPU's FP32 peak at its highest clock."""
 
@@ -311,7 +313,7 @@ class Score(Value):
 class Unscored(Value):
     """Why an accepted kernel has no score."""
 
-    reason: Literal["device", "throttled"]
+    reason: Literal["device", "throttled", "clocks"]
     message: str
 
 
@@ -484,16 +486,30 @@ class HostMemory(Value):
     to_host_gb_per_s: NonNegativeFloat
 
 
+class RoundInputs(StrEnum):
+    """What the inputs of a round are like."""
+
+    UNIFORM = "uniform"
+    RESCALED = "rescaled"
+    """Uniform, with parts scaled by powers of two: rows, columns, their ends."""
+
+
 class Round(Value):
     """One timed launch of the baseline beside one of the kernel, on fresh inputs."""
 
     kernel_ms: NonNegativeFloat
     baseline_ms: NonNegativeFloat
+    kernel_host_ms: NonNegativeFloat | None = None
+    """The kernel's launch by the host's clock."""
+    baseline_host_ms: NonNegativeFloat | None = None
+    inputs: RoundInputs = RoundInputs.UNIFORM
     kernel_first: bool
     clock_mhz: NonNegativeInt
     power_w: NonNegativeFloat
     throttled: tuple[str, ...] = ()
     """Reasons that the driver gives for a lowered clock during the round."""
+    clocks_differ: bool = False
+    """The two clocks do not tell the same."""
     dropped: bool = False
     check: NonNegativeFloat
     """Freivalds' residual of the kernel's C, 1 at the limit."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-CASES_VERSION = 2
+CASES_VERSION = 3
 """Raised whenever the list below or the way to draw inputs changes: results of two versions
 are not comparable."""
 
@@ -54,6 +54,9 @@ class Inputs(StrEnum):
     SCALED_DOWN = "scaled by 2^-20"
     SCALED_GROUPS = "groups scaled by 2^±10"
     WIDE_ROWS = "elements scaled by 2^±10"
+    CHANGING_SCALE = "scale changes within rows and columns"
+    SCALED_BLOCKS = "blocks scaled by 2^±10"
+    LONE_ROWS = "single rows and columns scaled by 2^±10"
     ONES_TWOS = "ones times twos"
 
 
@@ -178,6 +181,60 @@ def _wide_rows(generator: Generator, shape: Shape) -> Pair:
     return A, B
 
 
+def _changing_scale(generator: Generator, shape: Shape) -> Pair:
+    """Each row of A and each column of B has a scale of its own from some place on: what its first
+    elements look like says nothing of the rest."""
+    A = _uniform(generator, shape.M, shape.N, -1, 1)
+    B = _uniform(generator, shape.N, shape.K, -1, 1)
+    along = np.arange(shape.N)
+    behind_A = along[None, :] >= _places(generator, shape.N, shape.M)[:, None]
+    behind_B = along[:, None] >= _places(generator, shape.N, shape.K)[None, :]
+    A *= np.where(behind_A, _scales(generator, shape.M)[:, None], np.float32(1))
+    B *= np.where(behind_B, _scales(generator, shape.K)[None, :], np.float32(1))
+    return A, B
+
+
+def _scaled_blocks(generator: Generator, shape: Shape) -> Pair:
+    """Some rectangles of A and of B have a scale of their own, wherever they lie."""
+    A = _uniform(generator, shape.M, shape.N, -1, 1)
+    B = _uniform(generator, shape.N, shape.K, -1, 1)
+    A *= _rectangles(generator, shape.M, shape.N)
+    B *= _rectangles(generator, shape.K, shape.N).T
+    return A, B
+
+
+def _lone_rows(generator: Generator, shape: Shape) -> Pair:
+    """A few rows of A and columns of B, wherever they lie, have a scale of their own."""
+    A = _uniform(generator, shape.M, shape.N, -1, 1)
+    B = _uniform(generator, shape.N, shape.K, -1, 1)
+    rows = generator.integers(shape.M, size=1 + shape.M // 64)
+    columns = generator.integers(shape.K, size=1 + shape.K // 64)
+    A[rows] *= _scales(generator, len(rows))[:, None]
+    B[:, columns] *= _scales(generator, len(columns))[None, :]
+    return A, B
+
+
+def _scales(generator: Generator, count: int) -> NDArray[np.float32]:
+    return np.exp2(generator.integers(-10, 11, count)).astype(np.float32)
+
+
+def _places(generator: Generator, length: int, count: int) -> NDArray[np.int64]:
+    """Places that leave at least an eighth on either side: where single products decide an element,
+    splits into two BF16 parts, which are right on average, would fail."""
+    return generator.integers(-(-length // 8), length - length // 8 + 1, count)
+
+
+def _rectangles(generator: Generator, rows: int, length: int) -> NDArray[np.float32]:
+    """Factors with six rectangles of any height in them, each at least an eighth of `length`."""
+    factors = np.ones((rows, length), np.float32)
+    for scale in _scales(generator, 6):
+        top, left = generator.integers(rows), generator.integers(length)
+        height = 1 + generator.integers(rows)
+        width = -(-length // 8) + generator.integers(length)
+        factors[top : top + height, min(left, length - length // 8) : left + width] = scale
+    return factors
+
+
 def _ones_twos(generator: Generator, shape: Shape) -> Pair:
     return (
         np.ones((shape.M, shape.N), np.float32),
@@ -201,6 +258,9 @@ _DRAW: dict[Inputs, Callable[[Generator, Shape], Pair]] = {
     Inputs.SCALED_DOWN: _between(-1, 1, 2.0**-20),
     Inputs.SCALED_GROUPS: _scaled_groups,
     Inputs.WIDE_ROWS: _wide_rows,
+    Inputs.CHANGING_SCALE: _changing_scale,
+    Inputs.SCALED_BLOCKS: _scaled_blocks,
+    Inputs.LONE_ROWS: _lone_rows,
     Inputs.ONES_TWOS: _ones_twos,
 }
 
@@ -257,6 +317,12 @@ def _mixed(offset_N: int, offset_K: int) -> tuple[Case, ...]:
     )
 
 
+_QUARTER_CASES = (
+    Case(Shape(512, 512, 512), Inputs.SCALED_BLOCKS),
+    Case(Shape(512, 256, 1024), Inputs.CHANGING_SCALE),
+)
+"""Sizes that divide well, where a kernel may mix parts of A and B that differ in scale."""
+
 CASES: tuple[Case, ...] = (
     *_SHAPE_CASES,
     *_mixed(5, 11),
@@ -268,6 +334,7 @@ CASES: tuple[Case, ...] = (
         if inputs is not Inputs.UNIFORM
     ),
     *_PRECISION_CASES,
+    *_QUARTER_CASES,
 )
 """What every grading verifies before the ranked size. One shape comes many times in a row, each
 time with other inputs: a kernel that hands out its last result again is found out."""
@@ -278,14 +345,55 @@ QUICK_CASES: tuple[Case, ...] = (
     Case(_INPUT_SHAPES[1], Inputs.ODD_INTEGERS),
     Case(_INPUT_SHAPES[1], Inputs.SCALED_GROUPS),
     Case(_INPUT_SHAPES[1], Inputs.WIDE_ROWS),
+    Case(_INPUT_SHAPES[1], Inputs.CHANGING_SCALE),
+    _QUARTER_CASES[0],
     _PRECISION_CASES[0],
 )
 """A sample for `--quick`: enough to steer by while tuning, not enough to be ranked."""
 
 
-def random_cases(seed: int, count: int = 6) -> tuple[Case, ...]:
-    """Cases of shapes that nobody knows before the grading."""
+def random_cases(seed: int, count: int) -> tuple[Case, ...]:
+    """Small cases of shapes and inputs that are not known before the grading."""
     generator = np.random.default_rng([seed, CASES_VERSION])
     return tuple(
-        Case(Shape(*(int(size) for size in generator.integers(1, 400, 3)))) for _ in range(count)
+        Case(
+            Shape(*(int(size) for size in generator.integers(1, 400, 3))),
+            Inputs(generator.choice(list(Inputs))),
+        )
+        for _ in range(count)
     )
+
+
+MID_SIZE_INPUTS = (
+    Inputs.UNIFORM,
+    Inputs.CHANGING_SCALE,
+    Inputs.SCALED_BLOCKS,
+    Inputs.NORMAL,
+    Inputs.LONE_ROWS,
+    Inputs.INTEGERS,
+)
+
+
+def mid_size_cases(seed: int, count: int, max_flop: int) -> tuple[Case, ...]:
+    """Cases between the small sizes and the ranked one, not known before the grading: M and K from
+    513 to 4095, every other one in multiples of 256; N as large as the work allows."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 1])
+    inputs = generator.permutation(list(MID_SIZE_INPUTS))
+    cases = []
+    for number in range(count):
+        M, K = (int(size) for size in generator.integers(513, 4096, 2))
+        if number % 2:
+            M, K = max(512, M // 256 * 256), max(512, K // 512 * 512)
+        max_N = min(2048, max_flop // (2 * M * K))
+        N = int(generator.integers(max(1, max_N // 2), max(1, max_N) + 1))
+        if number % 2:
+            N = max(32, N // 32 * 32)
+        cases.append(Case(Shape(M, N, K), Inputs(inputs[number % len(inputs)])))
+    return tuple(cases)
+
+
+def counting_case(seed: int) -> Case:
+    """What memory traffic is counted on: enough for several tiles, in multiples of 16, and not
+    known before the grading."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 4])
+    return Case(Shape(*(int(size) for size in generator.choice((208, 224, 240, 272, 288, 304), 3))))

@@ -92,6 +92,31 @@ def compare(A: Matrix, B: Matrix, C: Matrix, *, exact: bool) -> Comparison:
         return Comparison(np.concatenate([*threads.map(panel, tops)]))
 
 
+def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
+    """As `compare`, where A is made of these few rows and B of these few columns, over and over;
+    their numbers are multiples of BLOCK_SIZE and divide those of C."""
+    R = reference(rows, columns)
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1), np.linalg.norm(columns, axis=0)
+    S = norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1])
+
+    def panel(top: int) -> Float64:
+        parts = (
+            relative_block_errors(C[top : top + len(R), left : left + R.shape[1]] - R, R, S)
+            for left in range(0, C.shape[1], R.shape[1])
+        )
+        errors = np.concatenate([*parts], axis=1)
+        return np.where(np.isfinite(errors), errors, np.inf)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return Comparison(np.concatenate([*threads.map(panel, range(0, len(C), len(R)))]))
+
+
+def repeated(part: Matrix, length: int, axis: int) -> Matrix:
+    """A matrix of so many rows (axis 0) or columns (axis 1), made of these few over and over."""
+    matrix: Matrix = np.take(part, np.arange(length) % part.shape[axis], axis=axis)
+    return matrix
+
+
 def relative_block_errors(difference: Float64, R: Float64, S: Float64) -> Float64:
     """‖difference‖_F / max(‖R‖_F, ‖S‖_F) per block; 0/0 is 0, anything else over 0 is infinite."""
     numerator = np.sqrt(_per_block(np.square(difference), np.add))

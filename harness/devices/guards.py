@@ -6,6 +6,9 @@ that a value that was never written can be told from one that came out wrong.
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +20,35 @@ POISON = np.uint32(0x7FC0_5EED)
 CANARY = np.uint32(0x7FC0_CA9A)
 """Bits of every element before and behind A, B and C."""
 
-GUARD_BYTES = 65_536
-"""Size of the guard on either side of a matrix."""
+PIECE_BYTES = 2 << 20
+"""The GPU's memory is mapped in pieces of this size: an address in a piece that nothing has been
+given is a fault, and what lies in the same piece as a matrix is not."""
+
+MIN_GUARD_BYTES = 65_536
+MAX_LEAD_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a matrix lies in memory of its own: whole pieces, and every byte of them that is not
+    the matrix's belongs to a guard."""
+
+    before: int
+    size: int
+    behind: int
+
+    @property
+    def total(self) -> int:
+        return self.before + self.size + self.behind
+
+    @classmethod
+    def draw(cls, rows: int, columns: int) -> Layout:
+        """With a lead of random length, in pages: no address tells one launch from another."""
+        size = rows * columns * 4
+        page = 4096
+        before = MIN_GUARD_BYTES + page * secrets.randbelow((MAX_LEAD_BYTES // page) + 1)
+        total = -(-(before + size + MIN_GUARD_BYTES) // PIECE_BYTES) * PIECE_BYTES
+        return cls(before, size, total - before - size)
 
 
 def poisoned(rows: int, columns: int) -> Matrix:

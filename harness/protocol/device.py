@@ -85,17 +85,45 @@ class Run(DeviceRequest[Finished]):
         return True
 
 
+class LaunchInputs(Value):
+    """What one launch is given."""
+
+    shape: Shape
+    A: SentMatrix
+    B: SentMatrix
+
+
+class Product(Value):
+    """What one launch under a sanitizer made of C."""
+
+    launch: NonNegativeInt
+    """Its number in the request."""
+    tool: Tool | None
+    """Under which tool; None where one launch serves all."""
+    C: SentMatrix
+    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+
+
+class Stopped(Value):
+    """A launch under a sanitizer that did not come to its end, where no tool says why."""
+
+    launch: NonNegativeInt
+    fault: Fault
+
+
 class Sanitized(Value):
     kind: Literal["sanitized"] = "sanitized"
     program: str
     runs: tuple[ToolRun, ...]
     findings: tuple[Finding, ...]
+    products: tuple[Product, ...]
+    stopped: tuple[Stopped, ...] = ()
 
 
 class Sanitize(DeviceRequest[Sanitized]):
-    """The kernel on each shape under each tool; inputs are uniform and nobody's secret."""
+    """The kernel on each of these inputs under each tool, until something is found."""
 
-    shapes: tuple[Shape, ...]
+    launches: tuple[LaunchInputs, ...]
     tools: tuple[Tool, ...]
     seconds: PositiveFloat
     """Time limit of the whole request."""
@@ -115,10 +143,18 @@ class Uncounted(Value):
     kind: Literal["uncounted"] = "uncounted"
 
 
-class Count(DeviceRequest[Counters | Uncounted]):
+class Counted(Value):
+    kind: Literal["counted"] = "counted"
+    counters: Counters
+    blocks: tuple[NonNegativeInt, ...]
+    """Those that ran, counted x fastest."""
+    C: SentMatrix
+
+
+class Count(DeviceRequest[Counted | Uncounted]):
     """Count what the memory system would do over at most so many blocks."""
 
-    shape: Shape
+    inputs: LaunchInputs
     max_blocks: PositiveInt
     seconds: PositiveFloat
 
@@ -135,11 +171,11 @@ class BackgroundSanitizer(Protocol):
     """A device that works while another does: its work is begun now and asked for later."""
 
     def load(self, kernel: Kernel) -> None:
-        """Begin to load the kernel."""
+        """Begin to load the kernel, if it is another than the last."""
         ...
 
     def sanitize(self, request: Sanitize) -> Future[Sanitized | Refusal | Fault]:
         """Begin to sanitize the kernel last loaded, or say why it could not be loaded."""
         ...
 
-    def count(self, request: Count) -> Future[Counters | Uncounted | Fault]: ...
+    def count(self, request: Count) -> Future[Counted | Uncounted | Fault]: ...

@@ -30,11 +30,28 @@ class ScoringDevice(Protocol):
     ) -> Answer_co | Fault: ...
 
 
-class MeasureFirstLaunch(TimingRequest[FirstLaunch]):
-    """What a program pays once; asked of a process that has not touched the GPU before."""
+class FirstLaunches(Value):
+    """What a program pays once, and the C of one of its two launches."""
+
+    kind: Literal["first-launches"] = "first-launches"
+    times: FirstLaunch
+    C: SentMatrix
+
+
+class MeasureFirstLaunch(TimingRequest[FirstLaunches]):
+    """What a program pays once; asked of a process that has not touched the GPU before.
+
+    A and B are made of few rows and columns, repeated, so that C is soon checked.
+    """
 
     kernel: Kernel
     shape: Shape
+    rows: SentMatrix
+    """Of A, as long as N."""
+    columns: SentMatrix
+    """Of B, as long as N."""
+    fetch: Literal[1, 2]
+    """Whose C to answer with: the first launch's or the second's."""
     compile_ms: NonNegativeFloat
     seconds: PositiveFloat
     """Time limit of each of two launches."""
@@ -80,6 +97,8 @@ class SharedMatrices(Value):
     shape: Shape
     handles: tuple[str, str, str]
     """The cudaIpcMemHandle_t of each, in hexadecimal."""
+    offsets: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]
+    """Where each begins in the memory that its handle opens, in bytes."""
 
 
 class Attach(TimingRequest[Done]):
@@ -162,6 +181,8 @@ class Checked(Value):
     error: NonNegativeFloat
     """The error of C over what is allowed."""
     changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    wrote_outside: tuple[str, ...] = ()
+    """Canaries that were overwritten, as a person would name them: "behind C"."""
 
 
 class CheckLaunch(CheckerRequest[Checked]):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from harness.protocol.request import Fault
 from harness.report import (
+    Array,
+    Finding,
+    Hazard,
     JudgeError,
     MemoryFault,
     Outcome,
+    Place,
     Race,
     RunStage,
     RuntimeFault,
     Stage,
     TimeLimit,
+    Tool,
 )
 from problem.cases import Shape
 
@@ -32,6 +37,22 @@ def load_outcome(fault: Fault, seconds: float) -> Outcome:
         case _:
             message = f"the kernel could not be loaded: {fault.message}"
             return RuntimeFault(stage=Stage.COMPILE, message=message, at=fault.at)
+
+
+def wrote_outside(place: str, where: str, shape: Shape, stage: RunStage) -> MemoryFault:
+    """The verdict for a canary that is gone. place: as a person would name it, "behind C"; where:
+    "at 17×33×18", "in round 3"."""
+    message = f"the kernel wrote {place} {where}: outside the matrix"
+    finding = Finding(
+        tool=Tool.MEMCHECK,
+        hazard=Hazard.OUT_OF_BOUNDS,
+        message=message,
+        at=Place(),
+        access="write",
+        array=Array(place.rsplit(maxsplit=1)[-1]),
+        shape=shape,
+    )
+    return MemoryFault(stage=stage, message=message, findings=(finding,))
 
 
 def launch_outcome(fault: Fault, shape: Shape, seconds: float, stage: RunStage) -> Outcome:

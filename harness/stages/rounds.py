@@ -29,14 +29,16 @@ from harness.report import (
     JudgeError,
     Outcome,
     Round,
+    RoundInputs,
     Rule,
     RuleViolation,
     Stage,
     Steadiness,
     TimeLimit,
 )
-from harness.stages.outcomes import judge_error, launch_outcome
-from harness.stages.score import THROTTLES, is_steady, ratios
+from harness.stages.clocks import judge_clocks
+from harness.stages.outcomes import judge_error, launch_outcome, wrote_outside
+from harness.stages.score import MIN_RATIOS, THROTTLES, is_steady, ratios
 from harness.stages.verify import wrong_answer
 from problem.cases import RANKED, Shape
 from problem.reference import compare
@@ -55,30 +57,26 @@ STEADY_MHZ = 15
 CHECK_LIMIT = 1.0
 """The error of a timed launch, over what is allowed."""
 
-RESCALED = 4
-"""Before every fourth round, at random, the kernel runs on inputs of other magnitudes, unscored: no
-kernel may take for granted at the ranked size what timed inputs are like."""
-
-MAX_CLOCK_DIFFERENCE_MS = 0.1
-MAX_CLOCK_DIFFERENCE = 0.005
-"""How much longer the host's clock may take for the kernel than its events say, than it does for
-the baseline: events lie in the GPU's memory, where a kernel that knows the place can write. Beside
-each other on an H100, the two clocks' difference is the same to within 0.03 ms."""
-
-MAX_SECONDS = 300.0
-"""The fewest rounds must be over by then, however slow the kernel."""
+MAX_SECONDS = 40.0
+"""The fewest rounds must be over by then, warm-up included, however slow the kernel: with the rest
+of a grading that makes a minute of the GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
     """How long to measure.
 
-    rounds: the fewest; a slow warm-up or a lucky start cannot end the measurement early.
-    seconds: no new round after these, steady or not.
+    rounds: the fewest, where they fit into the seconds; a slow warm-up or a lucky start cannot end
+    the measurement early. seconds: no new round after these, steady or not.
     """
 
     rounds: int
     seconds: float
+
+    def fewest(self, done: int, elapsed: float) -> int:
+        """The fewest rounds, after so many in so many seconds: what a slow kernel has time for."""
+        fit = int(self.seconds / elapsed * done) if done and elapsed > 0 else self.rounds
+        return max(MIN_RATIOS, min(self.rounds, fit))
 
 
 FULL = Extent(rounds=30, seconds=25.0)
@@ -140,34 +138,35 @@ def _rounds(
     progress: Progress,
     audit: bool,
 ) -> Timed:
-    rounds: list[_Pair] = []
+    rounds: list[Round] = []
     audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
     audit_error: float | None = None
     started = time.monotonic()
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
-        if time.monotonic() - started > MAX_SECONDS:
+        elapsed = time.monotonic() - started
+        fewest = extent.fewest(len(rounds), elapsed)
+        if warm_up.seconds + elapsed > MAX_SECONDS and len(rounds) < fewest:
             raise MeasurementAborted(_too_slow(len(rounds)))
-        if secrets.randbelow(RESCALED) == 0:
-            measuring.kernel(len(rounds), rescaled=True)
-        # ABBA: a drift of the clock falls on both alike.
-        kernel_first = len(rounds) % 4 in (1, 2)
-        rounds.append(measuring.pair(len(rounds), kernel_first))
-        if audit and audit_error is None:
-            if len(rounds) >= audit_after and not kernel_first:
-                progress.step("full product of the last round on the CPU")
-                audit_error = _audit(measuring, seed)
+        if audit and audit_error is None and len(rounds) >= min(audit_after, fewest):
+            # Of the round's launches the kernel's comes last, so that C is its own.
+            rounds.append(measuring.round(len(rounds), RoundInputs.UNIFORM, kernel_first=False))
+            progress.step("full product of the last round on the CPU")
+            audit_error = measuring.audit(seed)
+        else:
+            # ABBA: a drift of the clock falls on both alike.
+            inputs = secrets.choice([*RoundInputs])
+            kernel_first = len(rounds) % 4 in (1, 2)
+            rounds.append(measuring.round(len(rounds), inputs, kernel_first))
+        if len(rounds) < fewest or (audit and audit_error is None):
             continue
-        if len(rounds) < extent.rounds:
-            continue
-        shown = tuple(pair.round for pair in rounds)
-        steady = is_steady(shown)
+        judged = judge_clocks(rounds)
+        if not isinstance(judged, tuple):
+            raise MeasurementAborted(judged)
+        steady = is_steady(judged)
         if steady or time.monotonic() - started > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
-            false_clock = _clocks_disagree(rounds)
-            if false_clock is not None:
-                raise MeasurementAborted(false_clock)
-            return Timed(warm_up, shown, stopped, audit_error)
+            return Timed(warm_up, judged, stopped, audit_error)
 
 
 class MeasurementAborted(Exception):
@@ -175,15 +174,6 @@ class MeasurementAborted(Exception):
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A launch of the kernel and one of the baseline."""
-
-    kernel: LaunchTime
-    baseline: LaunchTime
-    round: Round
 
 
 class _Measuring:
@@ -201,9 +191,12 @@ class _Measuring:
         attach = Attach(matrices=matrices, baseline=True, seconds=self.seconds)
         _judges(self._ask(self.workers.baseline, attach))
         self._attached.append(self.workers.baseline)
+        self._check_baseline("its first launch")
+        _judges(self.workers.checker.ask(DrawInputs()))
         attach = attach.model_copy(update={"baseline": baseline})
         self._kernels(self._ask(self.workers.kernel, attach))
         self._attached.append(self.workers.kernel)
+        self._check_kernel("in the first launch", RoundInputs.UNIFORM)
 
     def end(self) -> None:
         """Let go of the matrices, before the checker frees them."""
@@ -216,8 +209,10 @@ class _Measuring:
         readings: list[int] = []
         launches = 0
         while True:
-            self._baseline()
-            readings = [*readings[1 - STEADY_READINGS :], self._kernel().clock_mhz]
+            inputs = secrets.choice([*RoundInputs])
+            self._baseline(inputs, "warm-up")
+            timed, _ = self._kernel(inputs, "during warm-up")
+            readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
             launches += 2
             elapsed = time.monotonic() - started
             steady = (
@@ -226,18 +221,22 @@ class _Measuring:
             if (steady and elapsed >= MIN_WARM_UP_SECONDS) or elapsed >= MAX_WARM_UP_SECONDS:
                 return WarmUp(launches, elapsed)
 
-    def pair(self, number: int, kernel_first: bool) -> _Pair:
-        """One round: a launch of each, on inputs of its own."""
+    def round(self, number: int, inputs: RoundInputs, kernel_first: bool) -> Round:
+        """A launch of each, on inputs of its own."""
+        where = f"in round {number + 1}"
         if kernel_first:
-            kernel, check = self.kernel(number)
-            baseline = self.baseline(number)
+            kernel, check = self._kernel(inputs, where)
+            baseline = self._baseline(inputs, where)
         else:
-            baseline = self.baseline(number)
-            kernel, check = self.kernel(number)
+            baseline = self._baseline(inputs, where)
+            kernel, check = self._kernel(inputs, where)
         throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
-        timed = Round(
+        return Round(
             kernel_ms=kernel.ms,
             baseline_ms=baseline.ms,
+            kernel_host_ms=kernel.host_ms,
+            baseline_host_ms=baseline.host_ms,
+            inputs=inputs,
             kernel_first=kernel_first,
             clock_mhz=min(kernel.clock_mhz, baseline.clock_mhz),
             power_w=kernel.power_w,
@@ -245,41 +244,46 @@ class _Measuring:
             dropped=any(reason in THROTTLES for reason in throttled),
             check=check.error,
         )
-        return _Pair(kernel, baseline, timed)
 
-    def kernel(self, number: int, *, rescaled: bool = False) -> tuple[LaunchTime, Checked]:
+    def audit(self, seed: int) -> float:
+        """The launch just timed against the full CPU product."""
+        launch = _judges(self.workers.checker.ask(FetchLaunch()))
+        A, B, C = launch.A, launch.B, launch.C
+        comparison = compare(A, B, C, exact=False)
+        if not comparison.passed:
+            raise MeasurementAborted(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
+        return comparison.worst
+
+    def _kernel(self, inputs: RoundInputs, where: str) -> tuple[LaunchTime, Checked]:
         """A launch of the kernel, checked."""
-        timed = self._kernel(rescaled)
-        check = self._check()
-        wrong = _wrong(check, number, rescaled)
-        if wrong is not None:
-            raise MeasurementAborted(wrong)
-        return timed, check
+        self._draw(inputs)
+        request = TimeLaunch(seconds=self.seconds)
+        timed = self._kernels(self._ask(self.workers.kernel, request))
+        return timed, self._check_kernel(where, inputs)
 
-    def baseline(self, number: int) -> LaunchTime:
+    def _baseline(self, inputs: RoundInputs, where: str) -> LaunchTime:
         """A launch of the baseline, checked."""
-        timed = self._baseline()
-        error = self._check().error
-        if error > CHECK_LIMIT:
-            raise MeasurementAborted(
-                JudgeError(
-                    stage=Stage.MEASURE,
-                    message=f"cuBLAS itself was wrong in round {number + 1}: "
-                    f"its error is {error:.3g} times the limit",
-                )
-            )
+        self._draw(inputs)
+        timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
+        self._check_baseline(where)
         return timed
 
-    def _kernel(self, rescaled: bool = False) -> LaunchTime:
-        _judges(self.workers.checker.ask(DrawInputs(rescaled=rescaled)))
-        return self._kernels(self._ask(self.workers.kernel, TimeLaunch(seconds=self.seconds)))
+    def _draw(self, inputs: RoundInputs) -> None:
+        request = DrawInputs(rescaled=inputs is RoundInputs.RESCALED)
+        _judges(self.workers.checker.ask(request))
 
-    def _baseline(self) -> LaunchTime:
-        _judges(self.workers.checker.ask(DrawInputs()))
-        return _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
+    def _check_kernel(self, where: str, inputs: RoundInputs) -> Checked:
+        check = _judges(self.workers.checker.ask(CheckLaunch()))
+        wrong = _wrong(check, where, inputs, self.shape)
+        if wrong is not None:
+            raise MeasurementAborted(wrong)
+        return check
 
-    def _check(self) -> Checked:
-        return _judges(self.workers.checker.ask(CheckLaunch()))
+    def _check_baseline(self, where: str) -> None:
+        error = _judges(self.workers.checker.ask(CheckLaunch())).error
+        if error > CHECK_LIMIT:
+            message = f"cuBLAS itself was wrong ({where}): its error is {error:.3g} times the limit"
+            raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
 
     def _ask(self, device: ScoringDevice, request: TimingRequest[T]) -> T | Fault:
         """A process that answers with a Fault is gone, and what it had opened with it."""
@@ -291,9 +295,8 @@ class _Measuring:
     def _kernels(self, answer: T | Fault) -> T:
         """What the kernel answers for."""
         if isinstance(answer, Fault):
-            raise MeasurementAborted(
-                launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
-            )
+            outcome = launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
+            raise MeasurementAborted(outcome)
         return answer
 
 
@@ -307,66 +310,37 @@ def _judges(answer: T | Fault) -> T:
 def _too_slow(rounds: int) -> TimeLimit:
     return TimeLimit(
         stage=Stage.MEASURE,
-        message=f"only {rounds} rounds did end within {MAX_SECONDS:g} s",
+        message=f"too slow to measure: only {rounds} rounds did end within {MAX_SECONDS:g} s",
         seconds=MAX_SECONDS,
     )
 
 
-def _clocks_disagree(rounds: Sequence[_Pair]) -> Outcome | None:
-    """The verdict for events that the host's clock contradicts. Medians, for the host may be late
-    now and then, and a score is a median too; and where it is late for the baseline (another
-    program is on the GPU, say), it may be as late for the kernel."""
-    ms = statistics.median(pair.kernel.ms for pair in rounds)
-    late = statistics.median(pair.kernel.host_ms - pair.kernel.ms for pair in rounds)
-    usual = [pair.baseline.host_ms - pair.baseline.ms for pair in rounds]
-    middle, ninth = statistics.median(usual), statistics.quantiles(usual, n=10)[-1]
-    allowed = MAX_CLOCK_DIFFERENCE_MS + MAX_CLOCK_DIFFERENCE * ms + 2 * (ninth - middle)
-    if late - middle <= allowed:
-        return None
-    return RuleViolation(
-        stage=Stage.MEASURE,
-        rule=Rule.IMPOSSIBLE_SCORE,
-        message=(
-            f"the GPU's events say {ms:.3g} ms and the host's clock {ms + late - middle:.3g} ms "
-            "for the same launches; flagged for manual review"
-        ),
-    )
-
-
-def _so_far(rounds: Sequence[_Pair]) -> str:
-    values = ratios([pair.round for pair in rounds])
+def _so_far(rounds: Sequence[Round]) -> str:
+    values = ratios(rounds)
     return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
 
 
-def _wrong(check: Checked, number: int, rescaled: bool) -> RuleViolation | None:
+def _wrong(check: Checked, where: str, inputs: RoundInputs, shape: Shape) -> Outcome | None:
+    """The verdict for what the checker found. where: "in round 3"."""
     if check.changed_inputs:
         names = " and ".join(check.changed_inputs)
         return RuleViolation(
             stage=Stage.MEASURE,
             rule=Rule.INPUTS_CHANGED,
-            message=f"the kernel changed {names} in round {number + 1}; "
-            "inputs are not to be written to",
+            message=f"the kernel changed {names} {where}; inputs are not to be written to",
         )
+    if check.wrote_outside:
+        return wrote_outside(check.wrote_outside[0], where, shape, Stage.MEASURE)
     if check.error > CHECK_LIMIT:
-        when = (
-            f"before round {number + 1}, on inputs whose groups are scaled by 2^±10"
-            if rescaled
-            else f"in round {number + 1}, on inputs drawn for it alone"
+        drawn = (
+            "on inputs with parts scaled by 2^±10"
+            if inputs is RoundInputs.RESCALED
+            else "on inputs drawn for it alone"
         )
         return RuleViolation(
             stage=Stage.MEASURE,
             rule=Rule.STALE_RESULT,
-            message=f"right when verified, wrong when timed: {when}, "
+            message=f"right when verified, wrong when timed: {where}, {drawn}, "
             f"the error is {check.error:.3g} times the limit",
         )
     return None
-
-
-def _audit(measuring: _Measuring, seed: int) -> float:
-    """The launch just timed against the full CPU product."""
-    launch = _judges(measuring.workers.checker.ask(FetchLaunch()))
-    A, B, C = launch.A, launch.B, launch.C
-    comparison = compare(A, B, C, exact=False)
-    if not comparison.passed:
-        raise MeasurementAborted(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
-    return comparison.worst

@@ -1,37 +1,57 @@
-"""Sanitize: memcheck, racecheck, initcheck and synccheck on small awkward shapes."""
+"""Sanitize: memcheck, racecheck, initcheck and synccheck on awkward shapes that nobody knows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+
+import numpy as np
 
 from harness.findings import merged
 from harness.progress import Progress
-from harness.protocol.device import BackgroundSanitizer, Device, Sanitize, Sanitized
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import (
+    BackgroundSanitizer,
+    Device,
+    LaunchInputs,
+    Refusal,
+    Sanitize,
+    Sanitized,
+)
 from harness.protocol.request import Fault
 from harness.report import (
     Counterexample,
     Finding,
     Hazard,
+    JudgeError,
     MemoryFault,
     Outcome,
     Race,
+    Rule,
+    RuleViolation,
     Sanitizing,
     Stage,
     Tool,
     ToolRun,
 )
 from harness.stages.outcomes import launch_outcome
-from problem.cases import Shape
+from harness.stages.verify import wrong_answer
+from problem.cases import CASES_VERSION, Case, Inputs, Shape, random_cases
 from problem.launcher import LaunchLine
+from problem.reference import compare
 
 SMALL_FLOP = 1 << 26
-"""A larger case takes an instrumented kernel minutes."""
+"""A larger case takes an instrumented kernel minutes on a CPU."""
 
 HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
 
+CPU_DEVICE = "the CPU device"
+
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
+
+_INPUTS = (Inputs.UNIFORM, Inputs.NORMAL, Inputs.INTEGERS, Inputs.CHANGING_SCALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,72 +60,177 @@ class SanitizerResults:
 
     programs: tuple[Sanitizing, ...]
     findings: tuple[Finding, ...]
+    outcome: Outcome | None
+    """The verdict for what the launches did, where no finding says more."""
 
 
-def sanitize_shapes(launch: LaunchLine) -> tuple[Shape, ...]:
-    """Shapes that take a kernel through its edges and, in more than one block, its inside."""
+def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case, ...]:
+    """Shapes that take a kernel through its edges and, in more than one block, its inside: drawn
+    from ranges, so that no kernel can tell by its size that it is watched."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 2])
+
+    def between(low: int, high: int) -> int:
+        return int(generator.integers(low, high + 1))
+
     rows, columns = (max(16, size) for size in (launch.tile_rows, launch.tile_columns))
-    return (
-        Shape(17, 33, 18),
-        Shape(rows, 64, columns),
-        Shape(rows + 17, 67, columns + 5),
-    )
+    shapes = [
+        Shape(between(2, 40), between(17, 70), between(2, 40)),
+        Shape(rows + between(1, 31), 2 * between(16, 50) + 1, columns + between(1, 31)),
+    ]
+    if not quick:
+        aligned = Shape(rows * between(1, 2), 16 * between(2, 6), columns * between(1, 2))
+        shapes.insert(1, aligned)
+        shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
+    inputs = generator.choice(list(_INPUTS), len(shapes))
+    cases = [Case(shape, Inputs(way)) for shape, way in zip(shapes, inputs, strict=True)]
+    verified = [] if quick else random_cases(seed, 8)
+    return (*cases, *[case for case in verified if case.shape.flop <= SMALL_FLOP][:2])
+
+
+def mid_size_case(seed: int) -> Case:
+    """For the tools of a GPU, on which an instrumented kernel takes not long."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 3])
+    M, K = (int(size) for size in generator.integers(513, 1300, 2))
+    return Case(Shape(M, int(generator.integers(33, 129)), K))
 
 
 def sanitize(
     device: Device,
     beside: BackgroundSanitizer | None,
-    launch: LaunchLine,
+    kernel: Kernel,
+    seed: int,
     *,
     quick: bool,
-    failed_at: Shape | None,
+    failed: Case | None,
     seconds: float,
     progress: Progress,
 ) -> SanitizerResults | Outcome:
     """Run the tools of the device, and of the CPU device beside a GPU.
 
-    beside: has the CPU device sanitize at the same time; what it cannot do is no fault of the
-    kernel. failed_at: where verification went wrong; it is sanitized first. seconds:
-    limit for one device.
+    beside: sanitizes at the same time; in a quick grading only where something is wrong, or where a
+    tool of the device does not work. failed: where verification went wrong; it is sanitized first.
+    seconds: limit for one device.
     """
     tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
-    shapes = sanitize_shapes(launch)[: 1 if quick else None]
-    if failed_at is not None and failed_at.flop <= SMALL_FLOP:
-        shapes = (failed_at, *shapes)
-    request = Sanitize(shapes=shapes, tools=tools, seconds=seconds)
+    cases = sanitizer_cases(kernel.launch, seed, quick=quick)
+    if failed is not None and failed.shape.flop <= SMALL_FLOP:
+        cases = (failed, *cases)
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
-    asked = beside.sanitize(request) if beside is not None else None
-    answer = device.ask(request)
+    begun: Future[Sanitized | Refusal | Fault] | None = None
+    watching = _Watching(seed, tools, seconds)
+    if beside is not None and (failed is not None or not quick):
+        begun = watching.begin(beside, kernel, cases)
+    on_device = cases if beside is None or quick else (*cases, mid_size_case(seed))
+    answer = device.ask(watching.request(on_device))
     if isinstance(answer, Fault):
-        return launch_outcome(answer, shapes[0], seconds, Stage.SANITIZE)
-    programs = [Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)]
-    findings = [*answer.findings]
-    if asked is not None:
-        progress.step("the CPU device")
-        also = asked.result()
-        if isinstance(also, Sanitized):
-            programs.append(Sanitizing(program=also.program, shapes=shapes, tools=also.runs))
-            findings += also.findings
-        else:
-            programs.append(_unavailable(tools, also.message))
-    return SanitizerResults(tuple(programs), merged(findings))
+        return launch_outcome(answer, cases[0].shape, seconds, Stage.SANITIZE)
+    watching.note(answer, on_device)
+    if begun is None and beside is not None and watching.without_result():
+        begun = watching.begin(beside, kernel, cases)
+    if begun is not None:
+        progress.step(CPU_DEVICE)
+        watching.note(begun.result(), cases)
+    return watching.results()
 
 
-def diagnose_hang(beside: BackgroundSanitizer, shape: Shape) -> MemoryFault | Race | None:
+class _Watching:
+    """The same cases under several programs, and what came of them."""
+
+    def __init__(self, seed: int, tools: tuple[Tool, ...], seconds: float) -> None:
+        self.seed = seed
+        self.tools = tools
+        self.seconds = seconds
+        self.programs: list[Sanitizing] = []
+        self.findings: list[Finding] = []
+        self.outcome: Outcome | None = None
+
+    def request(self, cases: Sequence[Case]) -> Sanitize:
+        launches = []
+        for case in cases:
+            A, B = case.draw(self.seed)
+            launches.append(LaunchInputs(shape=case.shape, A=A, B=B))
+        return Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
+
+    def begin(
+        self, beside: BackgroundSanitizer, kernel: Kernel, cases: Sequence[Case]
+    ) -> Future[Sanitized | Refusal | Fault]:
+        beside.load(kernel)
+        return beside.sanitize(self.request(cases))
+
+    def note(self, answer: Sanitized | Refusal | Fault, cases: Sequence[Case]) -> None:
+        if not isinstance(answer, Sanitized):
+            self.programs.append(_unavailable(self.tools, answer.message))
+            return
+        shapes = tuple(case.shape for case in cases)
+        self.programs.append(Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs))
+        self.findings += answer.findings
+        self.outcome = self.outcome or self._outcome(answer, cases)
+
+    def without_result(self) -> list[Tool]:
+        """The tools that no program has run to the end."""
+        ran = {
+            run.tool
+            for program in self.programs
+            for run in program.tools
+            if run.status != "unavailable"
+        }
+        return [tool for tool in self.tools if tool not in ran]
+
+    def results(self) -> SanitizerResults:
+        outcome, missing = self.outcome, self.without_result()
+        if outcome is None and not self.findings and missing:
+            outcome = JudgeError(
+                stage=Stage.SANITIZE,
+                message=f"no sanitizer could run {missing[0]}: {self._why(missing[0])}",
+            )
+        return SanitizerResults(tuple(self.programs), merged(self.findings), outcome)
+
+    def _why(self, tool: Tool) -> str:
+        said = (
+            f"{program.program} says {run.message}"
+            for program in self.programs
+            for run in program.tools
+            if run.tool is tool and run.message
+        )
+        return "; ".join(said) or "it was not asked"
+
+    def _outcome(self, answer: Sanitized, cases: Sequence[Case]) -> Outcome | None:
+        """What the launches did, as in verification: C and the inputs are looked at here, too."""
+        for product in answer.products:
+            case = cases[product.launch]
+            if product.changed_inputs:
+                names = " and ".join(product.changed_inputs)
+                return RuleViolation(
+                    stage=Stage.SANITIZE,
+                    rule=Rule.INPUTS_CHANGED,
+                    message=f"the kernel changed {names} at {case}; inputs are not to be written",
+                )
+            A, B = case.draw(self.seed)
+            comparison = compare(A, B, product.C, exact=case.exact)
+            if not comparison.passed:
+                return wrong_answer(Stage.SANITIZE, case, self.seed, A, B, product.C, comparison)
+        for stopped in answer.stopped:
+            shape = cases[stopped.launch].shape
+            return launch_outcome(stopped.fault, shape, self.seconds, Stage.SANITIZE)
+        return None
+
+
+def diagnose_hang(
+    beside: BackgroundSanitizer, kernel: Kernel, case: Case, seed: int
+) -> MemoryFault | Race | None:
     """What keeps a launch from its end, if it is more than time: a barrier that only some threads
     reach, say. The GPU cannot tell; the CPU device sees each thread."""
-    if shape.flop > SMALL_FLOP:
+    if case.shape.flop > SMALL_FLOP:
         return None
-    asked = beside.sanitize(
-        Sanitize(shapes=(shape,), tools=tuple(Tool), seconds=HANG_SECONDS)
-    ).result()
-    return unsafe(asked.findings, None) if isinstance(asked, Sanitized) else None
+    watching = _Watching(seed, tuple(Tool), HANG_SECONDS)
+    answer = watching.begin(beside, kernel, [case]).result()
+    return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None
 
 
-def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
+def _unavailable(tools: Iterable[Tool], message: str) -> Sanitizing:
     return Sanitizing(
-        program="the CPU device",
+        program=CPU_DEVICE,
         shapes=(),
         tools=tuple(
             ToolRun(tool=tool, status="unavailable", seconds=0, message=message) for tool in tools

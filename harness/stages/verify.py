@@ -15,30 +15,42 @@ from harness.progress import Progress
 from harness.protocol.device import Device, Finished, Run
 from harness.protocol.request import Fault
 from harness.report import (
-    Array,
     CaseResult,
-    Finding,
-    Hazard,
-    MemoryFault,
     Outcome,
-    Place,
     Rule,
     RuleViolation,
     RunStage,
     Stage,
     TimeLimit,
-    Tool,
     Verification,
     WrongAnswer,
 )
 from harness.stages.counterexample import counterexample
-from harness.stages.outcomes import launch_outcome
-from problem.cases import CASES, QUICK_CASES, RANKED, Case, Matrix, Shape, random_cases
+from harness.stages.outcomes import launch_outcome, wrote_outside
+from problem.cases import (
+    CASES,
+    QUICK_CASES,
+    RANKED,
+    Case,
+    Matrix,
+    Shape,
+    mid_size_cases,
+    random_cases,
+)
 from problem.launcher import LaunchLine
 from problem.reference import MAX_ERROR, Comparison, compare
 
-SAMPLED_BLOCKS = 24
-"""Blocks of the ranked size that a device without a GPU runs, chosen afresh each time."""
+SAMPLED_BLOCKS = 32
+"""Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
+each time; fewer where a block computes more than one of 16×16 threads usually does."""
+
+SAMPLED_ELEMENTS = 100_000
+"""Elements of C that the blocks of one launch may compute together."""
+
+MID_SIZE_FLOP = 1 << 35
+SAMPLED_MID_SIZE_FLOP = 1 << 28
+"""The work of a case of middle size: a fifth of a second for 16 cores to check, and on a device
+without a GPU as long to run."""
 
 MAX_LAUNCH_LIMITS = 10
 """All launches together may take so many times what one may: a kernel that stays just below the
@@ -71,18 +83,19 @@ def verify(
     depend on one another, so that a sample of them would not end: a smaller size is run whole
     instead. seconds: limit of one launch. printed: gets what the launches print.
     """
-    cases = [*(QUICK_CASES if quick else (*CASES, *random_cases(seed)))]
-    whole = sampled and blocks_depend and not quick
-    progress.begin(Stage.VERIFY, len(cases) + (not quick))
+    cases = _cases(seed, quick, sampled)
+    whole = sampled and blocks_depend
+    ranked = not quick
+    total = len(cases) + ranked
+    progress.begin(Stage.VERIFY, total)
     results: list[CaseResult] = []
-    for number in range(len(cases) + (not quick)):
-        if number < len(cases):
-            case = cases[number]
-        else:
-            case = Case(_largest(results, seconds)) if whole else RANKED
+    for number in range(total):
+        case = cases[number] if number < len(cases) else RANKED
+        if case is RANKED and whole:
+            case = Case(_largest(results, seconds))
         progress.step(str(case))
-        blocks = _sample(launch, case.shape) if sampled and case is RANKED else None
-        result = _verify_case(device, launch, case, seed, blocks, seconds, printed)
+        launching = _Launching(device, launch, case, seed, seconds, printed)
+        result = launching.sample() if sampled and case is RANKED else launching.whole()
         if not isinstance(result, CaseResult):
             return Failure(case, result)
         results.append(result)
@@ -94,10 +107,18 @@ def verify(
         note=(
             f"the kernel's blocks depend on one another, so no sample of {RANKED.shape} can be "
             f"run here; {results[-1].case.shape} was run whole"
-            if whole
+            if whole and ranked
             else None
         ),
     )
+
+
+def _cases(seed: int, quick: bool, sampled: bool) -> list[Case]:
+    """What is verified before the ranked size; part of it is known to nobody before."""
+    max_flop = SAMPLED_MID_SIZE_FLOP if sampled else MID_SIZE_FLOP
+    if quick:
+        return [*QUICK_CASES, *random_cases(seed, 2), *mid_size_cases(seed, 1, max_flop // 2)]
+    return [*CASES, *random_cases(seed, 8), *mid_size_cases(seed, 4, max_flop)]
 
 
 def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:
@@ -118,59 +139,121 @@ def _too_slow(seconds: float) -> TimeLimit:
     )
 
 
-def _sample(launch: LaunchLine, shape: Shape) -> tuple[int, ...]:
-    """Some of the launch's blocks: all four corners, the rest at random."""
+@dataclass(frozen=True, slots=True)
+class _Launching:
+    """The launches of one case."""
+
+    device: Device
+    launch: LaunchLine
+    case: Case
+    seed: int
+    seconds: float
+    printed: list[str]
+
+    def whole(self) -> CaseResult | Outcome:
+        """The whole grid, and all of C."""
+        A, B = self.case.draw(self.seed)
+        started = time.perf_counter()
+        finished = self._run(A, B, None)
+        elapsed = time.perf_counter() - started
+        if not isinstance(finished, Finished):
+            return finished
+        comparison = compare(A, B, finished.C, exact=self.case.exact)
+        if not comparison.passed:
+            return wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, finished.C, comparison)
+        return CaseResult(case=self.case, error=comparison.worst, seconds=elapsed)
+
+    def sample(self) -> CaseResult | Outcome:
+        """Two launches of some blocks each, and what they computed. The blocks of an independent
+        launch share no tile of C: where two of them do, others are left out."""
+        A, B = self.case.draw(self.seed)
+        started = time.perf_counter()
+        samples = sampled_blocks(self.launch, self.case.shape)
+        worst = 0.0
+        written: set[Tile] = set()
+        for blocks in samples:
+            finished = self._run(A, B, blocks)
+            if not isinstance(finished, Finished):
+                return finished
+            checked = check_blocks(
+                self.case, self.seed, A, B, finished.C, self.launch, blocks, Stage.VERIFY
+            )
+            if isinstance(checked, WrongAnswer):
+                return checked
+            twice = sorted(written & checked.written)
+            if twice:
+                return self._left_out(A, B, finished.C, checked, twice[0])
+            written |= checked.written
+            worst = max(worst, checked.worst)
+        return CaseResult(
+            case=self.case,
+            error=worst,
+            seconds=time.perf_counter() - started,
+            sampled_blocks=sum(len(blocks) for blocks in samples),
+        )
+
+    def _run(self, A: Matrix, B: Matrix, blocks: tuple[int, ...] | None) -> Finished | Outcome:
+        request = Run(shape=self.case.shape, A=A, B=B, blocks=blocks, seconds=self.seconds)
+        finished = self.device.ask(request)
+        self.printed.append(finished.printed)
+        if isinstance(finished, Fault):
+            return launch_outcome(finished, self.case.shape, self.seconds, Stage.VERIFY)
+        return touched(finished, self.case) or finished
+
+    def _left_out(
+        self, A: Matrix, B: Matrix, C: Matrix, checked: CheckedBlocks, twice: Tile
+    ) -> WrongAnswer:
+        """The verdict where two samples wrote one tile; shown on a tile that was not written."""
+        missing = sorted(checked.own - checked.written)[0]
+        rows, columns = _slices(self.launch, missing)
+        tile = np.ascontiguousarray(C[rows, columns])
+        comparison = compare(A[rows], B[:, columns], tile, exact=self.case.exact)
+        found = wrong_answer(
+            Stage.VERIFY,
+            self.case,
+            self.seed,
+            A[rows],
+            B[:, columns],
+            tile,
+            comparison,
+            (rows.start, columns.start),
+        )
+        message = (
+            f"wrong at {self.case}: different blocks wrote the same tile of C (row "
+            f"{twice[0]}, column {twice[1]} of tiles), so other tiles are left out"
+        )
+        return found.model_copy(update={"message": message})
+
+
+Tile = tuple[int, int]
+"""Row and column, counted in tiles of the launch."""
+
+
+def sampled_blocks(launch: LaunchLine, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Two disjoint samples of the launch's blocks: all four corners, the rest at random."""
     columns, rows, _ = launch.grid(shape.M, shape.K)
     last = columns * rows - 1
     corners = {0, columns - 1, last - (columns - 1), last}
-    chosen = {secrets.randbelow(columns * rows) for _ in range(SAMPLED_BLOCKS)}
-    per_block = launch.tile_rows * launch.tile_columns
-    most = max(4, min(SAMPLED_BLOCKS, SAMPLED_BLOCKS * 16_384 // per_block))
-    return tuple(sorted([*corners, *(chosen - corners)][:most]))
+    each = SAMPLED_ELEMENTS // (launch.tile_rows * launch.tile_columns)
+    count = 2 * max(4, min(SAMPLED_BLOCKS, each))
+    chosen = {secrets.randbelow(last + 1) for _ in range(2 * count)} - corners
+    mixed = [*corners, *chosen][:count]
+    secrets.SystemRandom().shuffle(mixed)
+    half = -(-len(mixed) // 2)
+    return tuple(sorted(mixed[:half])), tuple(sorted(mixed[half:]))
 
 
-def _verify_case(
-    device: Device,
-    launch: LaunchLine,
-    case: Case,
-    seed: int,
-    blocks: tuple[int, ...] | None,
-    seconds: float,
-    printed: list[str],
-) -> CaseResult | Outcome:
-    A, B = case.draw(seed)
-    started = time.perf_counter()
-    finished = device.ask(Run(shape=case.shape, A=A, B=B, blocks=blocks, seconds=seconds))
-    elapsed = time.perf_counter() - started
-    printed.append(finished.printed)
-    if isinstance(finished, Fault):
-        return launch_outcome(finished, case.shape, seconds, Stage.VERIFY)
-    C = finished.C
-    touched = _touched(finished, case)
-    if touched is not None:
-        return touched
-    if blocks is None:
-        error = _check(case, seed, A, B, C)
-    else:
-        error = _check_blocks(case, seed, A, B, C, launch, blocks)
-    if isinstance(error, WrongAnswer):
-        return error
-    return CaseResult(
-        case=case,
-        error=error,
-        seconds=elapsed,
-        sampled_blocks=len(blocks) if blocks is not None else None,
-    )
+@dataclass(frozen=True, slots=True)
+class CheckedBlocks:
+    """What some blocks of a launch computed, all of it right."""
+
+    worst: float
+    own: set[Tile]
+    """The tiles of these blocks by their numbers."""
+    written: set[Tile]
 
 
-def _check(case: Case, seed: int, A: Matrix, B: Matrix, C: Matrix) -> float | WrongAnswer:
-    comparison = compare(A, B, C, exact=case.exact)
-    if comparison.passed:
-        return comparison.worst
-    return wrong_answer(Stage.VERIFY, case, seed, A, B, C, comparison)
-
-
-def _check_blocks(
+def check_blocks(
     case: Case,
     seed: int,
     A: Matrix,
@@ -178,7 +261,8 @@ def _check_blocks(
     C: Matrix,
     launch: LaunchLine,
     blocks: tuple[int, ...],
-) -> float | WrongAnswer:
+    stage: RunStage,
+) -> CheckedBlocks | WrongAnswer:
     """Compare only what these blocks of the launch computed, each tile with its own reference.
 
     A kernel may compute its tiles in another order than that of its blocks, so what was written
@@ -190,23 +274,24 @@ def _check_blocks(
     written = _tiles(~unwritten(C), launch)
     chosen = own if written <= own else written
     worst = 0.0
-    for row, column in sorted(chosen):
-        top, left = row * launch.tile_rows, column * launch.tile_columns
-        rows, across = (
-            slice(top, top + launch.tile_rows),
-            slice(left, left + launch.tile_columns),
-        )
+    for place in sorted(chosen):
+        rows, across = _slices(launch, place)
         tile = np.ascontiguousarray(C[rows, across])
         comparison = compare(A[rows], B[:, across], tile, exact=case.exact)
         if not comparison.passed:
-            return wrong_answer(
-                Stage.VERIFY, case, seed, A[rows], B[:, across], tile, comparison, (top, left)
-            )
+            corner = (rows.start, across.start)
+            return wrong_answer(stage, case, seed, A[rows], B[:, across], tile, comparison, corner)
         worst = max(worst, comparison.worst)
-    return worst
+    return CheckedBlocks(worst, own, written)
 
 
-def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[tuple[int, int]]:
+def _slices(launch: LaunchLine, tile: Tile) -> tuple[slice, slice]:
+    """The rows and the columns of C in a tile."""
+    top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
+    return slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
+
+
+def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
     """Rows and columns, counted in tiles of the launch, of the tiles with something in them."""
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
@@ -246,7 +331,7 @@ def wrong_answer(
     )
 
 
-def _touched(finished: Finished, case: Case) -> Outcome | None:
+def touched(finished: Finished, case: Case) -> Outcome | None:
     """Whether the launch wrote to anything but C."""
     if finished.changed_inputs:
         names = " and ".join(finished.changed_inputs)
@@ -256,16 +341,5 @@ def _touched(finished: Finished, case: Case) -> Outcome | None:
             message=f"the kernel changed {names} at {case}; inputs are not to be written to",
         )
     if finished.wrote_outside:
-        place = finished.wrote_outside[0]
-        message = f"the kernel wrote {place} at {case}: outside the matrix"
-        finding = Finding(
-            tool=Tool.MEMCHECK,
-            hazard=Hazard.OUT_OF_BOUNDS,
-            message=message,
-            at=Place(),
-            access="write",
-            array=Array(place.split()[-1]),
-            shape=case.shape,
-        )
-        return MemoryFault(stage=Stage.VERIFY, message=message, findings=(finding,))
+        return wrote_outside(finished.wrote_outside[0], f"at {case}", case.shape, Stage.VERIFY)
     return None

@@ -6,9 +6,17 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import Count, Load, Ready, Refusal, Sanitize, Sanitized, Uncounted
+from harness.protocol.device import (
+    Count,
+    Counted,
+    Load,
+    Ready,
+    Refusal,
+    Sanitize,
+    Sanitized,
+    Uncounted,
+)
 from harness.protocol.request import Fault
-from harness.report import Counters
 from harness.workers.isolation import Role
 from harness.workers.worker import Worker
 
@@ -19,16 +27,20 @@ class CpuSanitizer:
     def __init__(self) -> None:
         self.worker = Worker(Role.CPU)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cpu-sanitizer")
+        self._kernel: Kernel | None = None
         self._ready: Future[Ready | Refusal | Fault] | None = None
 
     def load(self, kernel: Kernel) -> None:
         """Begin to translate the kernel, which takes seconds for a large one."""
+        if kernel is self._kernel:
+            return
+        self._kernel = kernel
         self._ready = self._thread.submit(self.worker.ask, Load(kernel=kernel))
 
     def sanitize(self, request: Sanitize) -> Future[Sanitized | Refusal | Fault]:
         return self._thread.submit(self._sanitize, request)
 
-    def count(self, request: Count) -> Future[Counters | Uncounted | Fault]:
+    def count(self, request: Count) -> Future[Counted | Uncounted | Fault]:
         return self._thread.submit(self.worker.ask, request)
 
     def reset(self) -> None:
@@ -37,6 +49,7 @@ class CpuSanitizer:
         self._thread.shutdown(cancel_futures=True)
         self.worker.close()  # what had just begun may have started another
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cpu-sanitizer")
+        self._kernel = self._ready = None
 
     def _sanitize(self, request: Sanitize) -> Sanitized | Refusal | Fault:
         assert self._ready is not None, "load a kernel first"

@@ -9,10 +9,11 @@ from harness.compiling.compiler import compile_source
 from harness.devices.cpu.device import CpuDevice
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence
-from harness.grade import COUNTED
+from harness.grade import EXAMINED
 from harness.protocol.compiler import Compile, Compiled
-from harness.protocol.device import Load
+from harness.protocol.device import Counted, Load
 from harness.report import Counters, KernelFacts
+from tests.requests import count_on
 
 SOLUTIONS = Path(__file__).parent.parent.parent / "solutions"
 
@@ -29,8 +30,9 @@ def evidence_of_source(source: str) -> Evidence:
     assert isinstance(compiled, Compiled), compiled
     device = _device()
     device.load(Load(kernel=compiled.kernel))
-    counters = device.count(COUNTED)
-    assert isinstance(counters, Counters), counters
+    counted = device.count(count_on(EXAMINED.shape, 2, 30))
+    assert isinstance(counted, Counted), counted
+    counters = counted.counters
     return Evidence(compiled.kernel.facts, counters, H100, counters.blocks_depend)
 
 

@@ -15,11 +15,15 @@ import pytest
 
 from harness.errors import JudgeFailure
 from harness.grade import GradingOptions, grade
-from harness.report import Report, Tool
+from harness.protocol.compiler import Compiled
+from harness.protocol.device import Sanitized
+from harness.report import Report
 from harness.submission import read
 from harness.workers.session import open_session
 from problem.cases import Shape
+from tests.compile_worker import Compiling
 from tests.grading import grade_file, lasting
+from tests.requests import sanitize_on
 
 pytestmark = pytest.mark.gpu
 
@@ -175,13 +179,30 @@ def test_a_driver_older_than_the_libraries_is_said(
     assert grade_file(MIXED[0], "cuda", QUICK).verdict == "accepted"
 
 
-def test_a_missing_sanitizer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_sanitizer_is_said(monkeypatch: pytest.MonkeyPatch, compiling: Compiling) -> None:
     from harness.devices.cuda import sanitizer
-    from harness.protocol.device import Sanitize, Sanitized
 
-    monkeypatch.setattr(sanitizer, "program", lambda: None)
-    request = Sanitize(shapes=(Shape(17, 33, 18),), tools=tuple(Tool), seconds=10)
-    answer = sanitizer.sanitize(None, request)  # type: ignore[arg-type]  # nothing is launched
+    monkeypatch.setattr(sanitizer, "programs", lambda: [])
+    compiled = compiling(MIXED[0].read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    answer = sanitizer.sanitize(compiled.kernel, sanitize_on(Shape(17, 33, 18)))
     assert isinstance(answer, Sanitized) and "missing" in answer.program
     assert {run.status for run in answer.runs} == {"unavailable"}
     assert all("pip install" in (run.message or "") for run in answer.runs)
+
+
+def test_a_sanitizer_that_does_not_start_is_replaced_by_the_next(
+    monkeypatch: pytest.MonkeyPatch, compiling: Compiling, tmp_path: Path
+) -> None:
+    from harness.devices.cuda import sanitizer
+
+    broken = tmp_path / "compute-sanitizer"
+    broken.write_text("#!/bin/sh\necho cannot start; exit 1\n")
+    broken.chmod(0o755)
+    working = sanitizer.programs()
+    monkeypatch.setattr(sanitizer, "programs", lambda: [str(broken), *working])
+    compiled = compiling(MIXED[0].read_text(encoding="utf-8"))
+    assert isinstance(compiled, Compiled)
+    answer = sanitizer.sanitize(compiled.kernel, sanitize_on(Shape(17, 33, 18)))
+    assert isinstance(answer, Sanitized)
+    assert {run.status for run in answer.runs} == {"clean"}, answer.runs

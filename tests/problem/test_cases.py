@@ -1,9 +1,25 @@
 """The cases cover what the problem promises."""
 
+import hashlib
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from problem.cases import CASES, RANKED, SIZES, Case, Inputs, Shape, random_cases
+from problem.cases import (
+    CASES,
+    CASES_VERSION,
+    MID_SIZE_INPUTS,
+    RANKED,
+    SIZES,
+    Case,
+    Inputs,
+    Shape,
+    counting_case,
+    mid_size_cases,
+    random_cases,
+)
 from problem.reference import compare
 
 
@@ -56,10 +72,76 @@ def test_ones_times_twos_is_32() -> None:
     assert (A @ B == 32).all()
 
 
-def test_surprises_are_new_for_each_seed() -> None:
-    assert random_cases(1) == random_cases(1) != random_cases(2)
+def test_random_cases_are_new_for_each_seed() -> None:
+    assert random_cases(1, 6) == random_cases(1, 6) != random_cases(2, 6)
+    drawn = random_cases(3, 300)
+    assert {case.inputs for case in drawn} == {*Inputs}
+    sizes = {size for case in drawn for size in (case.shape.M, case.shape.N, case.shape.K)}
+    assert min(sizes) < 10 and max(sizes) in range(380, 400)
+
+
+def test_mid_size_cases_lie_between_the_small_ones_and_the_ranked_one() -> None:
+    assert mid_size_cases(1, 4, 1 << 30) == mid_size_cases(1, 4, 1 << 30)
+    drawn = [case for seed in range(40) for case in mid_size_cases(seed, 4, 1 << 30)]
+    assert len({case.shape for case in drawn}) > 0.9 * len(drawn)
+    for case in drawn:
+        assert 512 <= case.shape.M <= 4095 and 512 <= case.shape.K <= 4095
+        assert case.shape.flop <= 1 << 30
+    assert {case.inputs for case in drawn} == {*MID_SIZE_INPUTS}
+    aligned = [case.shape for case in drawn if case.shape.M % 256 == case.shape.K % 512 == 0]
+    assert len(aligned) >= len(drawn) / 2 and all(shape.N % 32 == 0 for shape in aligned)
+
+
+def test_counting_cases_are_in_multiples_of_16_and_never_the_well_known_size() -> None:
+    shapes = {counting_case(seed).shape for seed in range(50)}
+    assert len(shapes) > 30 and Shape(256, 256, 256) not in shapes
+    assert all(size % 16 == 0 for shape in shapes for size in (shape.M, shape.N, shape.K))
+
+
+def test_scale_changes_behind_the_first_elements_of_rows_and_columns() -> None:
+    shape = Shape(200, 1024, 200)
+    A, B = Case(shape, Inputs.CHANGING_SCALE).draw(1)
+    for rows in (A, B.T):
+        first = np.abs(rows[:, :128]).max(axis=1)
+        last = np.abs(rows[:, -128:]).max(axis=1)
+        assert (np.abs(first - 1) < 0.1).all()
+        scales = np.log2(last).round()
+        assert np.abs(scales).max() <= 10 and len(set(scales)) > 15
+
+
+@pytest.mark.parametrize(
+    ("inputs", "high"), [(Inputs.SCALED_UP, 2.0**20), (Inputs.SCALED_DOWN, 2.0**-20)]
+)
+def test_scaled_inputs_have_the_scale_of_their_name(inputs: Inputs, high: float) -> None:
+    for matrix in Case(Shape(64, 64, 64), inputs).draw(1):
+        assert 0.9 * high < np.abs(matrix).max() <= high
+
+
+DIGESTS = Path(__file__).with_name("digests.json")
+"""Of what each case draws with seed 1, for each version of the cases."""
+
+
+def digests() -> dict[str, str]:
+    drawn = {}
+    for case in [*CASES, *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 26)]:
+        A, B = case.draw(1)
+        drawn[str(case)] = hashlib.sha256(A.tobytes() + B.tobytes()).hexdigest()[:16]
+    return drawn
+
+
+def test_whoever_changes_a_case_raises_the_version() -> None:
+    """A result of other cases is not comparable. After raising CASES_VERSION, write the new
+    digests: python -m tests.problem.test_cases."""
+    pinned = json.loads(DIGESTS.read_text(encoding="utf-8"))
+    assert pinned["version"] == CASES_VERSION
+    assert pinned["cases"] == digests()
 
 
 def test_a_shape_without_elements_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Shape(0, 1, 1)
+
+
+if __name__ == "__main__":
+    text = json.dumps({"version": CASES_VERSION, "cases": digests()}, indent=1, ensure_ascii=False)
+    DIGESTS.write_text(text + "\n", encoding="utf-8")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from harness.devices.guards import poisoned
-from harness.report import WrongAnswer
-from harness.stages.verify import _check_blocks
+from harness.report import Stage, WrongAnswer
+from harness.stages.verify import CheckedBlocks, check_blocks, sampled_blocks
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
 
@@ -19,8 +19,8 @@ def tile(block: int) -> tuple[slice, slice]:
     return slice(row * 32, row * 32 + 32), slice(column * 64, column * 64 + 64)
 
 
-def check(C: Matrix) -> float | WrongAnswer:
-    return _check_blocks(CASE, 1, *CASE.draw(1), C, LINE, BLOCKS)
+def check(C: Matrix) -> CheckedBlocks | WrongAnswer:
+    return check_blocks(CASE, 1, *CASE.draw(1), C, LINE, BLOCKS, Stage.VERIFY)
 
 
 def computed(*blocks: int) -> Matrix:
@@ -32,11 +32,11 @@ def computed(*blocks: int) -> Matrix:
 
 
 def test_the_blocks_own_tiles() -> None:
-    assert isinstance(check(computed(*BLOCKS)), float)
+    assert isinstance(check(computed(*BLOCKS)), CheckedBlocks)
 
 
 def test_tiles_in_another_order() -> None:
-    assert isinstance(check(computed(1, 7, 9)), float)
+    assert isinstance(check(computed(1, 7, 9)), CheckedBlocks)
 
 
 @pytest.mark.parametrize("blocks", [(), (0, 4)])
@@ -58,3 +58,16 @@ def test_a_tile_written_in_part_is_wrong() -> None:
     C = computed(1, 7, 9)
     C[70, 70] = np.float32(np.nan)
     assert isinstance(check(C), WrongAnswer)
+
+
+def test_samples_are_disjoint_have_the_corners_and_are_never_the_same() -> None:
+    shape = Shape(8192, 6144, 4096)
+    for line in (LaunchLine(), LaunchLine(128, 256), LaunchLine(8192, 4096)):
+        columns, rows, _ = line.grid(shape.M, shape.K)
+        samples = [sampled_blocks(line, shape) for _ in range(8)]
+        for first, second in samples:
+            assert not {*first} & {*second} and first
+            assert {0, columns - 1, columns * (rows - 1), columns * rows - 1} <= {*first, *second}
+        assert rows * columns < 100 or len({*samples}) == 8
+    first, second = sampled_blocks(LaunchLine(), shape)
+    assert len(first) == len(second) == 32

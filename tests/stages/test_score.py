@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from harness.report import DeviceInfo, DeviceKind, Round, Score, Unscored
+from harness.report import DeviceInfo, DeviceKind, Round, RoundInputs, Score, Unscored
+from harness.stages.clocks import judge_clocks
 from harness.stages.score import MAX_DROPPED, is_steady, median_interval, score
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
@@ -59,6 +60,53 @@ def test_dropped_rounds_do_not_count_and_too_many_void_the_score() -> None:
 
 
 def test_steady_is_a_narrow_interval_not_a_lucky_start() -> None:
-    assert not is_steady([timed(8.0)] * 11)
-    assert is_steady([timed(8.0)] * 12)
+    assert not is_steady([timed(8.0)] * 5)
+    assert is_steady([timed(8.0)] * 6)
     assert not is_steady([timed(8.0), timed(8.2)] * 20)
+
+
+@pytest.mark.parametrize("far", [7.0, 9.0])
+def test_steady_looks_at_both_ends_of_the_interval(far: float) -> None:
+    """A tail on one side only is no steady score either."""
+    assert not is_steady([timed(8.0)] * 12 + [timed(far)] * 11)
+
+
+def kinds(uniform: float, rescaled: float, count: int = 15) -> list[Round]:
+    return [
+        round
+        for _ in range(count)
+        for round in (
+            timed(uniform),
+            timed(rescaled).model_copy(update={"inputs": RoundInputs.RESCALED}),
+        )
+    ]
+
+
+def test_a_kernel_that_is_fast_for_one_kind_of_inputs_is_scored_on_the_other() -> None:
+    for rounds, slower in ((kinds(4, 8), "rescaled"), (kinds(8, 4), "uniform")):
+        found = score(rounds, INFO)
+        assert isinstance(found, Score)
+        assert (found.ratio, found.kernel_ms, found.slower_on) == (1.0, 8.0, slower)
+    assert is_steady(kinds(4, 8))
+
+
+def test_kinds_that_differ_by_less_than_a_per_cent_count_together() -> None:
+    found = score(kinds(8.0, 8.04), INFO)
+    assert isinstance(found, Score) and found.slower_on is None
+    assert found.low < found.ratio < found.high
+
+
+def test_a_few_rounds_of_a_kind_prove_nothing() -> None:
+    found = score(kinds(8, 4, 5), INFO)
+    assert isinstance(found, Score) and found.slower_on is None
+
+
+def test_rounds_without_a_second_clock_are_as_they_were() -> None:
+    rounds = (timed(4.0),) * 8
+    assert judge_clocks(rounds) == rounds
+
+
+def test_rounds_that_the_clocks_void_leave_no_score() -> None:
+    late = timed(4.0).model_copy(update={"dropped": True, "clocks_differ": True})
+    found = score([late] * 5 + [timed(4.0)] * 5, INFO)
+    assert isinstance(found, Unscored) and found.reason == "clocks"

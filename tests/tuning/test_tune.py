@@ -278,7 +278,7 @@ class StandInChecker:
     def ask(self, request: Any) -> Any:
         match request:
             case LayOut():
-                return SharedMatrices(shape=request.shape, handles=("", "", ""))
+                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
             case DrawInputs():
                 return Done()
             case CheckLaunch():

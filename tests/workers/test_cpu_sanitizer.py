@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 from harness.protocol.compiler import Compiled, Kernel
-from harness.protocol.device import Count, Sanitize, Sanitized
+from harness.protocol.device import Counted, Sanitized
 from harness.protocol.request import Fault
-from harness.report import Counters, Hazard, Race, Tool
+from harness.report import Hazard, Race
 from harness.stages.sanitize import diagnose_hang
 from harness.workers.cpu_sanitizer import CpuSanitizer
-from problem.cases import RANKED, Shape
+from problem.cases import RANKED, Case, Shape
 from tests.compile_worker import Compiling
+from tests.requests import count_on, sanitize_on
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHAPE = Shape(17, 33, 18)
-REQUEST = Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=20)
+REQUEST = sanitize_on(SHAPE, seconds=20)
 
 
 @pytest.fixture
@@ -44,8 +45,8 @@ def test_it_sanitizes_and_counts_what_it_was_given(
     sanitizer.load(kernel(compiling, "solutions/02_shared_tile.cu"))
     found = sanitizer.sanitize(REQUEST).result()
     assert isinstance(found, Sanitized) and not found.findings
-    counted = sanitizer.count(Count(shape=SHAPE, max_blocks=2, seconds=20)).result()
-    assert isinstance(counted, Counters)
+    counted = sanitizer.count(count_on(SHAPE, 2, seconds=20)).result()
+    assert isinstance(counted, Counted)
 
 
 def test_resetting_ends_what_it_is_at(sanitizer: CpuSanitizer, compiling: Compiling) -> None:
@@ -60,11 +61,11 @@ def test_resetting_ends_what_it_is_at(sanitizer: CpuSanitizer, compiling: Compil
 
 
 def test_it_tells_why_a_launch_hangs(sanitizer: CpuSanitizer, compiling: Compiling) -> None:
-    shape = Shape(27, 37, 39)
-    sanitizer.load(kernel(compiling, "tests/submissions/race/barrier_in_a_branch.cu"))
-    why = diagnose_hang(sanitizer, shape)
+    case = Case(Shape(27, 37, 39))
+    barrier = kernel(compiling, "tests/submissions/race/barrier_in_a_branch.cu")
+    why = diagnose_hang(sanitizer, barrier, case, seed=1)
     assert isinstance(why, Race)
     assert why.findings[0].hazard in (Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
-    assert diagnose_hang(sanitizer, RANKED.shape) is None
-    sanitizer.load(kernel(compiling, "tests/submissions/time-limit/endless_loop.cu"))
-    assert diagnose_hang(sanitizer, shape) is None
+    assert diagnose_hang(sanitizer, barrier, RANKED, seed=1) is None
+    endless = kernel(compiling, "tests/submissions/time-limit/endless_loop.cu")
+    assert diagnose_hang(sanitizer, endless, case, seed=1) is None

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,14 +39,17 @@ from harness.findings import merged
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import (
     Count,
+    Counted,
     Describe,
     Finished,
     Load,
+    Product,
     Ready,
     Refusal,
     Run,
     Sanitize,
     Sanitized,
+    Stopped,
 )
 from harness.protocol.request import Fault, Request
 from harness.ptx.errors import PtxError
@@ -54,7 +57,6 @@ from harness.ptx.parser import parse
 from harness.ptx.syntax import Program
 from harness.report import (
     CodeLine,
-    Counters,
     DeviceInfo,
     DeviceKind,
     Finding,
@@ -195,14 +197,10 @@ class CpuDevice:
             return done
         if done.outcome.stopped:
             return self._fault(done, request.seconds)
-        changed = done.outcome.changed
         return Finished(
             seconds=done.outcome.seconds,
             C=done.C,
-            changed_inputs=(
-                *(("A",) if Window.A in changed else ()),
-                *(("B",) if Window.B in changed else ()),
-            ),
+            changed_inputs=_changed(done.outcome),
             printed=done.printed,
         )
 
@@ -278,10 +276,11 @@ class CpuDevice:
         """One instrumented launch a shape serves all four tools."""
         start = time.monotonic()
         found: list[Finding] = []
-        for shape in request.shapes:
+        products: list[Product] = []
+        ended: tuple[Stopped, ...] = ()
+        for number, given in enumerate(request.launches):
             left = request.seconds - (time.monotonic() - start)
-            A, B = _uniform(shape)
-            done = self._launch(Mode.SANITIZE, shape, A, B, max(left, 0.1))
+            done = self._launch(Mode.SANITIZE, given.shape, given.A, given.B, max(left, 0.1))
             if isinstance(done, Fault):
                 return done
             found += [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
@@ -290,8 +289,12 @@ class CpuDevice:
                 s = stopped
                 found.append(done.explainer.deadlock(s.index, s.thread, s.block, s.count))
             elif stopped and not found:
-                return self._fault(done, request.seconds)
-            if found:
+                fault = self._fault(done, request.seconds)
+                ended = (Stopped(launch=number, fault=fault),)
+            else:
+                changed = _changed(done.outcome)
+                products.append(Product(launch=number, tool=None, C=done.C, changed_inputs=changed))
+            if found or ended:
                 break  # the same mistakes on other shapes say nothing new
         wanted = tuple(f for f in merged(found) if f.tool in request.tools)
         seconds = (time.monotonic() - start) / max(1, len(request.tools))
@@ -299,26 +302,31 @@ class CpuDevice:
             program=PROGRAM,
             runs=tuple(_tool_run(tool, wanted, seconds) for tool in request.tools),
             findings=wanted,
+            products=tuple(products),
+            stopped=ended,
         )
 
     # -- counting
 
     @answer.register
-    def count(self, request: Count) -> Counters | Fault:
+    def count(self, request: Count) -> Counted | Fault:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
-        grid = module.line.grid(request.shape.M, request.shape.K)
+        given = request.inputs
+        grid = module.line.grid(given.shape.M, given.shape.K)
         blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
-        A, B = _uniform(request.shape)
-        done = self._launch(Mode.COUNT, request.shape, A, B, request.seconds, blocks)
+        done = self._launch(Mode.COUNT, given.shape, given.A, given.B, request.seconds, blocks)
         if isinstance(done, Fault):
             return done
         if done.outcome.stopped:
             return self._fault(done, request.seconds)
-        counted = counters.read(
-            done.instruments, done.explainer.kernel, request.shape, grid, len(blocks)
+        kernel = done.explainer.kernel
+        counted = counters.read(done.instruments, kernel, given.shape, grid, len(blocks))
+        return Counted(
+            counters=counted.model_copy(update={"blocks_depend": module.depends}),
+            blocks=blocks,
+            C=done.C,
         )
-        return counted.model_copy(update={"blocks_depend": module.depends})
 
 
 def _refused(loaded: Loaded, grid: tuple[int, int, int]) -> str:
@@ -338,12 +346,10 @@ def _tool_run(tool: Tool, found: tuple[Finding, ...], seconds: float) -> ToolRun
     return ToolRun(tool=tool, status="found" if here else "clean", seconds=seconds)
 
 
-def _uniform(shape: Shape) -> tuple[Matrix, Matrix]:
-    """Nobody's secret: the same inputs in every run."""
-    random = np.random.default_rng(0)
-    A = random.uniform(-1, 1, (shape.M, shape.N)).astype(np.float32)
-    B = random.uniform(-1, 1, (shape.N, shape.K)).astype(np.float32)
-    return A, B
+def _changed(outcome: Outcome) -> tuple[Literal["A", "B"], ...]:
+    """Inputs that the kernel wrote other values to."""
+    names: tuple[tuple[Literal["A", "B"], Window], ...] = (("A", Window.A), ("B", Window.B))
+    return tuple(name for name, window in names if window in outcome.changed)
 
 
 def _processor() -> str:

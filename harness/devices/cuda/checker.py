@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from functools import singledispatchmethod
 from typing import Any, Literal
 
@@ -43,8 +44,12 @@ class CudaChecker:
     def lay_out(self, request: LayOut) -> SharedMatrices:
         self._table = None  # what was there before makes room first
         table = self._table = _Table(request)
-        A, B, C = (memory.handle(matrix) for matrix in (table.A, table.B, table.C))
-        return SharedMatrices(shape=request.shape, handles=(A, B, C))
+        A, B, C = table.guarded.values()
+        return SharedMatrices(
+            shape=request.shape,
+            handles=(A.handle, B.handle, C.handle),
+            offsets=(A.layout.before, B.layout.before, C.layout.before),
+        )
 
     @answer.register
     def draw_inputs(self, request: DrawInputs) -> Done:
@@ -70,9 +75,9 @@ class _Table:
 
     def __init__(self, request: LayOut) -> None:
         shape = request.shape
-        self.A = memory.shared_matrix(shape.M, shape.N)
-        self.B = memory.shared_matrix(shape.N, shape.K)
-        self.C = memory.shared_matrix(shape.M, shape.K)
+        sizes = {"A": (shape.M, shape.N), "B": (shape.N, shape.K), "C": (shape.M, shape.K)}
+        self.guarded = {name: memory.Guarded(*size) for name, size in sizes.items()}
+        self.A, self.B, self.C = (guarded.matrix for guarded in self.guarded.values())
         l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
         self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
         self.draw(rescaled=False)
@@ -89,7 +94,13 @@ class _Table:
     def check(self) -> Checked:
         changed = self._changed()
         error = judge_kernels.worst_error(self.A, self.B, self.C, _random_seed())
-        return Checked(error=error, changed_inputs=changed)
+        outside = tuple(
+            f"{side} {name}"
+            for name, guarded in self.guarded.items()
+            for side, words in guarded.guards.items()
+            if judge_kernels.overwritten(words)
+        )
+        return Checked(error=error, changed_inputs=changed, wrote_outside=outside)
 
     def fetch(self) -> Fetched:
         """A and B are drawn again on the host: whatever became of them on the GPU, this is what
@@ -114,12 +125,9 @@ class _Table:
 
 
 def _random_draws(rescaled: bool) -> tuple[judge_kernels.Draw, judge_kernels.Draw]:
-    if rescaled:
-        return (
-            judge_kernels.Draw(_random_seed(), judge_kernels.Scaling.ROW_GROUPS),
-            judge_kernels.Draw(_random_seed(), judge_kernels.Scaling.COLUMN_GROUPS),
-        )
-    return judge_kernels.Draw(_random_seed()), judge_kernels.Draw(_random_seed())
+    plain = judge_kernels.Scaling.PLAIN
+    of_A, of_B = secrets.choice(judge_kernels.RESCALINGS) if rescaled else (plain, plain)
+    return judge_kernels.Draw(_random_seed(), of_A), judge_kernels.Draw(_random_seed(), of_B)
 
 
 def _random_seed() -> int:

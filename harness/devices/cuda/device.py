@@ -37,6 +37,7 @@ from harness.protocol.timing import (
     Attach,
     Detach,
     Done,
+    FirstLaunches,
     LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
@@ -44,7 +45,7 @@ from harness.protocol.timing import (
     SharedMatrices,
     TimeLaunch,
 )
-from harness.report import DeviceInfo, DeviceKind, FirstLaunch, HostMemory, Value
+from harness.report import DeviceInfo, DeviceKind, HostMemory, Value
 from problem.cases import Matrix
 from problem.launcher import launch, solve
 
@@ -126,7 +127,7 @@ class CudaDevice:
         return profile(self._kernel, request)
 
     @answer.register
-    def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunch:
+    def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunches:
         return first_launch(request)
 
     @answer.register

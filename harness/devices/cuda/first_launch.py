@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import cupy
 
 from harness.devices.cuda import memory
 from harness.devices.cuda.loading import load_function
-from harness.protocol.timing import MeasureFirstLaunch
+from harness.devices.guards import POISON
+from harness.protocol.timing import FirstLaunches, MeasureFirstLaunch
 from harness.report import FirstLaunch
 from problem.launcher import solve
+from problem.reference import repeated
 
 T = TypeVar("T")
 
 
-def first_launch(request: MeasureFirstLaunch) -> FirstLaunch:
+def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
     """Context, module load, first allocation, first and second launch, in milliseconds."""
     shape, kernel = request.shape, request.kernel
     context_ms, _ = _timed(lambda: cupy.cuda.runtime.free(0))
     module_load_ms, function = _timed(lambda: load_function(kernel))
-    allocation_ms, (A, B, C) = _timed(
+    allocation_ms, (A, B, *products) = _timed(
         lambda: (
             memory.matrix(shape.M, shape.N),
             memory.matrix(shape.N, shape.K),
             memory.matrix(shape.M, shape.K),
+            memory.matrix(shape.M, shape.K),
         )
     )
-    for matrix in (A, B, C):
-        cupy.cuda.runtime.memset(matrix.data.ptr, 0x3E, matrix.nbytes)  # every element 0.186
+    A.set(repeated(request.rows, shape.M, 0))
+    B.set(repeated(request.columns, shape.K, 1))
+    for C in products:
+        memory.set_words(C, POISON)
     cupy.cuda.runtime.deviceSynchronize()
 
-    def once() -> None:
+    def once(C: Any) -> None:
         solve(
             function,
             A,
@@ -46,15 +52,17 @@ def first_launch(request: MeasureFirstLaunch) -> FirstLaunch:
             cupy.cuda.runtime.deviceSynchronize,
         )
 
-    first_ms, _ = _timed(once)
-    second_ms, _ = _timed(once)
-    return FirstLaunch(
-        context_ms=context_ms,
-        compile_ms=request.compile_ms,
-        module_load_ms=module_load_ms,
-        first_allocation_ms=allocation_ms,
-        first_launch_ms=first_ms,
-        second_launch_ms=second_ms,
+    first_ms, second_ms = (_timed(partial(once, C))[0] for C in products)
+    return FirstLaunches(
+        times=FirstLaunch(
+            context_ms=context_ms,
+            compile_ms=request.compile_ms,
+            module_load_ms=module_load_ms,
+            first_allocation_ms=allocation_ms,
+            first_launch_ms=first_ms,
+            second_launch_ms=second_ms,
+        ),
+        C=products[request.fetch - 1].get(),
     )
 
 

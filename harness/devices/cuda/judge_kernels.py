@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from harness.devices.guards import POISON
+from harness.devices.guards import CANARY, POISON
 from problem.cases import Matrix
 from problem.reference import MAX_ERROR
 
@@ -31,6 +31,18 @@ class Scaling(IntEnum):
     PLAIN = 0
     ROW_GROUPS = 1
     COLUMN_GROUPS = 2
+    ROW_ENDS = 3
+    COLUMN_ENDS = 4
+    LONE_ROWS = 5
+    LONE_COLUMNS = 6
+
+
+RESCALINGS = (
+    (Scaling.ROW_GROUPS, Scaling.COLUMN_GROUPS),
+    (Scaling.ROW_ENDS, Scaling.COLUMN_ENDS),
+    (Scaling.LONE_ROWS, Scaling.LONE_COLUMNS),
+)
+"""Of A and B."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +67,17 @@ def changed(matrix: Any, how: Draw) -> bool:
 
 
 def _drawing(matrix: Any, how: Draw) -> tuple[Any, ...]:
-    columns = np.int32(matrix.shape[1])
-    return matrix, np.uint64(matrix.size), np.uint64(how.seed), columns, np.int32(how.scaling)
+    rows, columns = np.int32(matrix.shape[0]), np.int32(matrix.shape[1])
+    seed, scaling = np.uint64(how.seed), np.int32(how.scaling)
+    return matrix, np.uint64(matrix.size), seed, rows, columns, scaling
+
+
+def overwritten(guard: Any) -> bool:
+    """Whether a word is no canary any more; it is one again afterwards."""
+    count = cupy.zeros((1,), np.uint64)
+    arguments = (guard, np.uint64(guard.size), np.uint32(CANARY), count)
+    _module().get_function("restore")((_GRID,), (_BLOCK,), arguments)
+    return bool(count.get()[0])
 
 
 def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:

@@ -6,18 +6,14 @@ from typing import Any
 
 import cupy
 import numpy as np
+from cuda.bindings import driver
 
-from harness.devices.guards import CANARY, GUARD_BYTES, POISON
+from harness.devices.guards import CANARY, POISON, Layout
 from harness.protocol.timing import SharedMatrices
 from problem.cases import Matrix
 
 _OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation."""
-
-_PIECE = 2 << 20
-"""cudaMalloc lays what is smaller side by side in one piece, and a handle opens the whole piece."""
-
-_GUARD = np.full(GUARD_BYTES // 4, CANARY, np.uint32)
 
 
 def allocate(size: int) -> Any:
@@ -39,18 +35,6 @@ def matrix(rows: int, columns: int) -> Any:
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
 
 
-def shared_matrix(rows: int, columns: int) -> Any:
-    """An uninitialised float32 matrix that another process can open, and nothing else with it."""
-    size = -(-rows * columns * 4 // _PIECE) * _PIECE
-    return cupy.ndarray((rows, columns), np.float32, memptr=allocate(size))
-
-
-def handle(matrix: Any) -> str:
-    """What another process opens a shared matrix with."""
-    name: bytes = cupy.cuda.runtime.ipcGetMemHandle(matrix.data.ptr)
-    return name.hex()
-
-
 class Opened:
     """The matrices of another process's, for as long as it keeps them."""
 
@@ -58,13 +42,14 @@ class Opened:
         (M, N), K = (shared.shape.M, shared.shape.N), shared.shape.K
         sizes = ((M, N), (N, K), (M, K))
         self._open: list[int] = []
-        A, B, C = (self._matrix(*pair) for pair in zip(shared.handles, sizes, strict=True))
+        places = zip(shared.handles, shared.offsets, sizes, strict=True)
+        A, B, C = (self._matrix(*place) for place in places)
         self.matrices = (A, B, C)
 
-    def _matrix(self, handle: str, size: tuple[int, int]) -> Any:
+    def _matrix(self, handle: str, offset: int, size: tuple[int, int]) -> Any:
         place = cupy.cuda.runtime.ipcOpenMemHandle(bytes.fromhex(handle))
         self._open.append(place)
-        unowned = cupy.cuda.UnownedMemory(place, size[0] * size[1] * 4, self)
+        unowned = cupy.cuda.UnownedMemory(place + offset, size[0] * size[1] * 4, self)
         return cupy.ndarray(size, np.float32, memptr=cupy.cuda.MemoryPointer(unowned, 0))
 
     def close(self) -> None:
@@ -74,17 +59,22 @@ class Opened:
 
 
 class Guarded:
-    """A float32 matrix with canaries right before and right behind it."""
+    """A float32 matrix with canaries before and behind it, up to the end of its memory.
+
+    No kernel of the judge's sets or reads them, for this is the process of the submission's.
+    """
 
     def __init__(self, rows: int, columns: int) -> None:
-        size = rows * columns * 4
-        self._memory = allocate(size + 2 * GUARD_BYTES)
-        inside = self._memory + GUARD_BYTES
-        self._before = cupy.ndarray(_GUARD.shape, np.uint32, memptr=self._memory)
-        self._behind = cupy.ndarray(_GUARD.shape, np.uint32, memptr=inside + size)
-        self.matrix = cupy.ndarray((rows, columns), np.float32, memptr=inside)
-        self._before.set(_GUARD)
-        self._behind.set(_GUARD)
+        self.layout = layout = Layout.draw(rows, columns)
+        self._memory = allocate(layout.total)
+        place = self._memory + layout.before
+        self.matrix = cupy.ndarray((rows, columns), np.float32, memptr=place)
+        self._guards = {
+            "before": _words(self._memory, layout.before),
+            "behind": _words(place + layout.size, layout.behind),
+        }
+        for guard in self._guards.values():
+            set_words(guard, CANARY)
 
     @classmethod
     def holding(cls, values: Matrix) -> Guarded:
@@ -95,10 +85,31 @@ class Guarded:
     @classmethod
     def poisoned(cls, rows: int, columns: int) -> Guarded:
         guarded = cls(rows, columns)
-        guarded.matrix.view(np.uint32).set(np.full((rows, columns), POISON, np.uint32))
+        set_words(guarded.matrix, POISON)
         return guarded
 
     def overwritten(self) -> list[str]:
         """The sides on which a canary is gone: "before", "behind"."""
-        sides = {"before": self._before, "behind": self._behind}
-        return [side for side, guard in sides.items() if (guard.get() != CANARY).any()]
+        return [side for side, guard in self._guards.items() if (guard.get() != CANARY).any()]
+
+    @property
+    def guards(self) -> dict[str, Any]:
+        """The words of each side."""
+        return self._guards
+
+    @property
+    def handle(self) -> str:
+        """What another process opens the memory with; the matrix begins behind the lead."""
+        name: bytes = cupy.cuda.runtime.ipcGetMemHandle(self._memory.ptr)
+        return name.hex()
+
+
+def _words(place: Any, size: int) -> Any:
+    return cupy.ndarray((size // 4,), np.uint32, memptr=place)
+
+
+def set_words(array: Any, bits: np.uint32) -> None:
+    """Set every 32-bit word, by the driver."""
+    (status,) = driver.cuMemsetD32(array.data.ptr, int(bits), array.size)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise cupy.cuda.driver.CUDADriverError(int(status))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,9 +12,11 @@ from harness.compiling.compiler import FILE_NAME
 from harness.compiling.disassembly import disassemble
 from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda import hardware_counters
-from harness.devices.cuda.sanitizer_target import Job
+from harness.devices.cuda import watched_launches as watched
 from harness.protocol.compiler import Kernel
+from harness.protocol.device import LaunchInputs
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from problem.cases import Case
 
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 """How ncu says that the driver lets only administrators read counters."""
@@ -33,12 +34,12 @@ def profile(kernel: Kernel, request: ReadCounters) -> Profile | NoProfile:
         return NoProfile(why="ncu is not installed: it comes with the CUDA toolkit")
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        job = Job(kernel=kernel, shapes=(request.shape,), placements=folder / "placements.jsonl")
-        (folder / "job.json").write_text(job.model_dump_json())
+        A, B = Case(request.shape).draw(0)
+        watched.write_job(kernel, [LaunchInputs(shape=request.shape, A=A, B=B)], folder)
         report = folder / "counters.ncu-rep"
         try:
             done = subprocess.run(
-                (program, *options(report), *_target(folder / "job.json")),
+                (program, *options(report), *watched.command(folder, folder)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -58,10 +59,6 @@ def profile(kernel: Kernel, request: ReadCounters) -> Profile | NoProfile:
             return hardware_counters.read(report, functions, kernel.entry, request.shape)
         except ValueError as error:
             return NoProfile(why=str(error))
-
-
-def _target(job: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "harness.devices.cuda.sanitizer_target", str(job))
 
 
 def options(report: Path) -> tuple[str, ...]:

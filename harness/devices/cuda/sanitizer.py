@@ -3,93 +3,136 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 from cuda import pathfinder
 
 from harness.compiling.signature import KERNEL_NAME
+from harness.devices.cuda import watched_launches as watched
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.devices.cuda.sanitizer_target import Job
+from harness.errors import without_paths
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import Sanitize, Sanitized
+from harness.protocol.device import LaunchInputs, Product, Sanitize, Sanitized, Stopped
 from harness.protocol.request import Fault
 from harness.report import Finding, Tool, ToolRun
-from problem.cases import Shape
+from problem.cases import Matrix
 
 _MAX_RECORDS = 50
 _FOUND = 86
 """Exit code that compute-sanitizer is told to use when it finds something."""
 
+_PROGRAM = "compute-sanitizer"
 
-def program() -> str | None:
-    """Where compute-sanitizer is: NVIDIA's wheel, a CUDA toolkit, or nowhere."""
-    found: str | None = pathfinder.find_nvidia_binary_utility("compute-sanitizer")
-    if found:
-        return found
-    for directory in sys.path:
-        for candidate in Path(directory).glob("nvidia/*/bin/compute-sanitizer"):
-            return str(candidate)
-    return None
+
+def programs() -> list[str]:
+    """Where compute-sanitizer is, best first: NVIDIA's wheel, then the toolkits of this machine."""
+    wheels = (Path(entry).glob(f"nvidia/*/bin/{_PROGRAM}") for entry in sys.path)
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [
+        *(str(path) for found in wheels for path in found),
+        pathfinder.find_nvidia_binary_utility(_PROGRAM),
+        shutil.which(_PROGRAM),
+        *(str(path) for home in homes if home and (path := Path(home, "bin", _PROGRAM)).is_file()),
+    ]
+    return list(dict.fromkeys(place for place in places if place))
 
 
 def sanitize(kernel: Kernel, request: Sanitize) -> Sanitized | Fault:
-    """Run the tools side by side, each over all shapes in one process."""
-    path = program()
-    if path is None:
-        message = "compute-sanitizer is not installed: pip install nvidia-cuda-sanitizer-api"
-        return Sanitized(
-            program="compute-sanitizer (missing)",
-            runs=tuple(
-                ToolRun(tool=tool, status="unavailable", seconds=0, message=message)
-                for tool in request.tools
-            ),
-            findings=(),
-        )
-    runs: list[ToolRun] = []
-    findings: list[Finding] = []
+    """All tools side by side, each over all launches in one process. What then has no result runs
+    again: alone, for the tools together may have taken too much memory, and under the next
+    compute-sanitizer that there is, for this one may not start."""
+    deadline = time.monotonic() + request.seconds
+    todo: Sequence[Tool] = request.tools
+    done: list[_Found] = []
+    why = "it is not installed: pip install nvidia-cuda-sanitizer-api"
+    version = f"{_PROGRAM} (missing)"
     with TemporaryDirectory() as scratch:
-        processes = [
-            _Process(path, tool, kernel, request.shapes, Path(scratch) / tool)
-            for tool in request.tools
-        ]
-        deadline = time.monotonic() + request.seconds
-        try:
-            for process in processes:
-                if not process.wait(deadline - time.monotonic()):
-                    return Fault(
-                        cause="time-limit",
-                        message=f"{process.tool} did not end within {request.seconds:g} s",
-                    )
-        finally:
-            for process in processes:
-                process.kill()
+        folder = Path(scratch)
+        watched.write_job(kernel, request.launches, folder)
+        for attempt, path in enumerate(programs()):
+            version = _version(path)
+            for group in (todo, *([tool] for tool in todo)):
+                together = [tool for tool in group if tool in todo]
+                results = folder / f"{attempt}-{len(together)}-{'-'.join(together)}"
+                if not together or results.exists():
+                    continue
+                found = _run(path, together, request.launches, folder, results, deadline)
+                if isinstance(found, Fault):
+                    return found
+                ended = [each for each in found if each.unavailable is None]
+                done += ended
+                todo = [tool for tool in todo if tool not in {each.tool for each in ended}]
+                why = next((each.unavailable for each in found if each.unavailable), why)
+            if not todo:
+                break
+    missing = [ToolRun(tool=tool, status="unavailable", seconds=0, message=why) for tool in todo]
+    by_tool = {run.tool: run for run in (*missing, *(each.run for each in done))}
+    return Sanitized(
+        program=version,
+        runs=tuple(by_tool[tool] for tool in request.tools),
+        findings=tuple(finding for each in done for finding in each.findings),
+        products=tuple(product for each in done for product in each.products),
+        stopped=tuple(each.stopped for each in done if each.stopped),
+    )
+
+
+@dataclass
+class _Found:
+    """What one tool made of the launches."""
+
+    tool: Tool
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+    products: list[Product] = field(default_factory=list)
+    stopped: Stopped | None = None
+    unavailable: str | None = None
+
+    @property
+    def run(self) -> ToolRun:
+        status = "found" if self.findings or self.stopped else "clean"
+        return ToolRun(tool=self.tool, status=status, seconds=self.seconds)  # type: ignore[arg-type]
+
+
+def _run(
+    path: str,
+    tools: Iterable[Tool],
+    launches: Sequence[LaunchInputs],
+    folder: Path,
+    results: Path,
+    deadline: float,
+) -> list[_Found] | Fault:
+    """These tools side by side."""
+    results.mkdir()
+    processes = [_Process(path, tool, folder, results / tool) for tool in tools]
+    try:
         for process in processes:
-            run, found = process.read()
-            runs.append(run)
-            findings += found
-    return Sanitized(program=_version(path), runs=tuple(runs), findings=tuple(findings))
+            if not process.wait(deadline - time.monotonic()):
+                message = f"{process.tool} did not end in time"
+                return Fault(cause="time-limit", message=message)
+    finally:
+        for process in processes:
+            process.kill()
+    return [process.read(launches) for process in processes]
 
 
 class _Process:
     """One tool at work."""
 
-    def __init__(
-        self, path: str, tool: Tool, kernel: Kernel, shapes: tuple[Shape, ...], folder: Path
-    ) -> None:
-        folder.mkdir()
+    def __init__(self, path: str, tool: Tool, job: Path, results: Path) -> None:
+        results.mkdir()
         self.tool = tool
-        self._xml = folder / "findings.xml"
-        self._placements = folder / "placements.jsonl"
-        job = folder / "job.json"
-        job.write_text(
-            Job(kernel=kernel, shapes=shapes, placements=self._placements).model_dump_json()
-        )
-        self._log = folder / "log.txt"
+        self._results = results
+        self._xml = results / "findings.xml"
+        self._log = results / "log.txt"
         self._started = time.monotonic()
         self._seconds = 0.0
         with open(self._log, "wb") as log:
@@ -103,15 +146,12 @@ class _Process:
                     f"--print-limit={_MAX_RECORDS}",
                     "--show-backtrace=no",
                     f"--error-exitcode={_FOUND}",
-                    sys.executable,
-                    "-m",
-                    "harness.devices.cuda.sanitizer_target",
-                    str(job),
+                    *watched.command(job, results),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"TMPDIR": str(folder)},
+                env=os.environ | {"TMPDIR": str(results)},
                 process_group=0,
             )
 
@@ -128,29 +168,62 @@ class _Process:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def read(self) -> tuple[ToolRun, tuple[Finding, ...]]:
-        places = [Placement.model_validate_json(line) for line in _lines(self._placements)]
+    def read(self, launches: Sequence[LaunchInputs]) -> _Found:
+        found = _Found(self.tool, self._seconds)
+        placements = _lines(self._results / watched.PLACEMENTS)
+        places = [Placement.model_validate_json(line) for line in placements]
         try:
-            findings = read_xml(self._xml.read_bytes(), self.tool, places)
+            found.findings = read_xml(self._xml.read_bytes(), self.tool, places)
         except (OSError, ValueError):
-            findings = ()
             if self._process.returncode == 0:
-                return self._unavailable("its XML cannot be read"), ()
-        if findings:
-            return ToolRun(tool=self.tool, status="found", seconds=self._seconds), findings
-        if self._process.returncode != 0:
-            # The kernel failed under this tool, and another tool says why; or the tool failed.
-            return self._unavailable(f"the launch did not end well under it: {self._why()}"), ()
-        return ToolRun(tool=self.tool, status="clean", seconds=self._seconds), ()
+                found.unavailable = "its XML cannot be read"
+                return found
+        found.products = [
+            product
+            for number, launch in enumerate(launches)
+            if (product := self._product(number, launch)) is not None
+        ]
+        fault = self._fault()
+        if found.findings or (self._process.returncode == 0 and len(found.products) == len(places)):
+            return found
+        if fault is not None and fault.cause in ("trap", "memory"):
+            found.stopped = Stopped(launch=max(len(places) - 1, 0), fault=fault)
+        else:  # the tool failed, or took what the launch needed
+            found.unavailable = f"the launch did not end well under it: {self._why(fault)}"
+        return found
 
-    def _why(self) -> str:
-        """The last exception that the watched program reported, or the tool's last word."""
+    def _product(self, number: int, launch: LaunchInputs) -> Product | None:
+        """What a launch left, if it came to its end."""
+        try:
+            A, B, C = (self._matrix(name, number) for name in "ABC")
+        except (OSError, ValueError, EOFError):
+            return None
+        changed_A = not np.array_equal(A.view(np.uint32), launch.A.view(np.uint32))
+        changed_B = not np.array_equal(B.view(np.uint32), launch.B.view(np.uint32))
+        return Product(
+            launch=number,
+            tool=self.tool,
+            C=C,
+            changed_inputs=(*(("A",) if changed_A else ()), *(("B",) if changed_B else ())),
+        )
+
+    def _matrix(self, name: str, number: int) -> Matrix:
+        matrix: Matrix = np.load(watched.file(self._results, name, number), allow_pickle=False)
+        return matrix
+
+    def _fault(self) -> Fault | None:
+        try:
+            return Fault.model_validate_json((self._results / watched.FAULT).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def _why(self, fault: Fault | None) -> str:
+        """What CUDA said, the last exception of the watched program, or the tool's last word."""
+        if fault is not None:
+            return fault.message
         lines = self._log.read_text(errors="replace").strip().splitlines()
         own = [line for line in lines if "Error" in line and not line.startswith("=")]
-        return (own or lines or ["it printed nothing"])[-1].strip("= ")[:300]
-
-    def _unavailable(self, message: str) -> ToolRun:
-        return ToolRun(tool=self.tool, status="unavailable", seconds=self._seconds, message=message)
+        return without_paths((own or lines or ["it printed nothing"])[-1].strip("= ")[:300])
 
 
 def _lines(path: Path) -> list[str]:
@@ -160,4 +233,4 @@ def _lines(path: Path) -> list[str]:
 def _version(path: str) -> str:
     printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     words = [line for line in printed.stdout.splitlines() if line.startswith("Version")]
-    return f"compute-sanitizer {words[0].split()[1]}" if words else "compute-sanitizer"
+    return f"{_PROGRAM} {words[0].split()[1]}" if words else _PROGRAM

@@ -11,10 +11,11 @@ import numpy as np
 from harness.compiling.compiler import compile_source
 from harness.devices.cpu.device import CpuDevice
 from harness.protocol.compiler import Compile, Compiled, Kernel
-from harness.protocol.device import Count, Finished, Ready, Refusal, Run, Sanitize, Sanitized
+from harness.protocol.device import Counted, Finished, Ready, Refusal, Run, Sanitized
 from harness.protocol.request import Fault
-from harness.report import Counters, Finding, Tool
+from harness.report import Counters, Finding
 from problem.cases import Matrix, Shape
+from tests.requests import count_on, sanitize_on
 
 KERNELS = Path(__file__).parent / "kernels"
 
@@ -77,16 +78,16 @@ class Runner:
         return float(np.abs(C - product(*inputs(shape))).max())
 
     def findings(self, *shapes: Shape) -> tuple[Finding, ...]:
-        answer = self.device.sanitize(Sanitize(shapes=shapes, tools=tuple(Tool), seconds=60))
+        answer = self.device.sanitize(sanitize_on(*shapes))
         assert isinstance(answer, Sanitized), answer
         for run in answer.runs:
             assert (run.status == "found") == any(f.tool is run.tool for f in answer.findings)
         return answer.findings
 
     def count(self, shape: Shape, blocks: int = 1 << 20) -> Counters:
-        answer = self.device.count(Count(shape=shape, max_blocks=blocks, seconds=60))
-        assert isinstance(answer, Counters), answer
-        return answer
+        answer = self.device.count(count_on(shape, blocks))
+        assert isinstance(answer, Counted), answer
+        return answer.counters
 
     def count_one_block(self, shape: Shape) -> Counters:
         """The counters of the first block alone."""

@@ -12,13 +12,13 @@ from harness.devices.cpu.codegen.table import InstructionTable
 from harness.devices.cpu.codegen.thread import Mode, ThreadTranslator
 from harness.devices.cpu.codegen.translator import Translator
 from harness.devices.cpu.errors import CannotTranslate, InternalError
-from harness.protocol.device import Ready, Refusal, Run, Sanitize, Sanitized
+from harness.protocol.device import Ready, Refusal, Run, Sanitized
 from harness.protocol.request import Fault
 from harness.ptx.parser import parse
-from harness.report import Tool
 from problem.cases import Shape
 from problem.launcher import BLOCK, LaunchLine
 from tests.devices.cpu.runner import KERNELS, Runner, inputs
+from tests.requests import sanitize_on
 
 ENTRY = (
     ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "
@@ -187,7 +187,7 @@ def test_stray_pointers(cpu: Runner, address: int, space: str) -> None:
         cpu, f"mov.u64 %rd2, {address}; st{space}.u32 [%rd2], 7; ld{space}.u32 %r1, [%rd2+4];"
     )
     assert isinstance(result, Fault) and result.cause == "memory", result
-    answer = cpu.device.sanitize(Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=20))
+    answer = cpu.device.sanitize(sanitize_on(SHAPE, seconds=20))
     assert isinstance(answer, Sanitized) and answer.findings
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.protocol.compiler import Compiled
-from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitize, Sanitized
+from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.request import Fault
 from harness.protocol.timing import Arithmetic, RunBaseline
 from harness.report import Array, DeviceInfo, Hazard, Tool
@@ -17,6 +17,7 @@ from harness.workers.worker import Worker
 from problem.cases import Case, Shape
 from problem.reference import MAX_ERROR, compare
 from tests.compile_worker import Compiling
+from tests.requests import sanitize_on
 
 pytestmark = pytest.mark.gpu
 
@@ -153,7 +154,7 @@ def test_compute_sanitizer_names_the_place(
     line: int,
 ) -> None:
     load(device, compiling, body)
-    answer = device.ask(Sanitize(shapes=(SHAPE,), tools=tuple(Tool), seconds=60))
+    answer = device.ask(sanitize_on(SHAPE))
     assert isinstance(answer, Sanitized), answer
     found = [finding for finding in answer.findings if finding.tool is tool]
     assert found, answer
@@ -165,10 +166,17 @@ def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
     device: Worker, compiling: Compiling
 ) -> None:
     load(device, compiling, RIGHT)
-    answer = device.ask(Sanitize(shapes=(SHAPE, Shape(64, 64, 64)), tools=tuple(Tool), seconds=60))
+    answer = device.ask(sanitize_on(SHAPE, Shape(64, 64, 64)))
     assert isinstance(answer, Sanitized), answer
     assert answer.findings == ()
     assert [run.status for run in answer.runs] == ["clean"] * 4, answer
+    assert sorted((product.tool, product.launch) for product in answer.products) == sorted(
+        (tool, launch) for tool in Tool for launch in range(2)
+    )
+    for product in answer.products:
+        shape = (SHAPE, Shape(64, 64, 64))[product.launch]
+        assert compare(*Case(shape).draw(1), product.C, exact=False).passed
+        assert product.changed_inputs == ()
 
 
 def test_registers_and_occupancy_agree_with_the_driver(compiling: Compiling) -> None:

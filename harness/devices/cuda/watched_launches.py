@@ -1,0 +1,100 @@
+"""The program that compute-sanitizer and ncu watch: launches, one after the other, of a kernel.
+
+`python -m harness.devices.cuda.watched_launches FOLDER RESULTS`
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import cupy
+import numpy as np
+
+from harness.devices.cuda import memory
+from harness.devices.cuda.errors import CudaError, fault
+from harness.devices.cuda.findings import Placement
+from harness.devices.cuda.loading import load_function
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import LaunchInputs
+from harness.report import Value
+from problem.cases import Matrix, Shape
+from problem.launcher import solve
+
+
+class Job(Value):
+    """What to launch: the kernel, and shapes whose inputs lie in the job's folder."""
+
+    kernel: Kernel
+    shapes: tuple[Shape, ...]
+
+
+JOB, PLACEMENTS, FAULT = "job.json", "placements.jsonl", "fault.json"
+
+
+def file(folder: Path, name: str, launch: int) -> Path:
+    """Where a matrix of a launch lies."""
+    return folder / f"{name}{launch}.npy"
+
+
+def write_job(kernel: Kernel, launches: Sequence[LaunchInputs], folder: Path) -> None:
+    """Leave in a folder what the program is to launch."""
+    job = Job(kernel=kernel, shapes=tuple(launch.shape for launch in launches))
+    (folder / JOB).write_text(job.model_dump_json(), encoding="utf-8")
+    for number, launch in enumerate(launches):
+        np.save(file(folder, "A", number), launch.A)
+        np.save(file(folder, "B", number), launch.B)
+
+
+def command(folder: Path, results: Path) -> tuple[str, ...]:
+    """Runs the program on a job; it leaves every A, B and C in another folder."""
+    return (
+        sys.executable,
+        "-m",
+        "harness.devices.cuda.watched_launches",
+        str(folder),
+        str(results),
+    )
+
+
+def main(folder: Path, results: Path) -> None:
+    job = Job.model_validate_json((folder / JOB).read_bytes())
+    try:
+        _launch_all(job, folder, results)
+    except CudaError as error:
+        (results / FAULT).write_text(fault(error).model_dump_json(), encoding="utf-8")
+        sys.exit(1)
+
+
+def _launch_all(job: Job, folder: Path, results: Path) -> None:
+    function = load_function(job.kernel)
+    kept = []  # freed memory could be handed out again, and two launches share an address
+    with open(results / PLACEMENTS, "w", encoding="utf-8") as placements:
+        for number, shape in enumerate(job.shapes):
+            inputs: list[Matrix] = [np.load(file(folder, name, number)) for name in ("A", "B")]
+            A = memory.matrix(shape.M, shape.N)
+            B = memory.matrix(shape.N, shape.K)
+            C = memory.matrix(shape.M, shape.K)
+            kept += [A, B, C]
+            A.set(inputs[0])
+            B.set(inputs[1])
+            place = Placement(shape=shape, A=A.data.ptr, B=B.data.ptr, C=C.data.ptr)
+            print(place.model_dump_json(), file=placements, flush=True)
+            solve(
+                function,
+                A,
+                B,
+                C,
+                shape.M,
+                shape.N,
+                shape.K,
+                job.kernel.launch,
+                cupy.cuda.runtime.deviceSynchronize,
+            )
+            for name, matrix in zip("ABC", (A, B, C), strict=True):
+                np.save(file(results, name, number), matrix.get())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

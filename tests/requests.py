@@ -1,0 +1,22 @@
+"""Requests to a device, in the short words of the tests."""
+
+from __future__ import annotations
+
+from harness.protocol.device import Count, LaunchInputs, Sanitize
+from harness.report import Tool
+from problem.cases import Case, Shape
+
+
+def given(shape: Shape) -> LaunchInputs:
+    """Inputs of a launch that are the same every time."""
+    A, B = Case(shape).draw(1)
+    return LaunchInputs(shape=shape, A=A, B=B)
+
+
+def sanitize_on(*shapes: Shape, seconds: float = 60) -> Sanitize:
+    launches = tuple(given(shape) for shape in shapes)
+    return Sanitize(launches=launches, tools=tuple(Tool), seconds=seconds)
+
+
+def count_on(shape: Shape, max_blocks: int, seconds: float = 60) -> Count:
+    return Count(inputs=given(shape), max_blocks=max_blocks, seconds=seconds)
