@@ -74,7 +74,7 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
     access: Literal["read", "write", "atomic"] = (
         "atomic" if "atomic" in direction else "write" if "write" in direction else "read"
     )
-    space = _text(record, "what/space")
+    space = _text(record, "what/space") or error
     finding = Finding(
         tool=tool,
         hazard=hazard,

@@ -10,8 +10,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 import numpy as np
 from cuda import pathfinder
@@ -31,6 +32,10 @@ _FOUND = 86
 """Exit code that compute-sanitizer is told to use when it finds something."""
 
 _PROGRAM = "compute-sanitizer"
+
+_NEWEST = {Tool.INITCHECK: ("--initcheck-address-space=all",)}
+"""From 13.4 on: shared memory, too. An older release does not start with it, and runs again
+without."""
 
 
 def programs() -> list[str]:
@@ -58,29 +63,26 @@ def sanitize(kernel: Kernel, request: Sanitize) -> Sanitized | Fault:
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         watched.write_job(kernel, request.launches, folder)
-        for attempt, path in enumerate(programs()):
+        for path, alone in product(programs(), (False, True)):
+            if not todo:
+                break
             version = _version(path)
-            for group in (todo, *([tool] for tool in todo)):
-                together = [tool for tool in group if tool in todo]
-                results = folder / f"{attempt}-{len(together)}-{'-'.join(together)}"
-                if not together or results.exists():
-                    continue
-                found = _run(path, together, request.launches, folder, results, deadline)
+            for together in [[tool] for tool in todo] if alone else [todo]:
+                results = Path(mkdtemp(dir=folder))
+                found = _run(path, together, not alone, request.launches, folder, results, deadline)
                 if isinstance(found, Fault):
                     return found
                 ended = [each for each in found if each.unavailable is None]
                 done += ended
                 todo = [tool for tool in todo if tool not in {each.tool for each in ended}]
                 why = next((each.unavailable for each in found if each.unavailable), why)
-            if not todo:
-                break
     missing = [ToolRun(tool=tool, status="unavailable", seconds=0, message=why) for tool in todo]
     by_tool = {run.tool: run for run in (*missing, *(each.run for each in done))}
     return Sanitized(
         program=version,
         runs=tuple(by_tool[tool] for tool in request.tools),
         findings=tuple(finding for each in done for finding in each.findings),
-        products=tuple(product for each in done for product in each.products),
+        products=tuple(left for each in done for left in each.products),
         stopped=tuple(each.stopped for each in done if each.stopped),
     )
 
@@ -105,14 +107,14 @@ class _Found:
 def _run(
     path: str,
     tools: Iterable[Tool],
+    newest: bool,
     launches: Sequence[LaunchInputs],
     folder: Path,
     results: Path,
     deadline: float,
 ) -> list[_Found] | Fault:
-    """These tools side by side."""
-    results.mkdir()
-    processes = [_Process(path, tool, folder, results / tool) for tool in tools]
+    """These tools side by side. newest: with options that only newer releases know."""
+    processes = [_Process(path, tool, newest, folder, results / tool) for tool in tools]
     try:
         for process in processes:
             if not process.wait(deadline - time.monotonic()):
@@ -127,7 +129,7 @@ def _run(
 class _Process:
     """One tool at work."""
 
-    def __init__(self, path: str, tool: Tool, job: Path, results: Path) -> None:
+    def __init__(self, path: str, tool: Tool, newest: bool, job: Path, results: Path) -> None:
         results.mkdir()
         self.tool = tool
         self._results = results
@@ -146,6 +148,7 @@ class _Process:
                     f"--print-limit={_MAX_RECORDS}",
                     "--show-backtrace=no",
                     f"--error-exitcode={_FOUND}",
+                    *(_NEWEST.get(tool, ()) if newest else ()),
                     *watched.command(job, results),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -179,9 +182,9 @@ class _Process:
                 found.unavailable = "its XML cannot be read"
                 return found
         found.products = [
-            product
+            left
             for number, launch in enumerate(launches)
-            if (product := self._product(number, launch)) is not None
+            if (left := self._product(number, launch)) is not None
         ]
         fault = self._fault()
         if found.findings or (self._process.returncode == 0 and len(found.products) == len(places)):

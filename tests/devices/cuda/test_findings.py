@@ -66,3 +66,19 @@ def test_a_divergent_barrier() -> None:
 def test_other_xml_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="not compute-sanitizer's XML"):
         read_xml(text, Tool.MEMCHECK, [])
+
+
+SHARED = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Initcheck</kind>
+<who><threadIdx><x>32</x><y>0</y><z>0</z></threadIdx><blockIdx><x>0</x><y>1</y><z>0</z></blockIdx>
+</who><what><text>Uninitialized __shared__ memory read of size 4 bytes</text>
+<address>0x480</address><size>4</size></what><where><func>k</func><line>7</line></where></record>
+<record><kind>Initcheck</kind><what><text>Host API uninitialized memory access</text></what>
+</record>
+</ComputeSanitizerOutput>"""
+"""As 13.4.92 wrote it on an H100, shortened; the second record is what a copy of C makes."""
+
+
+def test_uninitialised_shared_memory_is_named_and_copies_by_the_host_are_not() -> None:
+    (finding,) = read_xml(SHARED, Tool.INITCHECK, [])
+    assert finding.hazard is Hazard.UNINITIALISED and finding.array is Array.SHARED
+    assert finding.at.line == 7 and finding.at.thread == (32, 0, 0)
