@@ -150,6 +150,8 @@ def _to_machine_code(
         raise _refuse_for(diagnostics.errors_of(said), assembled.log)
     warnings += diagnostics.warnings_of(said)
     launched = machine_code.entry_point(assembled.cubin, entry.name)
+    if not launched.is_visible:
+        raise _refuse(f"the entry {entry.name} is not visible, so nobody can launch it")
     if not entries.takes_the_problems_parameters(launched):
         raise _refuse(entries.WRONG_PARAMETERS)
     taken = resources(assembled.log, entry.name, launched, source.launch)

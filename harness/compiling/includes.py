@@ -23,10 +23,12 @@ class Include:
 _GAP = rb"(?:[ \t\v\f\r]|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 """What the preprocessor takes for a space; possessive, so that no file can make it slow."""
 
-_DIRECTIVE = re.compile(
-    rb"^" + _GAP + rb"(?:#|%:|\?\?=)" + _GAP + rb"(include_next|include|import|embed)\b" + _GAP,
-    re.MULTILINE,
-)
+_HASH = rb"^" + _GAP + rb"(?:#|%:|\?\?=)" + _GAP
+_REST = rb"((?:/\*(?:[^*]|\*(?!/))*+\*/|[^\n])*+)"
+_DIRECTIVE = re.compile(_HASH + rb"(include_next|include|import|embed)\b" + _GAP, re.MULTILINE)
+_CONDITION = re.compile(_HASH + rb"(?:if|elif)\b" + _REST, re.MULTILINE)
+_DEFINITION = re.compile(_HASH + rb"define\b" + _GAP + rb"(\w+)" + _REST, re.MULTILINE)
+_PASTES = re.compile(rb"##|%:%:|\?\?=")
 _QUERY = re.compile(rb"__has_(?:include|include_next|embed)\b" + _GAP + rb"(\(?)" + _GAP)
 _ASKS_NOTHING = re.compile(
     rb"(?:\bdefined[ \t]*\(?[ \t]*|^[ \t]*(?:#|%:)[ \t]*ifn?def[ \t]+|^[ \t]*//(?:(?!\*/).)*)\Z"
@@ -42,6 +44,7 @@ def includes(code: bytes) -> tuple[Include, ...]:
     does not name its header literally.
     """
     spliced = code.replace(b"\\\n", b"")
+    _check_conditions(spliced)
     # Splicing loses lines; count them by the original text up to the same header name.
     found: list[Include] = []
     for pattern in (_DIRECTIVE, _QUERY):
@@ -60,3 +63,20 @@ def includes(code: bytes) -> tuple[Include, ...]:
             name = (header[1] or header[2]).decode(errors="replace")
             found.append(Include(name, line))
     return tuple(found)
+
+
+def _check_conditions(spliced: bytes) -> None:
+    """A condition that pastes tokens could ask for a header under a name that stands nowhere."""
+    definitions = [(m[1], m[2]) for m in _DEFINITION.finditer(spliced)]
+    pasting = {name for name, body in definitions if _PASTES.search(body)}
+    while True:
+        more = {
+            name for name, body in definitions if pasting & set(re.findall(rb"\w+", body))
+        } - pasting
+        if not more:
+            break
+        pasting |= more
+    for match in _CONDITION.finditer(spliced):
+        if pasting & set(re.findall(rb"\w+", match[1])):
+            line = spliced.count(b"\n", 0, match.end()) + 1
+            raise SourceError("a macro that pastes tokens cannot stand in an #if", line)

@@ -31,6 +31,8 @@ class Parameter:
 class EntryPoint:
     """What the launch of one kernel takes."""
 
+    is_visible: bool
+    """Whether it can be launched by its name."""
     registers: int
     parameters: tuple[Parameter, ...]
     parameter_bytes: int
@@ -46,6 +48,8 @@ def entry_point(cubin: bytes, name: str) -> EntryPoint:
         )
         if not isinstance(symbols, SymbolTableSection) or about is None or everything is None:
             raise ValueError(f"the machine code has no kernel {name}")
+        named = symbols.get_symbol_by_name(name) or []
+        is_visible = any(s["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK") for s in named)
         registers = None
         for attribute, value in _attributes(everything.data()):
             if attribute == _REGISTERS:
@@ -65,7 +69,7 @@ def entry_point(cubin: bytes, name: str) -> EntryPoint:
     if registers is None or sorted(parameters) != list(range(len(parameters))):
         raise ValueError(f"the machine code does not say what {name} takes")
     ordered = tuple(parameters[i] for i in range(len(parameters)))
-    return EntryPoint(registers, ordered, total)
+    return EntryPoint(is_visible, registers, ordered, total)
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

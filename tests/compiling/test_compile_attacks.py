@@ -131,6 +131,8 @@ def test_a_symlink_beside_the_submission_is_not_followed(secret: Path, session: 
         '#if __has_include("{path}")\n',
         "#if __has_include(<{path}>)\n",
         '#define Q __has_include\n#if Q("{path}")\n',
+        '#define P(a, b) a##b\n#define Q(a, b) P(a, b)\n#if Q(__has_, include)("{path}")\n',
+        '#define P(a, b) a%:%:b\n#define C(f) f(__has_, include)\n#if 1 && /*\n*/ C(P)("{path}")\n',
         '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
     ],
 )

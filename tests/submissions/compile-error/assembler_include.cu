@@ -1,5 +1,5 @@
 // Inline PTX with directives that assemblers know for reading files.
-// expect: stage=compile message="ptxas" absent="root:x"
+// expect: stage=compile message="unreadable PTX" absent="root:x"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
