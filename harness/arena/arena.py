@@ -14,12 +14,12 @@ from sqlalchemy import URL
 from harness.arena import rules
 from harness.arena.place import Place, Secrets
 from harness.arena.postgres import Server
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.store import people, roles
 from harness.arena.store.database import open_engine, prepare
 from harness.arena.store.people import Role
 from harness.arena.supervisor import Part
 from harness.arena.sweeper import LEASE_SECONDS
-from harness.arena.worker import DATABASE_VARIABLE
 from harness.devices.available import why_no_cuda
 from harness.errors import UsageError
 
@@ -100,11 +100,17 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
         *("--port", str(settings.port)),
         *("--root", settings.root),
         *("--rules", str(place.rules)),
+        *("--signing-key", str(place.signing_key)),
         *("--proxy", settings.proxy),
         *(["--secure"] if settings.secure else []),
     ]
     return [
-        Part("web", "harness.arena.web.server", web, as_web),
+        Part(
+            "web",
+            "harness.arena.web.server",
+            web,
+            as_web | {COOKIE_VARIABLE: secrets.cookies},
+        ),
         Part("sweeper", "harness.arena.sweeper", ["--lease", str(settings.lease), *quick], as_web),
         *(
             Part(

@@ -43,6 +43,10 @@ class Place:
         return self.folder / "rules.toml"
 
     @property
+    def signing_key(self) -> Path:
+        return self.folder / "signing-key.pem"
+
+    @property
     def running(self) -> Path:
         """Locked by the arena that runs here."""
         return self.folder / "running"

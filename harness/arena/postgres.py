@@ -36,6 +36,7 @@ class Server:
         self.folder = folder.resolve()
         self._password = password
         self._process: subprocess.Popen[bytes] | None = None
+        self._refusal = ""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # As root the wheel makes a user for the server and lets it reach this folder.
         wheel = get_server(self.folder, start=False, cleanup_mode=None)
@@ -75,7 +76,8 @@ class Server:
                 if self._answers():
                     return
                 if time.monotonic() > deadline:
-                    raise ServerFailed(f"it does not answer within {seconds:.0f} s: {self._said()}")
+                    why = f"it does not answer within {seconds:.0f} s: {self._refusal}"
+                    raise ServerFailed(f"{why}\n{self._said()}")
                 time.sleep(0.05)
             # After a kill its children take a moment to go, and with them the shared memory.
             if time.monotonic() > deadline:
@@ -125,7 +127,8 @@ class Server:
         try:
             conninfo = self.url.set(drivername="postgresql", database=OWNER)
             psycopg.connect(conninfo.render_as_string(hide_password=False)).close()
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
+            self._refusal = str(error)
             return False
         return True
 

@@ -6,6 +6,11 @@ import os
 import sys
 import threading
 
+DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
+"""Holds the database's address, in the role that the process has."""
+
+COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
+
 
 def end_with_parent() -> None:
     """The parent holds the other end of our standard input: when it is gone, so are we."""

@@ -54,7 +54,7 @@ class Part:
         code = self.process.poll()
         if code is None:
             return
-        log.warning("ended", extra={"process": self.name, "exit_code": code})
+        log.warning("ended", extra={"which": self.name, "exit_code": code})
         self._reap()
         ran = time.monotonic() - self.started
         self.wait = 0.0 if ran > STEADY_SECONDS else min(2 * self.wait + 0.1, SLOWEST_RESTART)

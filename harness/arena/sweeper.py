@@ -14,10 +14,9 @@ from sqlalchemy.exc import DBAPIError, TimeoutError
 
 from harness.arena.judging import gave_up
 from harness.arena.logs import log_as
-from harness.arena.processes import end_with_parent
+from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
-from harness.arena.worker import DATABASE_VARIABLE
 from harness.report import Report, Submission
 
 log = logging.getLogger(__name__)

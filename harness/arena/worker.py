@@ -26,7 +26,7 @@ from sqlalchemy import make_url
 
 from harness.arena.judging import Judge, open_judge
 from harness.arena.logs import log_as
-from harness.arena.processes import end_with_parent
+from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
 from harness.arena.queue import QUEUE, TASK, conninfo, queue_app
 from harness.arena.store.attempts import Attempt, Attempts
 from harness.leaderboard.document import Document
@@ -34,7 +34,6 @@ from harness.report import Stage, Submission
 
 log = logging.getLogger(__name__)
 
-DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
 BEAT_SECONDS = 1.0
 HEARTBEAT_SECONDS = 5.0
 """How often the queue hears of the worker itself."""

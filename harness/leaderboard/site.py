@@ -15,6 +15,7 @@ from importlib.metadata import distribution
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -54,6 +55,9 @@ class Page:
 
 
 _BOARD, _RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
+_FILED: dict[str, object] = {"served": False, "announcements": ()}
+"""What a page on disk is not and has not."""
+
 _ALWAYS = (_BOARD, _RUNS)
 """The pages that every site has, whatever its GPUs."""
 
@@ -90,10 +94,10 @@ class Site:
         self.entries = [entry for entry in everything if chosen.admits(entry)]
         leagues = [
             rank(everything, edition, replace(chosen, badges=chosen.badges | badges))
-            for badges in _leagues()
+            for badges in league_badges()
         ]
-        self.boards = [[_board_of(board.gpu, league) for league in leagues] for board in leagues[0]]
-        names = _file_names([board.gpu for board in leagues[0]])
+        self.boards = [[board_of(board.gpu, league) for league in leagues] for board in leagues[0]]
+        names = file_names([board.gpu for board in leagues[0]])
         self.pages = [Page(names[board.gpu], board.gpu) for board in leagues[0]] or [_BOARD]
         self.pages.append(_RUNS)
         self._claim()
@@ -102,25 +106,11 @@ class Site:
         """The boards, the list of all runs, and what they share."""
         self._write_assets()
         for page, boards in zip(self.pages, self.boards, strict=False):
-            self._write(page.file, "board.html", **_board_page(boards))
+            self._write(page.file, "board.html", **board_page(boards))
         if not self.boards:
             self._write("index.html", "empty.html")
-        newest = sorted(self.entries, key=lambda entry: (entry.created, entry.id), reverse=True)
-        shown = {
-            row.entry.id: row.standing.value
-            for boards in self.boards
-            if boards[0] is not None
-            for row in (*boards[0].rows, *boards[0].unranked)
-        }
-        runs = [(entry, shown.get(entry.id) or self._result(entry)) for entry in newest]
-        self._write("runs.html", "runs.html", runs=runs, common=provenance.shared(newest))
-
-    def _result(self, entry: Entry) -> str:
-        """Of a run that has no row on a board."""
-        by_itself = standing(entry, self.edition)
-        if by_itself is Standing.NOT_ACCEPTED:
-            return entry.verdict
-        return by_itself.value if by_itself in (Standing.QUICK, Standing.UNSCORED) else "accepted"
+        overall = [boards[0] for boards in self.boards if boards[0] is not None]
+        self._write("runs.html", "runs.html", **runs_page(self.entries, overall, self.edition))
 
     def write_entries(self, document: Callable[[str], Document]) -> Iterator[str | None]:
         """The pages of submissions that are not there yet; yields, as each is written, why it could
@@ -150,7 +140,7 @@ class Site:
             source = found.report.submission.source.encode()
             (self.folder / f"{stem}.cu").write_bytes(source)
             # The page comes last: where it is, the others are.
-            page = _entry_page(entry, found.report)
+            page = entry_page(entry, found.report)
             self._write(f"{stem}.html", "entry.html", root="../", pages=_ALWAYS, **page)
         except OSError:
             raise  # the disk's fault, and so of all pages
@@ -183,8 +173,8 @@ class Site:
         (assets / library.name).write_bytes(library.read_bytes())
 
     def _write(self, file: str, template: str, **values: object) -> None:
-        frame = {"root": "", "here": file, "pages": self.pages, "edition": self.edition}
-        html = _templates().get_template(template).render(frame | values)
+        frame = {"root": "", "here": file, "pages": self.pages, "edition": self.edition} | _FILED
+        html = templates().get_template(template).render(frame | values)
         write_whole(self.folder / file, html)
 
 
@@ -196,17 +186,39 @@ REASONS = {
 """Why a scored run is not ranked."""
 
 
-def _leagues() -> Iterator[frozenset[str]]:
+def league_badges() -> Iterator[frozenset[str]]:
     """The badges of each league, launches running fastest; the first league is everybody."""
     for (_, cores), (_, launch) in product(_CORES, _LAUNCHES):
         yield frozenset(badge.value for badge in (cores, launch) if badge)
 
 
-def _board_of(gpu: str, league: Sequence[Board]) -> Board | None:
+def board_of(gpu: str, league: Sequence[Board]) -> Board | None:
     return next((board for board in league if board.gpu == gpu), None)
 
 
-def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
+def runs_page(
+    entries: Iterable[Entry], boards: Iterable[Board], edition: Edition
+) -> dict[str, Any]:
+    """Every run, newest first, with what became of it."""
+    newest = sorted(entries, key=lambda entry: (entry.created, entry.id), reverse=True)
+    shown = {
+        row.entry.id: row.standing.value
+        for board in boards
+        for row in (*board.rows, *board.unranked)
+    }
+    runs = [(entry, shown.get(entry.id) or _result(entry, edition)) for entry in newest]
+    return {"runs": runs, "common": provenance.shared(newest)}
+
+
+def _result(entry: Entry, edition: Edition) -> str:
+    """Of a run that has no row on a board."""
+    by_itself = standing(entry, edition)
+    if by_itself is Standing.NOT_ACCEPTED:
+        return entry.verdict
+    return by_itself.value if by_itself in (Standing.QUICK, Standing.UNSCORED) else "accepted"
+
+
+def board_page(boards: Sequence[Board | None]) -> dict[str, Any]:
     """boards: of one GPU, one a league."""
     overall = boards[0]
     assert overall is not None
@@ -234,7 +246,7 @@ def _board_page(boards: Sequence[Board | None]) -> dict[str, object]:
     }
 
 
-def _entry_page(entry: Entry, report: Report) -> dict[str, object]:
+def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
     outcome = report.outcome
     return {
         "entry": entry,
@@ -258,7 +270,7 @@ def _roofline(report: Report) -> list[tuple[str, float]]:
     return points
 
 
-def _file_names(gpus: Sequence[str]) -> dict[str, str]:
+def file_names(gpus: Sequence[str]) -> dict[str, str]:
     """A file for each GPU's board; the first is the site's first page."""
     names = {}
     for place, gpu in enumerate(gpus):
@@ -268,7 +280,7 @@ def _file_names(gpus: Sequence[str]) -> dict[str, str]:
 
 
 @lru_cache
-def _templates() -> Environment:
+def templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("harness.leaderboard"),
         autoescape=True,

@@ -18,6 +18,7 @@ from harness.arena.store.people import Person, Role
 from harness.arena.store.tables import metadata
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
+from harness.leaderboard.signing import SigningKey
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +114,15 @@ def rules(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(engine: Engine, rules: Path) -> Site:
-    return Site(engine=engine, rules_file=RulesFile(rules), root="", secure=False)
+    key = SigningKey.at(rules.with_name("key.pem"))
+    return Site(
+        engine=engine,
+        rules_file=RulesFile(rules),
+        root="",
+        secure=False,
+        cookie_secret="test",
+        signing_key=key,
+    )
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from harness.arena.queue import conninfo
 from harness.arena.store import gradings
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
-from harness.report import Report
+from harness.leaderboard.document import Document
 from tests.arena.handing_in import graded, hand_in, take
 from tests.leaderboard import factory
 
@@ -217,9 +217,11 @@ def test_a_report_is_there_when_it_is_done(
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
     assert "no report yet" in problem(client.get(f"{SUBMISSIONS}/{id}/report", headers=ada), 409)
     done(connection, worker_url, 1.5)
-    report = Report.model_validate_json(
-        client.get(f"{SUBMISSIONS}/{id}/report", headers=ada).content
+    document = Document.parse(
+        client.get(f"{SUBMISSIONS}/{id}/report", headers=ada).text, "the arena"
     )
+    assert document.signature is not None, "so that others know where it comes from"
+    report = document.report
     assert report.score is not None and report.score.ratio == 1.5
     (board,) = client.get("/api/v1/board").json()
     assert board["gpu"] == factory.H100 and board["rows"][0]["author"] == "ada"
@@ -257,7 +259,7 @@ def test_a_rule_that_cannot_be_read_leaves_those_before_in_force(
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/nowhere", 404),
+        ("GET", "/api/v1/nowhere", 404),
         ("GET", f"{SUBMISSIONS}/../../etc/passwd", 404),
         ("GET", f"{SUBMISSIONS}/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
         ("GET", f"{SUBMISSIONS}/0123456789abcdef", 404),

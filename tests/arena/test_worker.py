@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import URL, Connection, Engine
 
+from harness.arena.processes import DATABASE_VARIABLE
 from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
 from harness.arena.states import State
@@ -20,7 +21,6 @@ from harness.arena.store import gradings
 from harness.arena.store.gradings import HandedIn, Status
 from harness.arena.store.people import Person
 from harness.arena.sweeper import sweep_once
-from harness.arena.worker import DATABASE_VARIABLE
 from harness.report import Verdict
 from tests.arena.handing_in import submission
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, text, update
 
 from harness.arena.rules import Limits
 from harness.arena.states import MOST_ATTEMPTS, State
@@ -320,31 +320,35 @@ def source(connection: Connection, submission: str) -> str | None:
 
 def cancel(connection: Connection, submission: str) -> bool:
     """End the gradings of a submission that have no result yet; whether there were any."""
+    return _cancel(connection, gradings.c.submission == submission)
+
+
+def cancel_rejudging(connection: Connection, rejudge: int) -> bool:
+    """End those of a rejudging's gradings that have no result yet; whether there were any."""
+    return _cancel(connection, gradings.c.rejudge == rejudge)
+
+
+def _cancel(connection: Connection, which: ColumnElement[bool]) -> bool:
     held = connection.execute(
         select(gradings.c.id, gradings.c.job, gradings.c.attempt)
-        .where(
-            gradings.c.submission == submission,
-            gradings.c.state.in_((State.QUEUED, State.GRADING)),
-        )
+        .where(which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
         .with_for_update()
     ).all()
     for grading in held:
         if grading.attempt is not None:
-            connection.execute(
-                text(
-                    "SELECT arena_end_attempt(gradings, 'cancelled') FROM gradings WHERE id = :id"
-                ),
-                {"id": grading.id},
-            )
+            connection.execute(_END_CANCELLED, {"id": grading.id})
         connection.execute(
             update(gradings)
             .where(gradings.c.id == grading.id)
             .values(state=State.CANCELLED, attempt=None, ended=func.now(), progress=None)
         )
-        connection.execute(
-            text("SELECT procrastinate_cancel_job_v1(:job, true, false)"), {"job": grading.job}
-        )
+        connection.execute(select(func.procrastinate_cancel_job_v1(grading.job, True, False)))
     return bool(held)
+
+
+_END_CANCELLED = text(
+    "SELECT arena_end_attempt(gradings, 'cancelled') FROM gradings WHERE id = :id"
+)
 
 
 # ------------------------------------------------------------------------ picking up what was lost

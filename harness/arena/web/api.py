@@ -249,8 +249,8 @@ def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
     if status.report is None:
         raise Problem(409, "It has no report yet.", retry_after=2)
     with site.transaction() as connection:
-        text = board.report_text(connection, status.report)
-    return Response(text, media_type="application/json")
+        text = board.report_text(connection, status.report) or ""
+    return Response(site.signed(text).json, media_type="application/json")
 
 
 @router.get("/submissions/{id}/source", responses=_ERRORS, response_class=PlainTextResponse)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.sessions import SessionMiddleware
 
 from harness import __version__
-from harness.arena.web import api, health
+from harness.arena.web import api, health, openid, organiser, pages, people
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem
+from harness.arena.web.rendering import page
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +30,7 @@ def application(site: Site) -> FastAPI:
         watching = asyncio.create_task(app.state.watch.run())
         yield
         watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
+        await asyncio.wait([watching], timeout=2)
 
     app = FastAPI(
         title="matmul-arena",
@@ -46,6 +47,19 @@ def application(site: Site) -> FastAPI:
     app.state.boards = Boards(site)
     app.include_router(api.router)
     app.include_router(health.router)
+    app.include_router(people.router)
+    app.include_router(openid.router)
+    app.include_router(organiser.router)
+    app.include_router(pages.router)
+    app.add_middleware(
+        SessionMiddleware,  # what goes to an OpenID provider and back, and nothing else
+        secret_key=site.cookie_secret,
+        session_cookie="arena_openid",
+        max_age=600,
+        path=f"{site.root}/",
+        same_site="lax",
+        https_only=site.secure,
+    )
     app.add_middleware(Guard, per_minute=lambda: site.rules.limits.per_address_per_minute)
     app.add_exception_handler(Problem, _answer)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -55,8 +69,14 @@ def application(site: Site) -> FastAPI:
 
 
 async def _answer(request: Request, problem: Exception) -> Response:
+    """For programs as JSON, for people as a page."""
     assert isinstance(problem, Problem)
-    return problem.response()
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    if path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
+        return problem.response()
+    answer = page(request.app.state.site, "problem.html", problem=problem, status=problem.status)
+    answer.headers.update(problem.headers)
+    return answer
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -19,6 +19,9 @@ from harness.arena.store import people
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.problems import Problem, database_away
+from harness.leaderboard.document import Document
+from harness.leaderboard.signing import SigningKey
+from harness.report import Report
 
 COOKIE = "arena_session"
 
@@ -33,10 +36,18 @@ class Site:
     """The path under which a proxy serves it: "" or "/arena"."""
     secure: bool
     """Whether people reach it by https alone."""
+    cookie_secret: str
+    signing_key: SigningKey
+    """Signs the reports that are handed out: they come from the arena's own workers."""
 
     @property
     def rules(self) -> Rules:
         return self.rules_file.now
+
+    def signed(self, text: str) -> Document:
+        """A report that the arena keeps, as it hands it out."""
+        report = Report.model_validate_json(text)
+        return Document(text, report).signed(self.signing_key.sign(text))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

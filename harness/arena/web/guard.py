@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from harness.arena.web.problems import Problem
 from harness.submission import MAX_BYTES
 
-MOST_BODY = MAX_BYTES + (1 << 16)
+MAX_BODY = MAX_BYTES + (1 << 16)
 """A kernel file and what a form wraps around it."""
 
 BODY_SECONDS = 30.0
@@ -58,7 +58,8 @@ class Guard:
 
         try:
             self._addresses.count(scope["client"][0] if scope["client"] else "")
-            body = await asyncio.wait_for(_whole_body(scope, receive), BODY_SECONDS)
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _whole_body(scope, receive)
         except Problem as problem:
             await problem.response()(scope, receive, with_headers)
             return
@@ -81,7 +82,7 @@ class Guard:
 
 async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
     declared = dict(scope["headers"]).get(b"content-length", b"0")
-    if not declared.isdigit() or int(declared) > MOST_BODY:
+    if not declared.isdigit() or int(declared) > MAX_BODY:
         raise _too_large()
     parts: list[bytes] = []
     size = 0
@@ -91,7 +92,7 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
             return None
         part = message.get("body", b"")
         size += len(part)
-        if size > MOST_BODY:
+        if size > MAX_BODY:
             raise _too_large()
         parts.append(part)
         if not message.get("more_body", False):

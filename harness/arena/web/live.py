@@ -58,7 +58,8 @@ class Watch:
             latest = first
             while not latest.state.final:
                 try:
-                    latest = await asyncio.wait_for(queue.get(), ALIVE_SECONDS)
+                    async with asyncio.timeout(ALIVE_SECONDS):
+                        latest = await queue.get()
                 except TimeoutError:
                     yield None
                     continue
@@ -85,7 +86,8 @@ class Watch:
     async def _look(self) -> None:
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._changed.wait()
             await asyncio.sleep(GATHER_SECONDS)
             self._changed.clear()
             watched = list(self._watchers)

@@ -12,12 +12,12 @@ import uvicorn
 from sqlalchemy import make_url
 
 from harness.arena.logs import log_as
-from harness.arena.processes import end_with_parent
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, end_with_parent
 from harness.arena.rules import RulesFile
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
-from harness.arena.worker import DATABASE_VARIABLE
+from harness.leaderboard.signing import SigningKey
 
 MOST_CONNECTIONS = 1000
 GOODBYE_SECONDS = 3
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, default=8040)
     parser.add_argument("--root", default="")
     parser.add_argument("--rules", type=Path, required=True)
+    parser.add_argument("--signing-key", type=Path, required=True)
     parser.add_argument("--secure", action="store_true")
     parser.add_argument("--proxy", default="")
     options = parser.parse_args(arguments)
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         rules_file=RulesFile(options.rules),
         root=options.root,
         secure=options.secure,
+        cookie_secret=os.environ.pop(COOKIE_VARIABLE),
+        signing_key=SigningKey.at(options.signing_key),
     )
     uvicorn.run(
         application(site),

@@ -1,0 +1,294 @@
+"""What organisers do, each time with a line in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, insert, select, text, update
+
+from harness.arena.states import State
+from harness.arena.store.gradings import cancel, cancel_rejudging, queue_grading
+from harness.arena.store.people import NotPossible, Person
+from harness.arena.store.tables import (
+    announcements,
+    audit,
+    entries,
+    gradings,
+    people,
+    rejudges,
+    submissions,
+)
+
+
+def note(
+    connection: Connection,
+    actor: Person | None,
+    action: str,
+    subject: str,
+    **details: object,
+) -> None:
+    """A line of the audit log, in the transaction of what it tells of."""
+    connection.execute(
+        insert(audit).values(
+            actor=actor.id if actor else None, action=action, subject=subject, details=details
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    at: datetime
+    actor: str | None
+    action: str
+    subject: str
+    details: dict[str, Any]
+
+
+def audit_log(connection: Connection, limit: int = 100) -> list[AuditLine]:
+    """Newest first."""
+    rows = connection.execute(
+        select(audit.c.at, people.c.name, audit.c.action, audit.c.subject, audit.c.details)
+        .outerjoin(people, people.c.id == audit.c.actor)
+        .order_by(audit.c.id.desc())
+        .limit(limit)
+    )
+    return [AuditLine(*row) for row in rows]
+
+
+# ---------------------------------------------------------------------------------- submissions
+
+
+def withdraw(connection: Connection, actor: Person, submission: str) -> None:
+    """Its author takes it off the board; it stays in the archive."""
+    cancel(connection, submission)
+    connection.execute(
+        update(submissions).where(submissions.c.id == submission).values(withdrawn=func.now())
+    )
+    note(connection, actor, "withdraw", submission)
+
+
+def disqualify(connection: Connection, actor: Person, submission: str, reason: str) -> None:
+    """Raises NotPossible without a reason: its author will read it."""
+    reason = reason.strip()[:500]
+    if not reason:
+        raise NotPossible("a disqualification needs a reason, which its author will read")
+    connection.execute(
+        update(submissions).where(submissions.c.id == submission).values(disqualified=reason)
+    )
+    note(connection, actor, "disqualify", submission, reason=reason)
+
+
+def reinstate(connection: Connection, actor: Person, submission: str) -> None:
+    """Neither withdrawn nor disqualified any more."""
+    connection.execute(
+        update(submissions)
+        .where(submissions.c.id == submission)
+        .values(disqualified=None, withdrawn=None)
+    )
+    note(connection, actor, "reinstate", submission)
+
+
+# -------------------------------------------------------------------------------- announcements
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    id: int
+    text: str
+    created: datetime
+
+
+def announce(connection: Connection, actor: Person, words: str) -> None:
+    words = words.strip()[:1000]
+    if not words:
+        raise NotPossible("an announcement says something")
+    connection.execute(insert(announcements).values(made_by=actor.id, text=words))
+    _board_changed(connection)
+    note(connection, actor, "announce", words[:100])
+
+
+def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
+    connection.execute(
+        update(announcements).where(announcements.c.id == id).values(removed=func.now())
+    )
+    _board_changed(connection)
+    note(connection, actor, "remove announcement", str(id))
+
+
+def announced(connection: Connection) -> list[Announcement]:
+    """Newest first."""
+    rows = connection.execute(
+        select(announcements.c.id, announcements.c.text, announcements.c.created)
+        .where(announcements.c.removed.is_(None))
+        .order_by(announcements.c.id.desc())
+        .limit(10)
+    )
+    return [Announcement(*row) for row in rows]
+
+
+def _board_changed(connection: Connection) -> None:
+    """Announcements stand on it."""
+    connection.execute(text("SELECT nextval('board_version'), pg_notify('arena', 'board')"))
+
+
+# ------------------------------------------------------------------------------------- rejudging
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudge:
+    """A set of submissions that were graded again, whose new results count only once applied."""
+
+    id: int
+    reason: str
+    made_by: str
+    created: datetime
+    applied: datetime | None
+    dropped: datetime | None
+    gradings: int
+    ended: int
+
+    @property
+    def open(self) -> bool:
+        return self.applied is None and self.dropped is None
+
+    @property
+    def ready(self) -> bool:
+        return self.open and self.ended == self.gradings
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a rejudging would change of one submission."""
+
+    submission: str
+    name: str
+    author: str
+    state: State
+    verdict_before: str | None
+    verdict_after: str | None
+    score_before: float | None
+    score_after: float | None
+
+
+def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reason: str) -> int:
+    """Queue them all once more. Raises NotPossible where there is nothing to grade again."""
+    reason = reason.strip()[:500]
+    if not reason:
+        raise NotPossible("a rejudging needs a reason")
+    found = connection.scalars(
+        select(submissions.c.id)
+        .where(submissions.c.id.in_(chosen), submissions.c.counts.is_not(None))
+        .order_by(submissions.c.received)
+    ).all()
+    if not found:
+        raise NotPossible("none of these submissions has a result yet")
+    id = connection.execute(
+        insert(rejudges).values(made_by=actor.id, reason=reason).returning(rejudges.c.id)
+    ).scalar_one()
+    for submission in found:
+        queue_grading(connection, submission, actor.id, id)
+    note(connection, actor, "rejudge", str(id), reason=reason, submissions=len(found))
+    return int(id)
+
+
+def standing_submissions(connection: Connection) -> list[str]:
+    """Everything that has a result and was neither withdrawn nor disqualified."""
+    return list(
+        connection.scalars(
+            select(submissions.c.id).where(
+                submissions.c.counts.is_not(None),
+                submissions.c.withdrawn.is_(None),
+                submissions.c.disqualified.is_(None),
+            )
+        )
+    )
+
+
+def rejudgings(connection: Connection, id: int | None = None) -> list[Rejudge]:
+    """Newest first; or the one."""
+    ended = func.count().filter(gradings.c.state.in_((State.DONE, State.CANCELLED)))
+    query: Select[Any] = (
+        select(
+            rejudges.c.id,
+            rejudges.c.reason,
+            people.c.name,
+            rejudges.c.created,
+            rejudges.c.applied,
+            rejudges.c.dropped,
+            func.count(),
+            ended,
+        )
+        .join(people, people.c.id == rejudges.c.made_by)
+        .join(gradings, gradings.c.rejudge == rejudges.c.id)
+        .group_by(rejudges.c.id, people.c.name)
+        .order_by(rejudges.c.id.desc())
+        .limit(20)
+    )
+    if id is not None:
+        query = query.where(rejudges.c.id == id)
+    return [Rejudge(*row) for row in connection.execute(query)]
+
+
+def changes(connection: Connection, rejudge: int) -> list[Change]:
+    """Before and after, side by side, those that differ first."""
+    old, new = gradings.alias("old"), gradings.alias("new")
+    old_entry, new_entry = entries.alias("old_entry"), entries.alias("new_entry")
+    rows = connection.execute(
+        select(
+            submissions.c.id,
+            submissions.c.name,
+            people.c.name.label("author"),
+            new.c.state,
+            old.c.verdict.label("verdict_before"),
+            new.c.verdict.label("verdict_after"),
+            old_entry.c.score.label("score_before"),
+            new_entry.c.score.label("score_after"),
+        )
+        .select_from(new)
+        .join(submissions, submissions.c.id == new.c.submission)
+        .join(people, people.c.id == submissions.c.person)
+        .outerjoin(old, old.c.id == submissions.c.counts)
+        .outerjoin(old_entry, old_entry.c.id == old.c.report)
+        .outerjoin(new_entry, new_entry.c.id == new.c.report)
+        .where(new.c.rejudge == rejudge)
+        .order_by(old.c.verdict.is_distinct_from(new.c.verdict).desc(), submissions.c.received)
+    )
+    return [Change(row.id, row.name, row.author, State(row.state), *row[4:]) for row in rows]
+
+
+def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
+    """From now on the new results count; a fault of the judge replaces none. Raises NotPossible."""
+    found = _open(connection, id)
+    if not found.ready:
+        raise NotPossible(f"{found.gradings - found.ended} of its gradings have not ended yet")
+    connection.execute(
+        update(submissions)
+        .where(
+            submissions.c.id == gradings.c.submission,
+            gradings.c.rejudge == id,
+            gradings.c.state == State.DONE,
+            gradings.c.verdict != "judge-error",
+        )
+        .values(counts=gradings.c.id)
+    )
+    connection.execute(update(rejudges).where(rejudges.c.id == id).values(applied=func.now()))
+    note(connection, actor, "apply rejudging", str(id))
+
+
+def drop_rejudging(connection: Connection, actor: Person, id: int) -> None:
+    """Its results stay in the archive and never count. Raises NotPossible."""
+    _open(connection, id)
+    cancel_rejudging(connection, id)
+    connection.execute(update(rejudges).where(rejudges.c.id == id).values(dropped=func.now()))
+    note(connection, actor, "drop rejudging", str(id))
+
+
+def _open(connection: Connection, id: int) -> Rejudge:
+    connection.execute(select(rejudges.c.id).where(rejudges.c.id == id).with_for_update())
+    found = next(iter(rejudgings(connection, id)), None)
+    if found is None or not found.open:
+        raise NotPossible("there is no such rejudging, or it was applied or dropped already")
+    return found

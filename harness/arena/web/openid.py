@@ -1,0 +1,111 @@
+"""Signing in through an OpenID provider, where the rules name one: Authlib does the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.starlette_client import OAuth
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+from httpx import HTTPError
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
+
+from harness.arena.rules import OpenId
+from harness.arena.store import contest, people
+from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.web.context import Site, ThisSite
+from harness.arena.web.people import with_session
+from harness.arena.web.problems import Problem
+
+router = APIRouter(prefix="/openid", include_in_schema=False)
+
+NAMES = ("preferred_username", "name", "nickname", "email")
+"""What a provider says of somebody, the best first."""
+
+MOST_NAMESAKES = 100
+
+
+@router.get("/begin")
+async def begin(request: Request, site: ThisSite) -> Response:
+    provider = _provider(site)
+    try:
+        answer: Response = await _client(provider).authorize_redirect(
+            request, str(request.url_for("back"))
+        )
+    except (HTTPError, OAuthError, ValueError):
+        raise _away(provider) from None
+    return answer
+
+
+@router.get("/back")
+async def back(request: Request, site: ThisSite) -> Response:
+    """Where the provider sends people with a code, which is exchanged and checked here."""
+    provider = _provider(site)
+    try:
+        token = await _client(provider).authorize_access_token(request)
+    except HTTPError:
+        raise _away(provider) from None
+    except (OAuthError, ValueError, KeyError):
+        raise Problem(403, "The provider did not vouch for you; begin again.") from None
+    claims: Mapping[str, Any] = token.get("userinfo") or {}
+    session = await run_in_threadpool(_let_in, site, provider, claims)
+    request.session.clear()
+    return with_session(site, RedirectResponse(f"{site.root}/submit", 303), session)
+
+
+def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:
+    subject = str(claims.get("sub") or "")
+    if not subject:
+        raise Problem(403, "The provider did not say who you are.")
+    with site.transaction() as connection:
+        person = people.known(connection, provider.issuer, subject)
+        if person is None:
+            person = _add(connection, provider, subject, claims)
+            contest.note(connection, person, "join", person.name, issuer=provider.issuer)
+        return people.sign_in(connection, person.id)
+
+
+def _add(
+    connection: Connection, provider: OpenId, subject: str, claims: Mapping[str, Any]
+) -> Person:
+    """Under the name that the provider gives, or with a number behind it."""
+    said = [str(claims[name]).partition("@")[0] for name in NAMES if claims.get(name)]
+    for name in [*said, "contestant"]:
+        for number in range(1, MOST_NAMESAKES):
+            try:
+                return people.add_person(
+                    connection,
+                    name if number == 1 else f"{name} {number}",
+                    Role.CONTESTANT,
+                    issuer=provider.issuer,
+                    subject=subject,
+                )
+            except NotPossible as error:
+                if "taken" not in str(error):
+                    break
+    raise Problem(409, "No name is left for you; ask the organiser for an invitation.")
+
+
+def _provider(site: Site) -> OpenId:
+    if site.rules.openid is None:
+        raise Problem(404, "This arena has no OpenID provider.")
+    return site.rules.openid
+
+
+def _away(provider: OpenId) -> Problem:
+    return Problem(502, f"{provider.title} does not answer; try again later.")
+
+
+@lru_cache(maxsize=4)
+def _client(provider: OpenId) -> Any:
+    return OAuth().register(
+        "provider",
+        client_id=provider.client_id,
+        client_secret=provider.client_secret,
+        server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
+        client_kwargs={"scope": "openid profile email", "code_challenge_method": "S256"},
+    )

@@ -1,0 +1,191 @@
+"""The organiser's page, and everything that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Response
+from fastapi.responses import RedirectResponse
+from sqlalchemy import Connection
+
+from harness.arena.store import contest, gradings, people
+from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.pages import PER_PAGE, sign_in_first
+from harness.arena.web.problems import Problem
+from harness.arena.web.rendering import page
+
+router = APIRouter(prefix="/organiser", include_in_schema=False)
+
+Text = Annotated[str, Form(max_length=2000)]
+Number = Annotated[int, Form(ge=0, le=2**62)]
+
+
+@router.get("")
+def overview(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    if visitor.person is None:
+        return sign_in_first(site, visitor)
+    return _overview(site, visitor, offset=offset)
+
+
+def _overview(
+    site: Site, visitor: Visitor, *, offset: int = 0, link: str | None = None
+) -> Response:
+    assert visitor.organiser
+    rules = site.rules
+    with site.transaction() as connection:
+        found = gradings.recent(connection, limit=PER_PAGE + 1, offset=offset)
+        return page(
+            site,
+            "organiser.html",
+            visitor=visitor,
+            link=link,
+            rules=rules,
+            rules_problem=site.rules_file.problem,
+            closed=rules.closed(now()),
+            frozen=rules.frozen(now()),
+            submissions=found[:PER_PAGE],
+            offset=offset,
+            more=len(found) > PER_PAGE,
+            per_page=PER_PAGE,
+            states=gradings.counts_by_state(connection),
+            workers=gradings.workers(connection),
+            typical=gradings.typical_seconds(connection),
+            oldest=gradings.oldest_waiting(connection),
+            everybody=people.everybody(connection),
+            invitations=people.open_invitations(connection),
+            rejudgings=contest.rejudgings(connection),
+            announcements=contest.announced(connection),
+            audit=contest.audit_log(connection),
+        )
+
+
+def _do(
+    site: Site, visitor: Visitor, token: str, what: Callable[[Connection, Person], object]
+) -> Response:
+    """As an organiser, from a form of ours, in one transaction. Raises Problem."""
+    visitor.check(token)
+    actor = visitor.organiser
+    try:
+        with site.transaction() as connection:
+            what(connection, actor)
+    except NotPossible as error:
+        text = str(error)
+        raise Problem(422, text[:1].upper() + text[1:] + ".") from None
+    return RedirectResponse(f"{site.root}/organiser", 303)
+
+
+@router.post("/invite")
+def invite(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    token: Text = "",
+    role: Annotated[Role, Form()] = Role.CONTESTANT,
+    uses: Annotated[int, Form(ge=1, le=1000)] = 1,
+    note: Text = "",
+) -> Response:
+    visitor.check(token)
+    actor = visitor.organiser
+    with site.transaction() as connection:
+        link = people.invite(connection, actor.id, role, uses, note)
+        contest.note(connection, actor, "invite", note[:100], role=role, uses=uses)
+    return _overview(site, visitor, link=f"{site.root}/join/{link}")
+
+
+@router.post("/invitations/end")
+def end_invitation(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
+) -> Response:
+    def end(connection: Connection, actor: Person) -> None:
+        people.end_invitation(connection, id)
+        contest.note(connection, actor, "end invitation", str(id))
+
+    return _do(site, visitor, token, end)
+
+
+@router.post("/people")
+def set_disabled(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    token: Text = "",
+    id: Number = 0,
+    disabled: Annotated[bool, Form()] = False,
+) -> Response:
+    def set_it(connection: Connection, actor: Person) -> None:
+        if id == actor.id:
+            raise NotPossible("you cannot lock yourself out")
+        people.set_disabled(connection, id, disabled)
+        contest.note(connection, actor, "lock out" if disabled else "let in", str(id))
+
+    return _do(site, visitor, token, set_it)
+
+
+@router.post("/disqualify")
+def disqualify(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "", reason: Text = ""
+) -> Response:
+    return _do(
+        site, visitor, token, lambda link, actor: contest.disqualify(link, actor, id, reason)
+    )
+
+
+@router.post("/reinstate")
+def reinstate(site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "") -> Response:
+    return _do(site, visitor, token, lambda link, actor: contest.reinstate(link, actor, id))
+
+
+@router.post("/announce")
+def announce(site: ThisSite, visitor: ThisVisitor, token: Text = "", text: Text = "") -> Response:
+    return _do(site, visitor, token, lambda link, actor: contest.announce(link, actor, text))
+
+
+@router.post("/announcements/remove")
+def remove_announcement(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
+) -> Response:
+    return _do(
+        site, visitor, token, lambda link, actor: contest.remove_announcement(link, actor, id)
+    )
+
+
+@router.post("/rejudge")
+def rejudge(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", ids: Text = "", reason: Text = ""
+) -> Response:
+    """Those that are named, or everything that stands."""
+
+    def queue(connection: Connection, actor: Person) -> None:
+        chosen = ids.split() or contest.standing_submissions(connection)
+        contest.rejudge(connection, actor, chosen, reason)
+
+    return _do(site, visitor, token, queue)
+
+
+@router.get("/rejudgings/{id}")
+def rejudging(site: ThisSite, visitor: ThisVisitor, id: int) -> Response:
+    """What it would change, before it does."""
+    assert visitor.organiser
+    with site.transaction() as connection:
+        found = next(iter(contest.rejudgings(connection, id)), None)
+        if found is None:
+            raise Problem(404, "There is no such rejudging.")
+        return page(
+            site,
+            "rejudging.html",
+            visitor=visitor,
+            rejudging=found,
+            changes=contest.changes(connection, id),
+        )
+
+
+@router.post("/rejudgings/{id}/{what}")
+def decide(site: ThisSite, visitor: ThisVisitor, id: int, what: str, token: Text = "") -> Response:
+    deeds = {"apply": contest.apply_rejudging, "drop": contest.drop_rejudging}
+    if what not in deeds:
+        raise Problem(404, "There is nothing at this address.")
+    return _do(site, visitor, token, lambda link, actor: deeds[what](link, actor, id))

@@ -1,0 +1,264 @@
+"""The pages of a contestant: boards, entries, submitting, watching, comparing."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import mimetypes
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from harness.arena.states import State
+from harness.arena.store import board, contest, gradings
+from harness.arena.store.gradings import Status
+from harness.arena.web import api
+from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.guard import MAX_BODY
+from harness.arena.web.live import ALIVE_SECONDS
+from harness.arena.web.problems import Problem, unknown_submission
+from harness.arena.web.rendering import assets, page
+from harness.leaderboard import compare
+from harness.leaderboard.document import Document
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.site import entry_page
+from problem import starter
+
+router = APIRouter(include_in_schema=False)
+
+Token = Annotated[str, Form(max_length=100)]
+PER_PAGE = 50
+BOARD_SECONDS = 2.0
+
+
+@router.get("/")
+def root(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+    return shown_board(request, site, visitor, "index.html")
+
+
+@router.get("/{name}.html")
+def shown_board(
+    request: Request, site: ThisSite, visitor: ThisVisitor, name: str = "index.html"
+) -> Response:
+    """A GPU's board, or all runs: rendered once for each change, not for each visitor."""
+    file = name if name.endswith(".html") else f"{name}.html"
+    pages = request.app.state.boards.pages(visitor)
+    if file not in pages:
+        raise Problem(404, "There is nothing at this address.")
+    compressed: bytes = pages[file]
+    headers = {"Vary": "Accept-Encoding, Cookie", "Cache-Control": "no-cache"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(compressed, headers=headers | {"Content-Encoding": "gzip"})
+    return HTMLResponse(gzip.decompress(compressed), headers=headers)
+
+
+@router.get("/live/board")
+async def board_events(request: Request, site: ThisSite, visitor: ThisVisitor) -> StreamingResponse:
+    """Tells, as a server-sent event, the version of the board, now and whenever it changes."""
+    boards = request.app.state.boards
+
+    async def stream() -> AsyncIterator[str]:
+        told = None
+        quiet = 0.0
+        while True:
+            with suppress(Problem):
+                version = (await run_in_threadpool(boards.ranked, visitor)).version
+                if version != told or quiet >= ALIVE_SECONDS:
+                    told, quiet = version, 0.0
+                    yield f"event: board\ndata: {version}\n\n"
+            await asyncio.sleep(BOARD_SECONDS)
+            quiet += BOARD_SECONDS
+
+    return StreamingResponse(
+        stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
+
+
+@router.get("/assets/{name}")
+def asset(name: str) -> Response:
+    content = assets().get(name)
+    if content is None:
+        raise Problem(404, "There is nothing at this address.")
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return Response(content, media_type=kind, headers={"Cache-Control": "max-age=3600"})
+
+
+# ------------------------------------------------------------------------------------- entries
+
+
+@router.get("/entries/{short}.{kind}")
+def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> Response:
+    """A result's page, report or source, where the visitor may read it."""
+    if kind not in ("html", "json", "cu") or len(short) < 16:
+        raise Problem(404, "There is nothing at this address.")
+    document = _document(site, visitor, short)
+    if kind == "json":
+        return Response(document.json, media_type="application/json")
+    if kind == "cu":
+        return PlainTextResponse(document.report.submission.source)
+    entry = Entry.of(document.report, document.id)
+    return page(site, "entry.html", visitor=visitor, **entry_page(entry, document.report))
+
+
+def _document(site: Site, visitor: Visitor, id: str) -> Document:
+    """By a submission's id, or the beginning of an entry's. Raises Problem."""
+    with site.transaction() as connection:
+        submission = id if len(id) == 16 and gradings.status(connection, [id]) else None
+        submission = submission or board.submission_of(connection, id)
+        status = gradings.status(connection, [submission or ""]).get(submission or "")
+        if status is None or not visitor.reads(status, site.rules):
+            raise unknown_submission()
+        if status.report is None:
+            raise Problem(409, "It has no report yet.", retry_after=2)
+        text = board.report_text(connection, status.report) or ""
+    return site.signed(text)
+
+
+@router.get("/compare")
+def compared(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    a: Annotated[str, Query(max_length=64)] = "",
+    b: Annotated[str, Query(max_length=64)] = "",
+) -> Response:
+    """Two submissions side by side."""
+    comparison = None
+    if a and b:
+        comparison = compare.compare(_document(site, visitor, a), _document(site, visitor, b))
+    return page(site, "compare.html", visitor=visitor, a=a, b=b, comparison=comparison)
+
+
+# ---------------------------------------------------------------------------------- submitting
+
+
+@router.get("/submit")
+def submit_form(site: ThisSite, visitor: ThisVisitor) -> Response:
+    return _submit_page(site, visitor)
+
+
+@router.post("/submit")
+async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+    """From the form: a file that was chosen or dropped, or text that was pasted."""
+    async with request.form(max_files=1, max_fields=8, max_part_size=MAX_BODY) as form:
+        token, pasted = str(form.get("token", "")), str(form.get("pasted", ""))
+        name = str(form.get("name", "")) or "kernel"
+        file = form.get("file")
+        content = pasted.encode()
+        if not isinstance(file, str) and file is not None and file.filename:
+            name, content = file.filename, await file.read()
+    visitor.check(token)
+    try:
+        status = await run_in_threadpool(
+            api.hand_in, site, visitor.signed_in, name, content, str(form.get("once", "")) or None
+        )
+    except Problem as problem:
+        answer = await run_in_threadpool(
+            _submit_page, site, visitor, problem=problem, pasted=pasted
+        )
+        answer.headers.update(problem.headers)
+        return answer
+    return _to(site, f"submissions/{status.id}")
+
+
+def _submit_page(
+    site: Site, visitor: Visitor, *, problem: Problem | None = None, pasted: str = ""
+) -> HTMLResponse:
+    if visitor.person is None:
+        return sign_in_first(site, visitor)
+    return page(
+        site,
+        "submit.html",
+        here="submit",
+        visitor=visitor,
+        status=problem.status if problem else 200,
+        problem=problem,
+        pasted=pasted,
+        once=secrets.token_hex(16),
+        closed=site.rules.closed(now()),
+        rules=site.rules,
+        starter=starter.text(),
+        announcements=_announced(site),
+    )
+
+
+@router.get("/mine")
+def mine(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    person = visitor.person
+    if person is None:
+        return sign_in_first(site, visitor)
+    with site.transaction() as connection:
+        found = gradings.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
+    return page(
+        site,
+        "mine.html",
+        here="mine",
+        visitor=visitor,
+        submissions=found[:PER_PAGE],
+        offset=offset,
+        more=len(found) > PER_PAGE,
+        per_page=PER_PAGE,
+        announcements=_announced(site),
+    )
+
+
+@router.get("/submissions/{id}")
+def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Response:
+    """One submission, live."""
+    status = api.readable(site, visitor, id)
+    return page(
+        site,
+        "submission.html",
+        visitor=visitor,
+        status_=api.SubmissionStatus.of(status),
+        owns=visitor.owns(status),
+        ended=status.state.final,
+        cancelled=status.state is State.CANCELLED,
+        announcements=_announced(site),
+    )
+
+
+@router.post("/submissions/{id}/{what}")
+def change(
+    site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token = ""
+) -> Response:
+    """Cancel or withdraw one's own."""
+    visitor.check(token)
+    status: Status = api.readable(site, visitor, id)
+    if what == "cancel":
+        api.give_up(site, visitor, id)
+    elif what == "withdraw" and visitor.owns(status):
+        with site.transaction() as connection:
+            contest.withdraw(connection, visitor.signed_in, id)
+    else:
+        raise unknown_submission()
+    return _to(site, f"submissions/{id}")
+
+
+def sign_in_first(site: Site, visitor: Visitor) -> HTMLResponse:
+    return page(
+        site,
+        "signin.html",
+        here="account",
+        visitor=visitor,
+        problem=None,
+        openid=site.rules.openid,
+        status=401,
+    )
+
+
+def _announced(site: Site) -> list[contest.Announcement]:
+    with site.transaction() as connection:
+        return contest.announced(connection)
+
+
+def _to(site: Site, path: str) -> RedirectResponse:
+    return RedirectResponse(f"{site.root}/{path}", 303)

@@ -1,0 +1,155 @@
+"""Signing in and out, joining by invitation, one's own keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from harness.arena.store import contest, people
+from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.web.context import COOKIE, Site, ThisSite, ThisVisitor, Visitor
+from harness.arena.web.pages import sign_in_first
+from harness.arena.web.problems import Problem
+from harness.arena.web.rendering import page
+
+router = APIRouter(include_in_schema=False)
+
+Text = Annotated[str, Form(max_length=200)]
+
+
+def with_session(site: Site, answer: Response, token: str) -> Response:
+    """Send the cookie: not to be read by scripts, nor sent along from other sites' forms."""
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=people.SESSION_DAYS * 86400,
+        path=f"{site.root}/",
+        secure=site.secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return answer
+
+
+def same_site(request: Request) -> None:
+    """For forms of people without a session: browsers say where a form was. Raises Problem."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Problem(403, "This form came from another site.")
+
+
+@router.get("/account")
+def account(site: ThisSite, visitor: ThisVisitor) -> Response:
+    if visitor.person is None:
+        answer = sign_in_first(site, visitor)
+        answer.status_code = 200
+        return answer
+    return _account(site, visitor, visitor.person)
+
+
+def _account(
+    site: Site, visitor: Visitor, person: Person, *, new_key: str | None = None
+) -> HTMLResponse:
+    with site.transaction() as connection:
+        kept = people.keys_of(connection, person.id)
+    return page(site, "account.html", here="account", visitor=visitor, keys=kept, new_key=new_key)
+
+
+@router.post("/signin")
+def sign_in(request: Request, site: ThisSite, visitor: ThisVisitor, key: Text = "") -> Response:
+    same_site(request)
+    with site.transaction() as connection:
+        person = people.by_key(connection, key.strip())
+        token = people.sign_in(connection, person.id) if person else ""
+    if person is None:
+        problem = "This key is not valid: it was revoked, has expired or never was."
+        return page(
+            site,
+            "signin.html",
+            here="account",
+            visitor=visitor,
+            problem=problem,
+            openid=site.rules.openid,
+            status=401,
+        )
+    return with_session(site, RedirectResponse(f"{site.root}/submit", 303), token)
+
+
+@router.post("/signout")
+def sign_out(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response:
+    visitor.check(token)
+    with site.transaction() as connection:
+        people.sign_out(connection, visitor.session or "")
+    answer = RedirectResponse(f"{site.root}/", 303)
+    answer.delete_cookie(COOKIE, path=f"{site.root}/")
+    return answer
+
+
+@router.post("/account/keys")
+def make_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", label: Text = "") -> Response:
+    visitor.check(token)
+    person = visitor.signed_in
+    with site.transaction() as connection:
+        key = people.new_key(connection, person.id, label)
+        contest.note(connection, person, "new key", person.name, label=label)
+    return _account(site, visitor, person, new_key=key)
+
+
+@router.post("/account/keys/revoke")
+def revoke_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", hash: Text = "") -> Response:
+    visitor.check(token)
+    person = visitor.signed_in
+    with site.transaction() as connection:
+        if not people.revoke_key(connection, person.id, hash):
+            raise Problem(404, "You have no such key.")
+        contest.note(connection, person, "revoke key", person.name)
+    return RedirectResponse(f"{site.root}/account", 303)
+
+
+@router.get("/join/{link}")
+def join_form(site: ThisSite, visitor: ThisVisitor, link: str) -> Response:
+    return _join(site, visitor, link)
+
+
+def _join(
+    site: Site, visitor: Visitor, link: str, *, name: str = "", problem: str | None = None
+) -> HTMLResponse:
+    with site.transaction() as connection:
+        try:
+            invitation = people.invited(connection, link)
+        except NotPossible as error:
+            raise Problem(404, _sentence(error)) from None
+    return page(
+        site,
+        "join.html",
+        here="account",
+        visitor=visitor,
+        link=link,
+        organises=invitation.role is Role.ORGANISER,
+        name=name,
+        problem=problem,
+        status=422 if problem else 200,
+    )
+
+
+@router.post("/join/{link}")
+def join(
+    request: Request, site: ThisSite, visitor: ThisVisitor, link: str, name: Text = ""
+) -> Response:
+    same_site(request)
+    try:
+        with site.transaction() as connection:
+            person = people.join(connection, link, name)
+            key = people.new_key(connection, person.id, "first key")
+            session = people.sign_in(connection, person.id)
+            contest.note(connection, person, "join", person.name, role=person.role)
+    except NotPossible as error:
+        return _join(site, visitor, link, name=name, problem=_sentence(error))
+    answer = _account(site, Visitor(person, session), person, new_key=key)
+    return with_session(site, answer, session)
+
+
+def _sentence(error: NotPossible) -> str:
+    text = str(error)
+    return text[:1].upper() + text[1:] + "."

@@ -1,0 +1,85 @@
+"""Pages as HTML: the leaderboard's templates, and the arena's own beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.metadata import distribution
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from starlette.responses import HTMLResponse
+
+from harness.arena.store.contest import Announcement
+from harness.arena.web.context import Site, Visitor
+from harness.leaderboard import site as static
+from harness.leaderboard.annotated_source import style_sheet
+from harness.leaderboard.edition import Edition
+from harness.leaderboard.site import Page
+
+PAGES = (
+    Page("submit", "Submit"),
+    Page("mine", "My submissions"),
+    Page("runs.html", "All runs"),
+    Page("account", "Account"),
+)
+"""What every page's navigation names beside the boards."""
+
+
+def page(
+    site: Site,
+    template: str,
+    *,
+    here: str = "",
+    boards: Sequence[Page] = (Page("index.html", "Leaderboard"),),
+    announcements: Sequence[Announcement] = (),
+    status: int = 200,
+    visitor: Visitor | None = None,
+    **values: object,
+) -> HTMLResponse:
+    """here: which entry of the navigation this is. visitor: whose forms these are."""
+    frame: dict[str, object] = {
+        "served": True,
+        "announcements": announcements,
+        "root": f"{site.root}/",
+        "here": here,
+        "pages": (*boards, *PAGES),
+        "edition": Edition.current(),
+        "title": site.rules.title,
+        "token": visitor.token if visitor else "",
+        "person": visitor.person if visitor else None,
+    }
+    html = templates().get_template(template).render(frame | values)
+    private = {"Cache-Control": "no-store"} if visitor else {}
+    return HTMLResponse(html, status, private)
+
+
+@lru_cache
+def templates() -> Environment:
+    environment = static.templates().overlay(
+        loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.leaderboard")])
+    )
+    environment.filters["moment"] = lambda at: f"{at:%Y-%m-%d %H:%M} UTC" if at else "–"
+    environment.filters["quantity"] = _quantity
+    return environment
+
+
+def _quantity(value: float | str | None) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+@lru_cache
+def assets() -> dict[str, bytes]:
+    """Every file below /assets/."""
+    found = {
+        source.name: source.read_bytes()
+        for package in ("harness.leaderboard", "harness.arena")
+        for source in (files(package) / "assets").iterdir()
+    }
+    found["site.css"] += style_sheet().encode()
+    library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
+    found[library.name] = library.read_bytes()
+    return found

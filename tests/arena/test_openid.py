@@ -1,0 +1,83 @@
+"""Signing in through a real OpenID provider, which the test starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import oidc_provider_mock
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Connection
+
+from harness.arena.store import people
+from harness.arena.store.people import Person
+
+
+@pytest.fixture
+def provider(rules: Path) -> Iterator[str]:
+    with oidc_provider_mock.run_server_in_thread() as server:
+        issuer = f"http://localhost:{server.server_port}"
+        rules.write_text(
+            f'[openid]\nissuer = "{issuer}"\nclient_id = "arena"\nclient_secret = "secret"\n'
+        )
+        yield issuer
+
+
+def vouch(provider: str, subject: str, **claims: str) -> None:
+    """Let the provider know somebody."""
+    httpx.put(f"{provider}/users/{subject}", json=claims).raise_for_status()
+
+
+def sign_in(client: TestClient, subject: str) -> httpx.Response:
+    """As a browser does: to the provider, which asks who one is, and back."""
+    there = client.get("/openid/begin").headers["location"]
+    answer = httpx.post(there, data={"sub": subject})
+    assert answer.status_code == 302, answer.text
+    returned = urlsplit(answer.headers["location"])
+    return client.get(f"{returned.path}?{returned.query}")
+
+
+def name_of(client: TestClient) -> str:
+    return str(client.get("/api/v1/me").json()["name"])
+
+
+def test_somebody_comes_in_and_is_known_again(
+    client: TestClient, provider: str, connection: Connection
+) -> None:
+    vouch(provider, "4711", preferred_username="ada", email="ada@example.org")
+    assert "Sign in with your account" in client.get("/account").text
+    assert sign_in(client, "4711").status_code == 303
+    assert name_of(client) == "ada"
+    client.cookies.clear()
+    assert sign_in(client, "4711").status_code == 303
+    assert name_of(client) == "ada"
+    assert [each.name for each in people.everybody(connection)] == ["ada"]
+
+
+def test_a_namesake_gets_a_number(
+    client: TestClient, provider: str, person: Person, connection: Connection
+) -> None:
+    person("ada")  # type: ignore[operator]
+    vouch(provider, "4711", name="ada")
+    sign_in(client, "4711")
+    assert name_of(client) == "ada 2"
+
+
+def test_a_code_that_was_not_asked_for_lets_nobody_in(client: TestClient, provider: str) -> None:
+    answer = client.get("/openid/back?code=stolen&state=guessed")
+    assert answer.status_code == 403 and "did not vouch" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_provider_that_is_away_is_said(client: TestClient, rules: Path) -> None:
+    rules.write_text(
+        '[openid]\nissuer = "http://127.0.0.1:9"\nclient_id = "a"\nclient_secret = "b"\n'
+    )
+    assert "does not answer" in client.get("/openid/begin").text
+
+
+def test_without_a_provider_there_is_none(client: TestClient) -> None:
+    assert client.get("/openid/begin").status_code == 404

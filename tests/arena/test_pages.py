@@ -1,0 +1,361 @@
+"""The pages without a script: everything that a person does is a form and a link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
+from sqlalchemy import URL, Connection
+
+from harness.arena.queue import conninfo
+from harness.arena.store import contest, gradings, people
+from harness.arena.store.attempts import Attempts
+from harness.arena.store.people import Person, Role
+from harness.arena.web.app import application
+from harness.arena.web.context import COOKIE, Site
+from tests.arena.handing_in import graded, hand_in, take
+from tests.leaderboard import factory
+
+Add = Callable[..., Person]
+SOURCE = factory.SOURCE.encode()
+HOSTILE = "<img src=x onerror=alert(1)>\"'&"
+
+
+class Browser:
+    """A person's: it keeps cookies and sends the token of the page it is on."""
+
+    def __init__(self, site: Site) -> None:
+        self.client = TestClient(application(site), follow_redirects=True)
+        self.page = ""
+
+    def get(self, path: str, status: int = 200) -> str:
+        return self._seen(self.client.get(path), status)
+
+    def post(self, path: str, status: int = 200, **fields: object) -> str:
+        token = re.search(r'name="token" value="(\w+)"', self.page)
+        data = {"token": token[1] if token else "", **fields}
+        files = data.pop("files", None)
+        return self._seen(self.client.post(path, data=data, files=files), status)  # type: ignore[arg-type]
+
+    def _seen(self, answer: Response, status: int) -> str:
+        assert answer.status_code == status, answer.text[-2000:]
+        self.page = answer.text
+        return self.page
+
+
+@pytest.fixture
+def browser(site: Site) -> Callable[[], Browser]:
+    return lambda: Browser(site)
+
+
+@pytest.fixture
+def signed_in(
+    browser: Callable[[], Browser], connection: Connection
+) -> Callable[[Person], Browser]:
+    def sign_in(person: Person) -> Browser:
+        made = browser()
+        made.get("/account")
+        made.post("/signin", key=people.new_key(connection, person.id, "test"))
+        return made
+
+    return sign_in
+
+
+@pytest.fixture
+def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
+    return signed_in(person("olga", Role.ORGANISER))
+
+
+@pytest.fixture
+def worker(connection: Connection, worker_url: URL) -> Iterator[Callable[..., None]]:
+    """Grades what is next."""
+    attempts = Attempts(conninfo(worker_url), "test")
+
+    def work(score: float | None = None) -> None:
+        attempt = take(connection, attempts)
+        assert attempts.finish(attempt.attempt, graded(attempt, score))
+
+    yield work
+    attempts.close()
+
+
+def test_from_an_invitation_to_the_board(
+    olga: Browser, browser: Callable[[], Browser], worker: Callable[..., None]
+) -> None:
+    olga.get("/organiser")
+    invited = olga.post("/organiser/invite", role="contestant", uses=1, note="ada")
+    link = re.search(r"/join/[\w-]+", invited)
+    assert link is not None
+    ada = browser()
+    ada.get(link[0])
+    assert "shown this once" in ada.post(link[0], name="ada")
+    assert "arena_" in ada.page
+    ada.get("/submit")
+    done = ada.post("/submit", files={"file": ("fast one.cu", SOURCE)})
+    assert "queued, place 1" in done and "fast one" in done
+    worker(1.25)
+    page = ada.get("/mine")
+    assert "accepted" in page and "1.250" in page
+    entry = re.search(r"/entries/\w+\.html", ada.get(re.findall(r"/submissions/\w+", page)[0]))
+    assert entry is not None
+    assert "fast one" in ada.get(entry[0]) and "1.25" in ada.page
+    for path in ("/", "/index.html", "/runs.html"):
+        assert "fast one" in browser().get(path)
+    # Used up.
+    assert "used up" in browser().get(link[0], 404)
+
+
+def test_what_was_pasted_is_a_submission_and_what_is_wrong_is_said_beside_it(
+    person: Add, signed_in: Callable[[Person], Browser]
+) -> None:
+    ada = signed_in(person("ada"))
+    ada.get("/submit")
+    assert "The file is empty" in ada.post("/submit", 422, pasted="  ", name="x")
+    assert "queued" in ada.post("/submit", pasted=factory.SOURCE, name="pasted")
+    assert "pasted" in ada.get("/mine")
+
+
+def test_the_same_form_sent_twice_is_one_submission(
+    person: Add, signed_in: Callable[[Person], Browser], connection: Connection
+) -> None:
+    ada = signed_in(person("ada"))
+    once = re.search(r'name="once" value="(\w+)"', ada.get("/submit"))
+    assert once is not None
+    for _ in range(2):
+        ada.get("/submit")
+        ada.post("/submit", pasted=factory.SOURCE, once=once[1])
+    assert len(gradings.recent(connection)) == 1
+
+
+def test_cancelling_and_withdrawing(
+    person: Add, signed_in: Callable[[Person], Browser], worker: Callable[..., None]
+) -> None:
+    ada = signed_in(person("ada"))
+    ada.get("/submit")
+    ada.post("/submit", pasted=factory.SOURCE)
+    id = re.findall(r"/submissions/(\w+)/cancel", ada.page)[0]
+    assert "cancelled" in ada.post(f"/submissions/{id}/cancel")
+    ada.get("/submit")
+    ada.post("/submit", pasted=factory.SOURCE, name="second")
+    worker(1.0)
+    assert "second" in ada.get("/index.html")
+    id = re.findall(r"/submissions/(\w+)", ada.get("/mine"))[0]
+    ada.get(f"/submissions/{id}")
+    assert "Withdrawn" in ada.post(f"/submissions/{id}/withdraw")
+
+
+def test_forms_of_another_site_do_nothing(
+    person: Add, signed_in: Callable[[Person], Browser], connection: Connection
+) -> None:
+    ada = signed_in(person("ada"))
+    for token in ("", "0" * 64):
+        refused = ada.client.post("/submit", data={"token": token, "pasted": factory.SOURCE})
+        assert refused.status_code == 403 and "not from your session" in refused.text
+    bob = signed_in(person("bob"))
+    stolen = re.search(r'name="token" value="(\w+)"', bob.get("/submit"))
+    assert stolen is not None
+    refused = ada.client.post("/submit", data={"token": stolen[1], "pasted": factory.SOURCE})
+    assert refused.status_code == 403
+    # Nor is a cookie enough for the API.
+    assert ada.client.post("/api/v1/submissions", content=SOURCE).status_code == 401
+    assert gradings.recent(connection) == []
+    other = {"Sec-Fetch-Site": "cross-site"}
+    assert ada.client.post("/signin", data={"key": "x"}, headers=other).status_code == 403
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites(
+    person: Add, site: Site, connection: Connection
+) -> None:
+    from dataclasses import replace
+
+    client = TestClient(application(replace(site, secure=True)), follow_redirects=False)
+    key = people.new_key(connection, person("ada").id, "test")
+    cookie = client.post("/signin", data={"key": key}).headers["set-cookie"]
+    assert cookie.startswith(f"{COOKIE}=")
+    for attribute in ("HttpOnly", "Secure", "SameSite=lax"):
+        assert attribute in cookie
+
+
+def test_a_revoked_key_and_somebody_locked_out_open_nothing(
+    person: Add, signed_in: Callable[[Person], Browser], olga: Browser
+) -> None:
+    bob = person("bob")
+    browser = signed_in(bob)
+    browser.get("/account")
+    key = re.search(r"arena_[\w-]+", browser.post("/account/keys", label="laptop"))
+    assert key is not None
+    header = {"Authorization": f"Bearer {key[0]}"}
+    assert browser.client.get("/api/v1/me", headers=header).json()["name"] == "bob"
+    hash = re.findall(r'name="hash" value="(\w+)"', browser.page)[-1]
+    browser.post("/account/keys/revoke", hash=hash)
+    assert browser.client.get("/api/v1/me", headers=header).status_code == 401
+    olga.get("/organiser")
+    olga.post("/organiser/people", id=bob.id, disabled="true")
+    assert "Sign in" in browser.get("/submit", 401)
+
+
+ORGANISERS = [
+    ("/organiser/invite", {}),
+    ("/organiser/people", {"id": 1, "disabled": "true"}),
+    ("/organiser/disqualify", {"id": "x", "reason": "y"}),
+    ("/organiser/reinstate", {"id": "x"}),
+    ("/organiser/announce", {"text": "x"}),
+    ("/organiser/announcements/remove", {"id": 1}),
+    ("/organiser/invitations/end", {"id": 1}),
+    ("/organiser/rejudge", {"reason": "x"}),
+    ("/organiser/rejudgings/1/apply", {}),
+    ("/organiser/rejudgings/1/drop", {}),
+]
+
+
+def test_organising_is_for_organisers(
+    person: Add, signed_in: Callable[[Person], Browser], connection: Connection
+) -> None:
+    ada = signed_in(person("ada"))
+    ada.get("/organiser", 403)
+    ada.get("/organiser/rejudgings/1", 403)
+    for path, fields in ORGANISERS:
+        ada.get("/submit")
+        assert "for organisers" in ada.post(path, 403, **fields)
+    assert contest.audit_log(connection) == []
+
+
+def test_disqualifying_says_why_and_is_written_down(
+    person: Add,
+    signed_in: Callable[[Person], Browser],
+    olga: Browser,
+    worker: Callable[..., None],
+    connection: Connection,
+) -> None:
+    bob = person("bob")
+    id = hand_in(connection, bob, "cheat")
+    worker(9.0)
+    assert "cheat" in olga.get("/index.html")
+    olga.get("/organiser")
+    assert "needs a reason" in olga.post("/organiser/disqualify", 422, id=id, reason=" ")
+    olga.get("/organiser")
+    olga.post("/organiser/disqualify", id=id, reason="copied from cuBLAS")
+    assert "copied from cuBLAS" in signed_in(bob).get(f"/submissions/{id}")
+    line = contest.audit_log(connection)[0]
+    assert (line.actor, line.action, line.subject) == ("olga", "disqualify", id)
+    olga.get("/organiser")
+    olga.post("/organiser/reinstate", id=id)
+    assert "copied" not in signed_in(bob).get(f"/submissions/{id}")
+
+
+def test_a_rejudging_is_looked_at_before_it_counts(
+    person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
+) -> None:
+    id = hand_in(connection, person("bob"), "again")
+    worker(1.0)
+    olga.get("/organiser")
+    olga.post("/organiser/rejudge", ids="", reason="a fault was mended")
+    number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
+    address = f"/organiser/rejudgings/{number}"
+    olga.get(address)
+    assert "not ended yet" in olga.post(f"{address}/apply", 422)
+    worker(2.0)
+    assert gradings.status(connection, [id])[id].score == 1.0, "not yet"
+    page = olga.get(address)
+    assert "1.000" in page and "2.000" in page
+    olga.post(f"{address}/apply")
+    assert gradings.status(connection, [id])[id].score == 2.0
+    olga.get("/organiser")
+    assert "applied or dropped already" in olga.post(f"{address}/drop", 422)
+
+
+def test_dropping_a_rejudging_ends_it(
+    person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
+) -> None:
+    id = hand_in(connection, person("bob"))
+    worker(1.0)
+    olga.get("/organiser")
+    olga.post("/organiser/rejudge", ids=id, reason="why not")
+    number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
+    olga.post(f"/organiser/rejudgings/{number}/drop")
+    assert gradings.counts_by_state(connection) == {"done": 1, "cancelled": 1}
+    assert gradings.status(connection, [id])[id].score == 1.0
+
+
+def test_an_announcement_is_on_the_pages(olga: Browser, browser: Callable[[], Browser]) -> None:
+    olga.get("/organiser")
+    olga.post("/organiser/announce", text=f"Welcome {HOSTILE}")
+    page = browser().get("/")
+    assert "Welcome &lt;img" in page and HOSTILE not in page
+    assert "Welcome" in olga.get("/submit")
+    olga.get("/organiser")
+    olga.post(
+        "/organiser/announcements/remove", id=re.findall(r'name="id" value="(\d+)"', olga.page)[0]
+    )
+    assert "Welcome" not in olga.get("/submit")
+
+
+def test_no_field_of_a_stranger_is_markup(
+    person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
+) -> None:
+    bob = person("bob")
+    id = hand_in(connection, bob, f"kernel {HOSTILE}")
+    worker(1.0)
+    contest.disqualify(connection, bob, id, HOSTILE)
+    contest.reinstate(connection, bob, id)
+    people.new_key(connection, bob.id, HOSTILE)
+    people.invite(connection, bob.id, Role.CONTESTANT, 1, HOSTILE)
+    entry = gradings.status(connection, [id])[id].report or ""
+    for path in (
+        "/",
+        "/runs.html",
+        f"/submissions/{id}",
+        f"/entries/{entry[:16]}.html",
+        f"/compare?a={id}&b={id}",
+        "/organiser",
+        f"/compare?a={HOSTILE}&b=",
+        f"/{HOSTILE}.html",
+    ):
+        answer = olga.client.get(path)
+        assert HOSTILE not in answer.text and "<img src=x" not in answer.text, path
+
+
+def test_private_results_are_not_there_for_others(
+    person: Add,
+    signed_in: Callable[[Person], Browser],
+    worker: Callable[..., None],
+    connection: Connection,
+) -> None:
+    ada, bob = person("ada"), person("bob")
+    id = hand_in(connection, ada)
+    worker(1.0)
+    entry = (gradings.status(connection, [id])[id].report or "")[:16]
+    for kind in ("html", "json", "cu"):
+        assert "not yours" in signed_in(bob).get(f"/entries/{entry}.{kind}", 404)
+        signed_in(ada).get(f"/entries/{entry}.{kind}")
+    assert "not yours" in signed_in(bob).get(f"/submissions/{id}", 404)
+    assert "not yours" in signed_in(bob).get(f"/compare?a={id}&b={id}", 404)
+
+
+@pytest.mark.parametrize("name", ["", " ", "-x", "a" * 41, "<b>", "a/b", "a\u202eb", "\x00"])
+def test_a_name_that_is_none_is_refused(name: str, connection: Connection) -> None:
+    with pytest.raises(people.NotPossible, match="letters"):
+        people.add_person(connection, name, Role.CONTESTANT)
+
+
+def test_a_name_is_taken_in_any_case(connection: Connection, person: Add) -> None:
+    person("Ada")
+    with pytest.raises(people.NotPossible, match="taken"):
+        person("ADA")
+
+
+def test_a_link_for_one_lets_one_in(
+    olga: Browser, browser: Callable[[], Browser], connection: Connection
+) -> None:
+    olga.get("/organiser")
+    link = re.findall(r"/join/[\w-]+", olga.post("/organiser/invite", uses=1))[0]
+    one, other = browser(), browser()
+    one.get(link)
+    other.get(link)
+    assert "The name" in one.post(link, 422, name="olga")
+    one.post(link, name="one")
+    assert "used up" in other.post(link, 404, name="other")
+    assert people.named(connection, "other") is None

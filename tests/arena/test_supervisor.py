@@ -1,0 +1,53 @@
+"""The supervisor starts again whatever ends, and ends everything with itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from harness.arena.supervisor import Part, Supervisor
+
+FOREVER = "import time; time.sleep(1000)"
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_part_that_is_killed_is_started_again_and_all_end_together() -> None:
+    parts = [Part(name, "timeit", ["-n", "1", FOREVER], {}) for name in ("one", "other")]
+    supervisor = Supervisor(None, parts)
+    thread = threading.Thread(target=supervisor.run)
+    thread.start()
+    try:
+        eventually(lambda: all(part.process is not None for part in parts))
+        first, other = parts[0].process, parts[1].process
+        assert first is not None and other is not None
+        first.kill()
+        eventually(lambda: parts[0].process not in (None, first))
+        assert parts[1].process is other
+        processes = [part.process for part in parts]
+    finally:
+        supervisor.stop()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert all(process is not None and process.poll() is not None for process in processes)
+
+
+def test_a_part_that_falls_at_once_is_started_less_and_less_often() -> None:
+    part = Part("falls", "no_such_module", [], {})
+    waits = []
+    for _ in range(4):
+        part.wait, wait = 0.0, part.wait
+        part.look()
+        part.wait = wait
+        process = part.process
+        assert process is not None
+        process.wait()
+        part.look()
+        waits.append(part.wait)
+    assert waits == sorted(waits) and waits[0] < waits[-1]
