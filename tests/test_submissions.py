@@ -5,7 +5,8 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
     message         words of the outcome's message (an accepted file has none)
     cpu             words of the message on the CPU device, which knows more than a GPU says
     stage, rule     where it was stopped, and by which rule
-    finding         hazards, one of which must be the first finding's
+    finding         hazards, one of which must be the first finding's; there must be one, unless a
+                    GPU stopped the kernel and gave no place
     line            line of the first compiler error or finding
     warning         words of a warning
     absent          words that must stand nowhere in the report but in the source
@@ -17,13 +18,10 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -91,10 +89,10 @@ def check(path: Path, report: Report) -> None:
         assert getattr(outcome, "stage", None) == expected["stage"]
     if "rule" in expected:
         assert isinstance(outcome, RuleViolation) and outcome.rule == expected["rule"]
-    if "finding" in expected and not path.match("*/race/*") and isinstance(outcome, Race):
-        pytest.fail("a race where another hazard was expected")
-    if "finding" in expected and isinstance(outcome, MemoryFault | Race) and outcome.findings:
-        assert outcome.findings[0].hazard in expected["finding"].split(",")
+    if "finding" in expected:
+        assert isinstance(outcome, MemoryFault | Race), "no verdict that has findings"
+        if outcome.findings or report.device is None or report.device.kind is DeviceKind.CPU:
+            assert outcome.findings[0].hazard in expected["finding"].split(",")
     if "line" in expected:
         assert first_line(outcome) == int(expected["line"])
     if "warning" in expected:
@@ -161,45 +159,7 @@ def test_every_file_says_what_it_tries() -> None:
     assert all(idea.startswith("//") for idea in ideas)
 
 
-def test_the_counts_that_are_claimed_are_those_of_the_files_and_of_the_run_on_a_gpu() -> None:
-    passed = Counter[str]()
-    for case in ElementTree.parse(ROOT / "reports" / "h100-submissions.xml").iter("testcase"):
-        folder = str(case.get("name")).partition("[")[2].partition("/")[0]
-        found = {item.get("name"): item.get("value") for item in case.iter("property")}
-        assert case.find("failure") is None and found["verdict"] == folder, case.get("name")
-        passed[folder] += 1
-    claimed = re.findall(
-        r"^\| `([a-z-]+)` \| (\d+) \| (\d+) \| (\d+) \|$",
-        (ROOT / "SECURITY.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    devices = {path: expectations(path).get("device", "any") for path in FILES}
-    assert {verdict: tuple(map(int, counts)) for verdict, *counts in claimed} == {
-        folder: (
-            sum(path.parent.name == folder for path in FILES),
-            sum(path.parent.name == folder and devices[path] != "cuda" for path in FILES),
-            passed[folder],
-        )
-        for folder in {path.parent.name for path in FILES}
-    }
-
-
 CHEATS = [path for path in FILES if expectations(path).get("rule") == "stale-result"]
-
-
-def test_the_scores_that_cheats_would_have_had_are_those_on_record() -> None:
-    record = ElementTree.parse(ROOT / "reports" / "h100-cheats-unchecked.xml")
-    scores = {
-        str(case.get("name")).partition("[")[2].rstrip("]"): float(str(item.get("value")))
-        for case in record.iter("testcase")
-        for item in case.iter("property")
-    }
-    assert set(scores) == {path.stem for path in CHEATS}
-    claimed = dict(
-        re.findall(r"`(\w+)`,?[^;`]*? with (\d+\.\d\d)", (ROOT / "SECURITY.md").read_text("utf-8"))
-    )
-    assert len(claimed) == 5
-    assert claimed == {name: f"{scores[name]:.2f}" for name in claimed}
 
 
 @pytest.mark.gpu

@@ -13,7 +13,7 @@ from harness.tuning.tune import Tuning
 from problem.cases import RANKED
 from problem.reference import MAX_ERROR
 
-REPORTS = Path(__file__).resolve().parent.parent / "reports"
+REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"
 
 
 def test_cublas_beside_itself_scores_one() -> None:

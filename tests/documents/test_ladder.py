@@ -1,0 +1,50 @@
+"""The README's board and the comments of the kernels say what the committed reports say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from harness.leaderboard import committed, readme
+from harness.report import Report, Score
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "README.md"
+
+
+def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> None:
+    reports = committed.read(REPORTS)
+    shown = readme.section(README.read_text(encoding="utf-8"))
+    assert reports
+    assert committed.misfits(reports, SOLUTIONS) == []
+    assert shown == readme.markdown(reports, SOLUTIONS, README), (
+        "the README is out of step; run: python3 -m harness leaderboard --reports reports "
+        "--readme README.md"
+    )
+
+
+def score_of(kernel: Path) -> Score | None:
+    """What the committed report says; None where there is none."""
+    path = REPORTS / "h100" / f"{kernel.stem}.json"
+    if not path.is_file():
+        return None
+    return Report.model_validate_json(path.read_text(encoding="utf-8")).score
+
+
+def test_a_kernel_quotes_its_own_report() -> None:
+    for kernel in sorted(SOLUTIONS.glob("*.cu")):
+        text = kernel.read_text(encoding="utf-8").replace("\n//", "")
+        quoted = re.search(
+            r"In the judge, on an H100: (\S+) x cuBLAS \(95 %: (\S+) to (\S+)\), (\S+) ms", text
+        )
+        score = score_of(kernel)
+        assert (quoted is not None) == (score is not None), kernel
+        if quoted is not None and score is not None:
+            found = (score.ratio, score.low, score.high, score.kernel_ms)
+            assert quoted.groups() == tuple(f"{value:.3f}" for value in found), kernel
+        gain = re.search(r" ms, (\S+) x the speed of (\d\d);", text)
+        if gain is not None and score is not None:
+            (before,) = SOLUTIONS.glob(f"{gain[2]}_*.cu")
+            other = score_of(before)
+            assert other is not None
+            assert gain[1] == f"{other.kernel_ms / score.kernel_ms:.2f}", kernel
