@@ -16,6 +16,7 @@ from harness.explain.workload import (
     l1_clocks,
     tensor_work,
 )
+from harness.protocol.profile import Profile
 from harness.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
@@ -26,7 +27,11 @@ def explain(examined: Examined) -> Explanation:
     gpu = known or H100
     # Counters of earlier judges say less of a line.
     counted = counters if counters is not None and counters.warp_instructions else None
-    evidence = Evidence(facts, counted, gpu, examined.blocks_share_work) if counted else None
+    evidence = (
+        Evidence(facts, counted, gpu, examined.blocks_share_work, examined.profile)
+        if counted
+        else None
+    )
     work = evidence.work if evidence else None
     blocks, waves = blocks_and_waves(facts, gpu)
     launch, shape = facts.launch, RANKED.shape
@@ -53,6 +58,7 @@ def explain(examined: Examined) -> Explanation:
         roofs=_roofs(evidence, gpu) if evidence else (),
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
         measured_ms=examined.measured_ms,
+        active=_active(examined.profile),
         mix={
             kind.value: count
             for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
@@ -60,7 +66,7 @@ def explain(examined: Examined) -> Explanation:
         loop=(loop.first_line, loop.last_line)
         if loop and loop.first_line and loop.last_line
         else None,
-        lines=_lines(facts.lines, counted),
+        lines=_lines(facts.lines, counted, examined.profile),
         findings=findings,
         notes=(examined.note,) if examined.note else (),
     )
@@ -114,12 +120,27 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
     return tuple(roofs)
 
 
-def _lines(code: tuple[CodeLine, ...], counters: Counters | None) -> tuple[LineCost, ...]:
+def _active(profile: Profile | None) -> dict[str, float]:
+    if profile is None:
+        return {}
+    return {
+        Unit.L1.value: profile.l1_active,
+        Unit.FMA.value: profile.fma_active,
+        Unit.ISSUE.value: profile.issue_active,
+        Unit.TENSOR.value: profile.tensor_active,
+    }
+
+
+def _lines(
+    code: tuple[CodeLine, ...], counters: Counters | None, profile: Profile | None
+) -> tuple[LineCost, ...]:
     static = {line.line: line for line in code}
     counted = {line.line: line for line in counters.lines} if counters else {}
     total = sum(map(l1_clocks, counted.values())) or 1
+    sampled = {line.line: line.samples for line in profile.lines} if profile else {}
+    samples = sum(sampled.values()) or 1
     costs = []
-    for number in sorted(static.keys() | counted.keys()):
+    for number in sorted(static.keys() | counted.keys() | sampled.keys()):
         became, cost = static.get(number), counted.get(number)
         kinds = mix(became.opcodes) if became else {}
         costs.append(
@@ -127,6 +148,7 @@ def _lines(code: tuple[CodeLine, ...], counters: Counters | None) -> tuple[LineC
                 line=number,
                 instructions=sum(kinds.values()),
                 kinds={kind.value: count for kind, count in kinds.items()},
+                stall_share=sampled.get(number, 0) / samples if profile else None,
                 **(_memory(cost, total) if cost else {}),
             )
         )

@@ -101,6 +101,8 @@ class Explanation(Value):
     roofs: tuple[Roof, ...]
     estimated_ms: float | None
     measured_ms: float | None
+    active: dict[str, float]
+    """Share of the time in which a unit was busy, by the GPU's own counters; empty without them."""
     mix: dict[str, int]
     """Machine instructions by kind, in the loop that computes; in the whole kernel without one."""
     loop: tuple[int, int] | None

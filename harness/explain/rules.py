@@ -25,6 +25,7 @@ from harness.explain.workload import (
     tensor_work,
     workload,
 )
+from harness.protocol.profile import Profile
 from harness.report import CodeLoop, Counters, KernelFacts, LineCounters
 from problem.cases import RANKED
 
@@ -45,6 +46,8 @@ class Evidence:
     counters: Counters
     gpu: Gpu
     blocks_share_work: bool = False
+    profile: Profile | None = None
+    """What the GPU's own counters say."""
 
     @cached_property
     def work(self) -> Workload:
@@ -410,6 +413,40 @@ class SplitInLoop(Rule):
         )
 
 
+class Waits(Rule):
+    name = "waits"
+    why = "Where no unit is busy, warps wait for global memory, and nobody else has work."
+    remedy = "fetch the next tile while this one is multiplied: two buffers, or async copies"
+    see = "11_double_buffering"
+
+    WAITING = 0.15
+    BUSY = 0.85
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        profile = evidence.profile
+        if profile is None:
+            return None
+        busiest = max(
+            profile.l1_active, profile.fma_active, profile.issue_active, profile.tensor_active
+        )
+        samples = sum(line.samples for line in profile.lines)
+        waiting = {
+            line.line: line.stall_samples.get("long_scoreboard", 0) for line in profile.lines
+        }
+        share = sum(waiting.values()) / samples if samples else 0.0
+        if share < self.WAITING or busiest > self.BUSY:
+            return None
+        gain = min(1 / (1 - share), 1 / busiest)
+        return Saving(
+            f"{share:.0%} of the warps' time is spent waiting for global memory, and no unit is "
+            f"busier than {busiest:.0%}",
+            share,
+            0.0,
+            replace(evidence.work, fill=evidence.work.fill * gain),
+            max(waiting, key=lambda line: waiting[line]),
+        )
+
+
 RULES: tuple[Rule, ...] = (
     Uncoalesced(),
     ReadAgain(),
@@ -422,6 +459,7 @@ RULES: tuple[Rule, ...] = (
     TensorCores(),
     OldTensorPath(),
     SplitInLoop(),
+    Waits(),
 )
 
 

@@ -146,9 +146,6 @@ class Uncounted(Value):
 class Counted(Value):
     kind: Literal["counted"] = "counted"
     counters: Counters
-    blocks: tuple[NonNegativeInt, ...]
-    """Those that ran, counted x fastest."""
-    C: SentMatrix
 
 
 class Count(DeviceRequest[Counted | Uncounted]):

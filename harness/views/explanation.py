@@ -37,10 +37,12 @@ def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
 
 def first_finding(explanation: Explanation) -> Text:
     """What a grading says of it, in one line."""
+    if not explanation.units:
+        return Text("why it is as fast as it is: explain FILE", "dim")
     if not explanation.findings:
-        limit = explanation.units[0].unit if explanation.units else "unknown"
-        return Text(f"limited by {limit}; no remedy that we know of", "dim")
-    return _headline(explanation.findings[0])
+        return Text(f"limited by {explanation.units[0].unit}; no remedy that we know of", "dim")
+    first = explanation.findings[0]
+    return Text.assemble("first to try: ", _headline(first), _see(first))
 
 
 def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
@@ -120,8 +122,10 @@ def _units(e: Explanation) -> Table:
     longest = e.units[0].ms
     for time in e.units:
         bar = "█" * max(1, round(_BAR * time.ms / longest)) if time.ms else ""
+        active = e.active.get(time.unit.value)
+        found = f"busy {figures.percent(active)}, by the GPU's counters" if active else time.why
         table.add_row(
-            f"  {time.unit}", f"{figures.milliseconds(time.ms)} ms", bar, Text(time.why, "dim")
+            f"  {time.unit}", f"{figures.milliseconds(time.ms)} ms", bar, Text(found, "dim")
         )
     return table
 

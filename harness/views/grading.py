@@ -1,4 +1,4 @@
-"""The screen of a grading, its last line the one that matters; and a table of many gradings."""
+"""The screen of a grading: its verdict, and what limits the kernel; and a table of many."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import figures
+from harness.explain.examined import from_report
+from harness.explain.explain import explain
 from harness.report import (
     Accepted,
     CompileError,
@@ -22,6 +24,7 @@ from harness.report import (
     Score,
     Verdict,
 )
+from harness.views.explanation import first_finding
 from harness.views.findings import counterexample, diagnostics, findings, source_line
 from problem.reference import MAX_ERROR
 
@@ -37,8 +40,13 @@ def verdict_style(verdict: Verdict) -> str:
 
 
 def screen(report: Report) -> RenderableType:
-    """One screen for one report; its last line is the one that matters."""
-    return Group(*_parts(report), verdict_line(report))
+    """One screen for one report. It ends with the verdict and, of a kernel that is right, with what
+    limits it."""
+    parts = [*_parts(report), verdict_line(report)]
+    examined = from_report(report)
+    if isinstance(report.outcome, Accepted) and examined is not None and examined.counters:
+        parts.append(first_finding(explain(examined)))
+    return Group(*parts)
 
 
 def verdict_line(report: Report) -> Text:

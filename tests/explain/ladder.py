@@ -10,8 +10,8 @@ from harness.devices.cpu.device import CpuDevice
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence
 from harness.grade import EXAMINED
-from harness.protocol.compiler import Compile, Compiled
-from harness.protocol.device import Counted, Load
+from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.device import Counted, Load, Ready
 from harness.report import Counters, KernelFacts
 from tests.requests import count_on
 
@@ -23,14 +23,19 @@ def _device() -> CpuDevice:
     return CpuDevice()
 
 
+def device_with(kernel: Kernel) -> CpuDevice:
+    """A CPU device with the kernel loaded."""
+    ready = _device().load(Load(kernel=kernel))
+    assert isinstance(ready, Ready), ready
+    return _device()
+
+
 @functools.cache
 def evidence_of_source(source: str) -> Evidence:
     """What the rules see of a kernel, compiled and counted now."""
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled), compiled
-    device = _device()
-    device.load(Load(kernel=compiled.kernel))
-    counted = device.count(count_on(EXAMINED.shape, 2, 30))
+    counted = device_with(compiled.kernel).count(count_on(EXAMINED.shape, 2, 30))
     assert isinstance(counted, Counted), counted
     counters = counted.counters
     return Evidence(compiled.kernel.facts, counters, H100, counters.blocks_depend)

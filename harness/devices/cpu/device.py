@@ -322,11 +322,7 @@ class CpuDevice:
             return self._fault(done, request.seconds)
         kernel = done.explainer.kernel
         counted = counters.read(done.instruments, kernel, given.shape, grid, len(blocks))
-        return Counted(
-            counters=counted.model_copy(update={"blocks_depend": module.depends}),
-            blocks=blocks,
-            C=done.C,
-        )
+        return Counted(counters=counted.model_copy(update={"blocks_depend": module.depends}))
 
 
 def _refused(loaded: Loaded, grid: tuple[int, int, int]) -> str:

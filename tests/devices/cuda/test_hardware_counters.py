@@ -1,0 +1,106 @@
+"""What `ncu` wrote on an H100 of three kernels at 256x256x256, read where there is no GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.compiling.disassembly import Function, Instruction, disassemble
+from harness.devices.cuda.hardware_counters import producer, read
+from harness.explain.examined import Examined
+from harness.explain.explain import explain
+from harness.explain.explanation import Explanation
+from harness.protocol.device import Counted
+from harness.protocol.profile import Profile
+from harness.report import Counters
+from problem.cases import Shape
+from tests.devices.cpu.runner import compiled
+from tests.explain.ladder import device_with
+from tests.requests import count_on
+
+NCU = Path(__file__).parent / "ncu"
+ENTRY = "matrix_multiplication_kernel"
+SHAPE = Shape(256, 256, 256)
+NAMES = ("01_naive", "02_shared_tile", "09_vector_loads")
+
+
+def profile(name: str) -> Profile:
+    functions = disassemble((NCU / f"{name}.cubin").read_bytes(), "kernel.cu")
+    return read(NCU / f"{name}.ncu-rep", functions, ENTRY, SHAPE)
+
+
+def source(name: str) -> str:
+    return (NCU / f"{name}.cu").read_text(encoding="utf-8")
+
+
+def counted(name: str) -> Counters:
+    kernel = compiled(source(name))
+    found = device_with(kernel).count(count_on(SHAPE, max_blocks=1 << 20))
+    assert isinstance(found, Counted)
+    return found.counters
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cpu_device_counts_what_the_hardware_counts(name: str) -> None:
+    hardware = {line.line: line for line in profile(name).lines}
+    for line in counted(name).lines:
+        found = hardware[line.line]
+        assert line.global_sectors == found.global_sectors
+        assert line.global_passes == found.global_passes
+        assert line.shared_wavefronts == found.shared_wavefronts
+        assert line.shared_min_wavefronts == found.shared_min_wavefronts
+
+
+def test_the_whole_launch() -> None:
+    found = profile("02_shared_tile")
+    assert found.ms == pytest.approx(0.0129, rel=0.1)
+    assert sum(line.warp_instructions for line in found.lines) == 2_191_360
+    assert 0.2 < found.l1_active < 1 and 0 < found.fma_active < found.issue_active < 1
+    assert found.tensor_active < 0.01 and found.tma_bytes == 0
+
+
+def explained(name: str, by_hardware: bool) -> Explanation:
+    return explain(
+        Examined(
+            name,
+            source(name),
+            None,
+            compiled(source(name)).facts,
+            counted(name),
+            profile=profile(name) if by_hardware else None,
+        )
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_devices_come_to_the_same_first_finding(name: str) -> None:
+    """Of those that both can see: who waits, a GPU alone can tell; at this size most do."""
+    here = explained(name, False).findings[0]
+    there = next(each for each in explained(name, True).findings if each.rule != "waits")
+    assert (here.rule, here.line) == (there.rule, there.line)
+
+
+def test_samples_heat_the_lines() -> None:
+    lines = explained("02_shared_tile", True).lines
+    assert sum(line.stall_share or 0 for line in lines) == pytest.approx(1)
+    hottest = max(lines, key=lambda line: line.stall_share or 0)
+    assert "sum +=" in source("02_shared_tile").splitlines()[hottest.line - 1]
+
+
+def test_who_waits_for_a_load_is_charged_to_the_load() -> None:
+    code = (
+        Instruction("LDG.E.128", "R8,desc[UR6][R2.64]", None, 10),
+        Instruction("IADD3", "R4,R4,0x10,RZ", None, 11),
+        Instruction("FFMA", "R5,R10,R6,R5", None, 12),
+        Instruction("STS", "[R7],R8", None, 13),
+    )
+    assert producer(code, 2, ("LDG",)) == 0  # R10 is the third word that was loaded
+    assert producer(code, 3, ("LDG",)) == 0
+    assert producer(code, 2, ("LDS",)) == 2  # nobody loads from shared memory
+    assert producer(code, 2, ()) == 2
+
+
+def test_a_report_without_a_launch(tmp_path: Path) -> None:
+    with pytest.raises((ValueError, FileNotFoundError, RuntimeError)):
+        read(tmp_path / "nothing.ncu-rep", (Function(ENTRY, ()),), ENTRY, SHAPE)
