@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.explain.rules import RULES, advice
-from tests.explain.ladder import evidence_of, recorded
+from tests.explain.ladder import evidence_of, evidence_of_source, recorded
 
 SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
 
@@ -42,15 +42,37 @@ def rules_that_speak_of(solution: str) -> set[str]:
     return {each.rule for rule in RULES for each in advice(evidence, (rule,))}
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.name != "spills"])
+@pytest.mark.parametrize("rule", [*TRIGGERS])
 def test_a_kernel_that_triggers_it(rule: str) -> None:
     assert rule in rules_that_speak_of(TRIGGERS[rule])
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in RULES])
+@pytest.mark.parametrize("rule", [*SILENT])
 def test_kernels_that_do_not(rule: str) -> None:
     for solution in SILENT[rule]:
         assert rule not in rules_that_speak_of(solution), solution
+
+
+SPILLS = """extern "C" __global__ void __launch_bounds__(256, 4) matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    float x[200];
+    _Pragma("unroll") for (int i = 0; i < 200; i++) x[i] = A[i * M];
+    for (int k = 0; k < N; k++)
+        _Pragma("unroll") for (int i = 0; i < 200; i++) x[i] = x[i] * B[k] + k;
+    _Pragma("unroll") for (int i = 0; i < 200; i++) C[i * K] = x[i];
+}"""
+
+
+def test_a_kernel_that_spills() -> None:
+    evidence = evidence_of_source(SPILLS)
+    assert evidence.facts.resources.spill_load_bytes > 0
+    assert "spills" in {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+
+
+def test_every_rule_is_tried_both_ways() -> None:
+    """`spills` has its kernel above; `waits` needs hardware counters, and is tried with them."""
+    names = {rule.name for rule in RULES}
+    assert names == TRIGGERS.keys() | {"spills", "waits"} == SILENT.keys() | {"waits"}
 
 
 def test_at_most_three_findings_the_dearest_first() -> None:

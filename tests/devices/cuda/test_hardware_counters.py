@@ -11,6 +11,8 @@ from harness.devices.cuda.hardware_counters import producer, read
 from harness.explain.examined import Examined
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation
+from harness.explain.gpu import H100
+from harness.explain.rules import Evidence, advice
 from harness.protocol.device import Counted
 from harness.protocol.profile import Profile
 from harness.report import Counters
@@ -79,6 +81,19 @@ def test_both_devices_come_to_the_same_first_finding(name: str) -> None:
     here = explained(name, False).findings[0]
     there = next(each for each in explained(name, True).findings if each.rule != "waits")
     assert (here.rule, here.line) == (there.rule, there.line)
+
+
+def test_advice_on_waiting_needs_idle_units() -> None:
+    """Four blocks leave most of the GPU idle; where a unit is busy, waiting is not the matter."""
+    idle = profile("09_vector_loads")
+    busy = idle.model_copy(update={"l1_active": 0.95})
+    kernel, counters = compiled(source("09_vector_loads")).facts, counted("09_vector_loads")
+
+    def said(found: Profile | None) -> set[str]:
+        return {each.rule for each in advice(Evidence(kernel, counters, H100, profile=found))}
+
+    assert "waits" in said(idle)
+    assert "waits" not in said(busy) | said(None)
 
 
 def test_samples_heat_the_lines() -> None:
