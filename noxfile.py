@@ -96,6 +96,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Change one thing at a time: does a test notice? nox -s mutants -- 'harness.leaderboard.*'."""
+    install(session, "judge", device_group(), "test", "mutants")
+    run(session, "-m", "mutmut", "run", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and types of Python, its layers, and the style of CUDA."""
     install(session, "judge", device_group(), "arena", "lint")

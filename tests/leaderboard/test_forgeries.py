@@ -20,6 +20,7 @@ from harness.leaderboard.ranking import Standing, rank
 from harness.leaderboard.site import Site
 from harness.leaderboard.store import Store
 from harness.report import Report, Tool
+from harness.stages.score import MIN_RATIOS
 from harness.views.console import SafeConsole
 from harness.views.leaderboard import screen
 from tests.leaderboard import factory
@@ -90,13 +91,13 @@ REFUSED: list[tuple[str, Json, str]] = [
     ),
     ("NaN score", changed(HONEST, outcome__score__ratio="NaN"), "nobody can have measured"),
     ("negative score", changed(HONEST, outcome__score__ratio=-1.0), "its rounds say 0.9"),
-    ("scored though throttled", every_round(dropped=True), "fewer than 12 rounds"),
+    ("scored though throttled", every_round(dropped=True), f"fewer than {MIN_RATIOS} rounds"),
     (
         "few rounds",
         changed(HONEST, measurement__rounds=HONEST["measurement"]["rounds"][:6]),
         "fewer",
     ),
-    ("no rounds", changed(HONEST, measurement__rounds=[]), "fewer than 12 rounds"),
+    ("no rounds", changed(HONEST, measurement__rounds=[]), f"fewer than {MIN_RATIOS} rounds"),
     ("no time", every_round(kernel_ms=0), "a round took no time"),
     ("no baseline time", every_round(baseline_ms=0), "a round took no time"),
     ("infinite time", every_round(baseline_ms="Infinity"), "nobody can have measured"),
