@@ -60,18 +60,34 @@ def alone_in(place: Place) -> Iterator[None]:
         yield
 
 
+def is_running(place: Place) -> bool:
+    """Whether an arena runs there now."""
+    try:
+        with alone_in(place):
+            return False
+    except UsageError:
+        return True
+
+
 @contextmanager
-def database(place: Place, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
-    """The database's address as its owner: somebody else's, or one of our own, made ready."""
+def database(
+    place: Place, url: URL | None = None, *, fresh: bool = False
+) -> Iterator[tuple[URL, Server | None]]:
+    """The database's address as its owner: somebody else's, or one of our own, made ready.
+
+    fresh: without a table, for a backup to be restored into.
+    """
     secrets = place.secrets()
     if url is not None:
-        prepare(url, secrets)
+        if not fresh:
+            prepare(url, secrets)
         yield url, None
         return
     server = Server(place.database, secrets.owner)
     try:
         server.keep_up()
-        prepare(server.url, secrets)
+        if not fresh:
+            prepare(server.url, secrets)
         yield server.url, server
     finally:
         server.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -28,6 +29,24 @@ class ServerFailed(Exception):
     """The server does not start; says what it said last."""
 
 
+def socket_folder(folder: Path) -> Path:
+    """The cluster's own folder, which nobody else may enter, unless its name is too long."""
+    if len(str(folder)) <= LONGEST_SOCKET:
+        return folder
+    return Path(tempfile.gettempdir(), f"matmul-arena-{folder.stat().st_ino}")
+
+
+def address(folder: Path, password: str) -> URL:
+    """Of the server in this folder, as its owner."""
+    return URL.create(
+        "postgresql+psycopg",
+        username=OWNER,
+        password=password,
+        database=DATABASE,
+        query={"host": str(socket_folder(folder))},
+    )
+
+
 class Server:
     """One server process, a child of this one, started again when `keep_up` finds it gone."""
 
@@ -43,9 +62,14 @@ class Server:
         self.programs: Path = wheel.bin_path
         self.user: str | None = wheel.system_user
         fresh = not (self.folder / "PG_VERSION").exists()
-        wheel.ensure_pgdata_inited()
+        try:
+            wheel.ensure_pgdata_inited()
+        except subprocess.CalledProcessError as error:
+            raise ServerFailed(f"initdb failed: {str(error.stderr).strip()[-2000:]}") from None
         self.folder.chmod(0o700)
-        self._sockets = self._socket_folder()
+        self._sockets = socket_folder(self.folder)
+        if self._sockets != self.folder:
+            self._make_socket_folder()
         self._stop_a_stray()
         if fresh:
             self._demand_passwords()
@@ -53,13 +77,7 @@ class Server:
     @property
     def url(self) -> URL:
         """As the owner of everything in it."""
-        return URL.create(
-            "postgresql+psycopg",
-            username=OWNER,
-            password=self._password,
-            database=DATABASE,
-            query={"host": str(self._sockets)},
-        )
+        return address(self.folder, self._password)
 
     @property
     def process_id(self) -> int | None:
@@ -132,19 +150,14 @@ class Server:
             return False
         return True
 
-    def _socket_folder(self) -> Path:
-        """The cluster's own folder, which nobody else may enter, unless its name is too long."""
-        if len(str(self.folder)) <= LONGEST_SOCKET:
-            return self.folder
-        short = Path(tempfile.gettempdir(), f"matmul-arena-{self.folder.stat().st_ino}")
-        short.mkdir(mode=0o700, exist_ok=True)
+    def _make_socket_folder(self) -> None:
+        self._sockets.mkdir(mode=0o700, exist_ok=True)
         if self.user:
-            import shutil
-
-            shutil.chown(short, self.user, self.user)
-        elif short.stat().st_uid != os.geteuid():
-            raise ServerFailed(f"{short} belongs to somebody else; shorten the path of the data")
-        return short
+            shutil.chown(self._sockets, self.user, self.user)
+        elif self._sockets.stat().st_uid != os.geteuid():
+            raise ServerFailed(
+                f"{self._sockets} belongs to somebody else; shorten the path of the data"
+            )
 
     def _stop_a_stray(self) -> None:
         """An arena that was killed leaves its server running."""

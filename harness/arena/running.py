@@ -21,7 +21,9 @@ from harness.arena.arena import (
     folder,
     parts,
 )
+from harness.arena.backup import backup, restore
 from harness.arena.logs import log_as
+from harness.arena.place import Place
 from harness.arena.postgres import ServerFailed
 from harness.arena.rules import RulesError
 from harness.arena.store.database import DatabaseError
@@ -33,7 +35,28 @@ START_SECONDS = 60.0
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Until it is stopped. Raises UsageError where it cannot be started."""
+    """Raises UsageError where it cannot be done."""
+    place = folder(arguments.data)
+    url = _url(arguments.database)
+    log_as("arena")
+    try:
+        if arguments.what == "run":
+            _serve(arguments, place, url, terminal)
+            terminal.note("The arena has ended; what was handed in is kept.")
+        elif arguments.what == "backup":
+            backup(place, url, arguments.file)
+            terminal.note(f"{arguments.file} has everything; keep it where nobody else reads it.")
+        else:
+            restore(place, url, arguments.file)
+            terminal.note(f"{place.folder} is the arena of {arguments.file} now; start it.")
+    except (DatabaseError, ServerFailed, RulesError) as error:
+        raise UsageError(str(error)) from None
+
+
+def _serve(
+    arguments: argparse.Namespace, place: Place, url: URL | None, terminal: Terminal
+) -> None:
+    """Until it is stopped."""
     settings = Settings(
         host=arguments.host,
         port=arguments.port,
@@ -43,22 +66,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
         workers=arguments.workers,
         lease=arguments.lease,
     )
-    place = folder(arguments.data)
-    url = _url(arguments.database)
-    log_as("arena")
-    try:
-        rules.read(place.rules)
-        with alone_in(place):
-            check_port(settings)
-            with database(place, url) as (owner, server):
-                key = first_key(owner)
-                supervisor = Supervisor(server, parts(owner, place.secrets(), place, settings))
-                signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
-                signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
-                supervisor.run(lambda: _greet(terminal, settings, key))
-    except (DatabaseError, ServerFailed, RulesError) as error:
-        raise UsageError(str(error)) from None
-    terminal.note("The arena has ended; what was handed in is kept.")
+    rules.read(place.rules)
+    with alone_in(place):
+        check_port(settings)
+        with database(place, url) as (owner, server):
+            key = first_key(owner)
+            supervisor = Supervisor(server, parts(owner, place.secrets(), place, settings))
+            signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
+            signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
+            supervisor.run(lambda: _greet(terminal, settings, key))
 
 
 def _greet(terminal: Terminal, settings: Settings, key: str | None) -> None:

@@ -17,15 +17,22 @@ HELP = """\
 examples:
   python3 -m harness arena                           this machine, ./arena-data
   python3 -m harness arena --data contest --port 8100
-  python3 -m harness arena --root /arena --https --proxy 127.0.0.1
+  python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
+  python3 -m harness arena backup --file contest.backup --data contest
+  python3 -m harness arena restore --file contest.backup --data other
 
-The last is for one behind a proxy with TLS. Without --database it runs a
+The third is for one behind a proxy with TLS. A backup is taken while it runs
+or not, and restored where no arena is. Without --database it runs a
 PostgreSQL of its own in the folder of its data. The rules of a contest are in
 rules.toml there. It needs the packages that `nox -s arena` installs.
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="?", choices=("run", "backup", "restore"), default="run", help="default: run"
+    )
+    parser.add_argument("--file", type=Path, help="the backup's")
     parser.add_argument(
         "--data",
         type=Path,
@@ -62,6 +69,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    if (arguments.file is None) != (arguments.what == "run"):
+        raise UsageError("backup and restore need --file, and nothing else takes it")
     try:
         from harness.arena import running
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,8 +23,10 @@ from harness.leaderboard.signing import SigningKey
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(tmp_path_factory.mktemp("arena"))
+def place() -> Iterator[Place]:
+    """Not in pytest's folder: as root the server is another user, and pytest shuts that one out."""
+    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
+        yield Place(Path(folder, "data"))
 
 
 @pytest.fixture(scope="session")

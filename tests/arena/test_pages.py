@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -169,8 +170,6 @@ def test_forms_of_another_site_do_nothing(
 def test_the_cookie_is_kept_from_scripts_and_other_sites(
     person: Add, site: Site, connection: Connection
 ) -> None:
-    from dataclasses import replace
-
     client = TestClient(application(replace(site, secure=True)), follow_redirects=False)
     key = people.new_key(connection, person("ada").id, "test")
     cookie = client.post("/signin", data={"key": key}).headers["set-cookie"]
@@ -359,3 +358,21 @@ def test_a_link_for_one_lets_one_in(
     one.post(link, name="one")
     assert "used up" in other.post(link, 404, name="other")
     assert people.named(connection, "other") is None
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_behind_a_proxy_under_a_path(
+    stripped: bool, site: Site, connection: Connection, person: Add
+) -> None:
+    key = people.new_key(connection, person("ada").id, "test")
+    client = TestClient(application(replace(site, root="/arena")), follow_redirects=False)
+    before = "" if stripped else "/arena"
+    answer = client.post(f"{before}/signin", data={"key": key})
+    assert answer.status_code == 303 and answer.headers["location"] == "/arena/submit"
+    assert "Path=/arena/" in answer.headers["set-cookie"]
+    page = client.get(f"{before}/index.html").text
+    assert 'href="/arena/assets/site.css"' in page and 'href="/arena/submit"' in page
+    assert client.get(f"{before}/assets/site.css").status_code == 200
+    header = {"Authorization": f"Bearer {key}"}
+    sent = client.post(f"{before}/api/v1/submissions", content=SOURCE, headers=header)
+    assert sent.headers["location"].startswith("/arena/api/v1/submissions/")

@@ -1,0 +1,71 @@
+"""A backup of an arena that runs becomes another arena with everything in it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, Connection
+
+from harness.arena.arena import alone_in, database
+from harness.arena.backup import backup, restore
+from harness.arena.place import Place
+from harness.arena.queue import conninfo
+from harness.arena.store import board, gradings, people
+from harness.arena.store.attempts import Attempts
+from harness.arena.store.database import open_engine
+from harness.arena.store.people import Person
+from harness.errors import UsageError
+from tests.arena.handing_in import fetch, graded, hand_in, take
+
+
+def test_everything_comes_back(
+    connection: Connection,
+    worker_url: URL,
+    place: Place,
+    person: Callable[..., Person],
+    tmp_path: Path,
+) -> None:
+    ada = person("ada")
+    key = people.new_key(connection, ada.id, "laptop")
+    done = hand_in(connection, ada, "done")
+    attempts = Attempts(conninfo(worker_url), "test")
+    attempt = take(connection, attempts)
+    attempts.finish(attempt.attempt, graded(attempt, 1.5))
+    attempts.close()
+    waiting = hand_in(connection, ada, "waiting")
+    file = tmp_path / "arena.backup"
+    with alone_in(place):  # as the arena that runs
+        backup(place, None, file)
+    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
+        other = Place(Path(folder, "data"))
+        restore(other, None, file)
+        with pytest.raises(UsageError, match="holds an arena already"):
+            restore(other, None, file)
+        with database(other) as (owner, _):
+            engine = open_engine(owner, connections=1)
+            with engine.connect() as there:
+                found = gradings.status(there, [done, waiting])
+                assert (found[done].score, found[waiting].place) == (1.5, 1)
+                assert board.report_text(there, found[done].report or "") == board.report_text(
+                    connection, found[done].report or ""
+                )
+                assert people.by_key(there, key) == ada
+                assert fetch(there) is not None, "the queue is there, too"
+            engine.dispose()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no archive"])
+def test_what_is_no_backup_is_said(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "x.backup"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UsageError, match=r"no file|no backup"):
+        restore(Place(tmp_path / "data"), None, file)
+
+
+def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no arena in"):
+        backup(Place(tmp_path / "data"), None, tmp_path / "x.backup")
