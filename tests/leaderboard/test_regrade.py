@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
+from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.ranking import rank
 from harness.leaderboard.store import Store
-from harness.report import JudgeError, Report, RuntimeFault, Stage, Submission
+from harness.report import Accepted, JudgeError, Report, RuntimeFault, Stage, Submission, Unscored
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Call, Enter
 
@@ -114,9 +116,21 @@ def unscored(submission: Submission) -> Report:
     return factory.report(submission.name, submission.author, None)
 
 
+def throttled(submission: Submission) -> Report:
+    """On the same GPU, accepted, and without a score."""
+    no_score = Accepted(score=Unscored(reason="throttled", message="the GPU was hot"))
+    return factory.report(submission.name, submission.author, outcome=no_score)
+
+
+def gone(submission: Submission) -> Report:
+    raise UsageError("the GPU is taken")
+
+
 @pytest.mark.parametrize(
     ("grade", "said"),
     [
+        (throttled, "no score this time; regrade it again"),
+        (gone, "could not be graded: the GPU is taken"),
         (other_gpu, "this machine has NVIDIA L4"),
         (our_fault, "not the submission's fault"),
         (unscored, "this machine has CPU"),
@@ -131,3 +145,14 @@ def test_what_does_not_apply_is_not_entered(
     assert "Nothing to enter" in out
     with Store(old) as store:
         assert len(store.entries()) == 3
+
+
+def test_a_claim_is_graded_here_where_that_is_asked_for(call: Call, path: Path) -> None:
+    claim = Document.parse(factory.report("tile", "ada", 2.5).model_dump_json(), "claim")
+    with Store(path, "create") as store:
+        store.enter_documents([claim])
+    assert "Nothing to regrade" in call("regrade", "--yes")[1]
+    code, out, _ = call("regrade", "--yes", "--claims", grade=graded)
+    assert code == 0 and "−68.0 %" in out
+    assert places(path) == [("tile", 0.8)]
+    assert "Nothing to regrade" in call("regrade", "--yes", "--claims")[1]
