@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import NoReturn
 
+from harness.ptx.declarations import Declarations
 from harness.ptx.errors import PtxError
-from harness.ptx.lexer import IDENTIFIER, joined, number, tokens
+from harness.ptx.lexer import IDENTIFIER, number
+from harness.ptx.stream import SPECIAL
 from harness.ptx.syntax import (
     Address,
     Coordinates,
-    Float,
     Function,
     Group,
     Instruction,
@@ -25,35 +25,23 @@ from harness.ptx.syntax import (
     Register,
     Sink,
     Special,
-    Statement,
     Symbol,
-    Variable,
     Vector,
 )
-from harness.ptx.types import TYPES, Type
 
 MAX_TEXT = 16 << 20  # bytes of PTX; NVRTC gives 3 KB for a tile kernel
 MAX_REGISTERS = 200_000  # of one function
 MAX_SCOPE_DEPTH = 64
-MAX_VARIABLE = 1 << 40  # bytes
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _MODULE_SPACES = {".shared", ".global", ".const"}
 _FUNCTION_SPACES = {".local", ".shared", ".global", ".const", ".param"}
-_POINTER_SPACES = {".const", ".global", ".local", ".shared"}
 _DIRECTIVES = {
     *(".maxnreg", ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".noreturn"),
     *(".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"),
 }
 _PRAGMAS = re.compile(r'"(nounroll|enable_smem_spilling|(used_bytes_mask|frequency) [0-9]+)"')
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*(?:(?:\.|::)[A-Za-z0-9_]+)*")
-_SPECIAL = re.compile(
-    r"%(?:(?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)(?:\.[xyzw])?"
-    r"|laneid|warpid|nwarpid|smid|nsmid|gridid|is_explicit_cluster|cluster_n?ctarank"
-    r"|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|pm[0-7](?:_64)?|envreg[0-9]+"
-    r"|globaltimer(?:_lo|_hi)?|reserved_smem_offset_(?:begin|end|cap|[01])"
-    r"|(?:total|aggr|dynamic)_smem_size|current_graph_exec)"
-)
 
 
 def parse(text: str) -> Program:
@@ -74,96 +62,13 @@ class _Scope:
     unique: dict[str, str] = field(default_factory=dict)
 
 
-class _Parser:
-    """Recursive descent over the tokens."""
+class _Parser(Declarations):
+    """Functions and instructions, on top of declarations."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = tokens(text)
-        self.at = 0
-        self.line = 0
-        self.owner = ""
+        super().__init__(text)
         self.opened = 0
         self.scopes: list[_Scope] = []
-        self.program = Program()
-
-    # -- the token stream
-
-    @property
-    def next(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        word = self.next
-        if not word:
-            self.fail("the PTX ends too early")
-        self.at += 1
-        return word
-
-    def accept(self, word: str) -> bool:
-        if self.next == word:
-            self.at += 1
-            return True
-        return False
-
-    def expect(self, word: str) -> None:
-        if not self.accept(word):
-            self.fail(f"expected {word!r}, found {self.next!r}")
-
-    def fail(self, reason: str) -> NoReturn:
-        around = " ".join(self.tokens[max(0, self.at - 6) : self.at + 6])
-        raise PtxError(reason, around, self.line)
-
-    def finish(self, start: int, is_debugging: bool = False) -> None:
-        """The tokens from `start` on are one statement of the canonical text."""
-        self.add(tuple(self.tokens[start : self.at]), is_debugging)
-
-    def add(self, found: tuple[str, ...], is_debugging: bool) -> None:
-        self.program.statements.append(
-            Statement(found, joined(found), self.owner, self.line, is_debugging)
-        )
-
-    def integer(self) -> int:
-        """A constant: sums and products of integers are allowed."""
-        total = self.product()
-        while self.next in ("+", "-"):
-            total += self.product() if self.take() == "+" else -self.product()
-        return total
-
-    def product(self) -> int:
-        result = self.signed_integer()
-        while self.accept("*"):
-            result *= self.signed_integer()
-        return result
-
-    def signed_integer(self) -> int:
-        sign = -1 if self.accept("-") else 1
-        found = number(self.take())
-        if not isinstance(found, Integer):
-            self.at -= 1
-            self.fail(f"expected an integer, found {self.next!r}")
-        return sign * found.value
-
-    def natural(self) -> int:
-        found = self.signed_integer()
-        if found < 0:
-            self.fail(f"expected a size, found {found}")
-        return found
-
-    def name(self) -> str:
-        """A name that the program gives to something."""
-        word = self.take()
-        if not IDENTIFIER.fullmatch(word):
-            self.at -= 1
-            self.fail(f"expected a name, found {word!r}")
-        self.program.names.add(word)
-        return word
-
-    def type(self) -> Type:
-        name = self.take().removeprefix(".")
-        if name not in TYPES:
-            self.at -= 1
-            self.fail(f"unknown PTX type .{name}")
-        return TYPES[name]
 
     # -- module level
 
@@ -264,117 +169,7 @@ class _Parser:
         self.expect(";")
         self.finish(start)
 
-    # -- variables
-
-    def variable(self, extern: bool = False) -> Variable:
-        """`.shared .align 4 .b8 name[1024]`, with an initialiser at most."""
-        space, align = self.take().removeprefix("."), 0
-        if self.accept(".attribute"):
-            for word in ("(", ".managed", ")"):
-                self.expect(word)
-        if self.accept(".align"):
-            align = self.alignment()
-        if self.next in (".v2", ".v4", ".v8"):
-            self.fail("vector variables are not supported")
-        kind = self.type()
-        if space == "param" and self.accept(".ptr"):
-            if self.next in _POINTER_SPACES:
-                self.take()
-            if self.accept(".align"):
-                self.alignment()
-        name = self.name() if self.next != "_" or space != "param" else self.take()
-        size, is_array, unsized = kind.bytes, False, False
-        while self.accept("["):
-            is_array = True
-            if self.next == "]":
-                if unsized or size != kind.bytes:
-                    self.fail("only the first dimension of an array may be left open")
-                unsized = True
-            else:
-                size *= self.dimension()
-            self.expect("]")
-        image, pointees = self.initialiser(kind) if self.accept("=") else (b"", ())
-        if unsized:
-            size = -(-len(image) // size) * size
-        if unsized and not extern and not image:
-            self.fail(f"the array {name} has no size")
-        if len(image) > size:
-            self.fail(f"more values than {name} has elements")
-        if size > MAX_VARIABLE:
-            self.fail(f"{name} takes {size} bytes; a variable may take {MAX_VARIABLE}")
-        return Variable(
-            space, max(align, kind.bytes), kind, name, size, is_array, image, pointees, extern
-        )
-
-    def alignment(self) -> int:
-        align = self.natural()
-        if align < 1 or align & (align - 1):
-            self.fail(f"an alignment of {align} is not a power of two")
-        return align
-
-    def dimension(self) -> int:
-        size = self.integer()
-        if size < 1:
-            self.fail(f"an array of {size} elements")
-        return size
-
-    def initialiser(self, kind: Type) -> tuple[bytes, tuple[str, ...]]:
-        """One value, or values in braces."""
-        parts: list[bytes] = []
-        pointees: list[str] = []
-        depth = 0
-        while True:
-            if self.accept("{"):
-                depth += 1
-            elif self.accept("}"):
-                depth -= 1
-            elif not (depth and self.accept(",")):
-                parts.append(self.initial_value(kind, pointees))
-            if depth == 0:
-                return b"".join(parts), tuple(pointees)
-
-    def initial_value(self, kind: Type, pointees: list[str]) -> bytes:
-        word = self.next
-        if word == "generic" or IDENTIFIER.fullmatch(word):
-            if self.accept("generic"):
-                self.expect("(")
-                pointees.append(self.symbol())
-                self.expect(")")
-            else:
-                pointees.append(self.symbol())
-            if self.next in ("+", "-"):
-                self.integer()
-            return bytes(kind.bytes)
-        sign = -1 if self.accept("-") else 1
-        found = number(self.take())
-        if isinstance(found, Float):
-            if found.width != kind.bits or sign < 0:
-                self.fail("a number of another width initialises a variable")
-            return found.bits.to_bytes(kind.bytes, "little")
-        if found is None:
-            self.at -= 1
-            self.fail(f"expected a value, found {self.next!r}")
-        return (sign * found.value % (1 << 8 * kind.bytes)).to_bytes(kind.bytes, "little")
-
-    def symbol(self) -> str:
-        word = self.take()
-        if not IDENTIFIER.fullmatch(word):
-            self.at -= 1
-            self.fail(f"expected a symbol, found {word!r}")
-        return word
-
     # -- functions
-
-    def parameters(self) -> tuple[Variable, ...]:
-        found: list[Variable] = []
-        self.expect("(")
-        while not self.accept(")"):
-            if self.next != ".param":
-                self.fail(f"expected a .param, found {self.next!r}")
-            found.append(self.variable())
-            if self.next != ")":
-                self.expect(",")
-        return tuple(found)
 
     def function(self, start: int) -> None:
         is_entry = self.take() == ".entry"
@@ -614,7 +409,7 @@ class _Parser:
         name = self.resolve(word)
         if name in function.registers:
             return Register(name)
-        if _SPECIAL.fullmatch(word):
+        if SPECIAL.fullmatch(word):
             return Special(word[1:])
         if word.startswith("%") or not IDENTIFIER.fullmatch(word):
             self.fail(f"unknown name {word!r}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from harness.ptx.syntax import Program
+from harness.ptx.syntax import Instruction, Program
 
 
 def canonical(program: Program) -> str:
@@ -18,7 +18,18 @@ def canonical(program: Program) -> str:
 def fingerprint(program: Program) -> str:
     """A hash of what the program does: of all statements but those for debuggers, with every name
     that the program gives replaced by the number of its first appearance. Equal hashes mean equal
-    programs up to the choice of names."""
+    programs up to the choice of names.
+
+    A name that means something by itself stays: that of an instruction in use, or of a function
+    that is defined elsewhere.
+    """
+    opcodes = {
+        item.opcode
+        for function in program.functions.values()
+        for item in function.body
+        if isinstance(item, Instruction)
+    }
+    names = program.names - opcodes - (program.declared.keys() - program.functions.keys())
     numbers: dict[str, str] = {}
     digest = hashlib.sha256()
     for statement in program.statements:
@@ -26,7 +37,7 @@ def fingerprint(program: Program) -> str:
             continue
         for token in statement.tokens:
             word = token
-            if token in program.names:
+            if token in names:
                 word = numbers.setdefault(token, f"\x01{len(numbers)}")
             digest.update(word.encode() + b"\0")
         digest.update(b"\n")

@@ -92,6 +92,7 @@ REFUSED = {
     "a function twice": HEAD + ".func f() { ret; } .func f() { ret; }",
     "an unknown special register": module("mov.u32 %r1, %surprise;"),
     "a register of nobody's": module("mov.u32 %r1, %r9;"),
+    "a register of a special one's name": module("{ .reg .b32 %laneid; }"),
     "a name with a dot": module("mov.u32 a.b, %r1;"),
     "a letter that is not ASCII": module("mov.u32 \u0440, %r1;"),
     "a preprocessor line": module("#line 3"),
@@ -117,3 +118,19 @@ def test_names_are_numbered_in_a_fingerprint_and_nothing_else_is() -> None:
         return fingerprint(parse(module(body, f".global .u32 {name};")))
 
     assert found("a", 1) == found("b", 1) != found("a", 2)
+
+
+@pytest.mark.parametrize(
+    ("template", "one", "other"),
+    [
+        (".global .u32 NAME;BODY NAME; END", "ret", "trap"),
+        (".extern .func NAME(.param .b64 p);BODY call NAME, (%rd); END", "free", "cudaFree"),
+    ],
+    ids=["an instruction's name", "a function of somebody else's"],
+)
+def test_names_that_mean_something_tell_programs_apart(template: str, one: str, other: str) -> None:
+    def found(name: str) -> str:
+        outside, body = template.replace("NAME", name).replace("END", "").split("BODY")
+        return fingerprint(parse(module(".reg .b64 %rd;" + body, outside)))
+
+    assert found(one) != found(other)
