@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.compiling import machine_code
+from harness.compiling import disassembly, machine_code
 from harness.compiling.compiler import compile_source
 from harness.compiling.ptxas import assemble
 from harness.protocol.compiler import Compile, Compiled
@@ -241,7 +241,7 @@ def test_every_function_of_the_machine_code_counts_for_the_badge(
 def test_machine_code_that_cannot_be_read_has_no_badge_for_its_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine_code, "opcodes", lambda cubin: {})
+    monkeypatch.setattr(disassembly, "disassemble", lambda cubin, file_name: ())
     answer = compile_source(Compile(source=kernel("C[0] = 1;")))
     assert isinstance(answer, Compiled)
     assert answer.kernel.facts.badges == (Badge.DEFAULT_LAUNCH,)
@@ -249,7 +249,7 @@ def test_machine_code_that_cannot_be_read_has_no_badge_for_its_cores(
 
 
 def test_a_disassembler_that_fails_leaves_nothing_to_read() -> None:
-    assert machine_code.opcodes(b"no machine code") == {}
+    assert disassembly.disassemble(b"no machine code", "kernel.cu") == ()
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF" + bytes(60)])
