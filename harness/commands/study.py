@@ -14,7 +14,10 @@ from harness.commands.grade import SOLUTIONS
 from harness.errors import UsageError
 from harness.files import write_whole
 from harness.protocol.study import StudyResults
+from harness.report import Report
 from harness.views.console import Terminal
+
+REPORTS = SOLUTIONS.parent / "reports"
 
 HELP = """\
 It writes results.json, study.md with the tables and study.html with the plots.
@@ -40,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.studies.page import markdown, page
+    from harness.studies.page import chapters, markdown, page
 
     if arguments.results is not None:
         try:
@@ -51,10 +54,21 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         results = _measured(terminal)
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_whole(arguments.out / "results.json", results.model_dump_json(indent=1) + "\n")
-    write_whole(arguments.out / "study.md", markdown(results))
-    write_whole(arguments.out / "study.html", page(results))
+    found = tuple(chapters(results, _reports("h100/*.json"), _reports("h100-five-in-a-row.jsonl")))
+    write_whole(arguments.out / "study.md", markdown(results, found))
+    write_whole(arguments.out / "study.html", page(results, found))
     terminal.show(f"written to {arguments.out}: results.json, study.md, study.html")
     return Exit.YES
+
+
+def _reports(pattern: str) -> list[Report]:
+    """Of the repository's own: a report a file, or a report a line."""
+    found = []
+    for path in sorted(REPORTS.glob(pattern)):
+        text = path.read_text(encoding="utf-8")
+        pieces = text.splitlines() if path.suffix == ".jsonl" else [text]
+        found += [Report.model_validate_json(piece) for piece in pieces]
+    return found
 
 
 def _measured(terminal: Terminal) -> StudyResults:

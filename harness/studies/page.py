@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import plotly.graph_objects as go
 
 from harness import figures
 from harness.protocol.study import Copies, StudyResults, Time
+from harness.report import Report
 from harness.studies.plan import OUTPUTS, SIDES, STEPS
 from problem.cases import RANKED
 from problem.reference import MAX_ERROR
@@ -46,19 +48,27 @@ class Chapter:
     notes: tuple[str, ...] = field(default=())
 
 
-def chapters(results: StudyResults) -> Iterator[Chapter]:
+def chapters(
+    results: StudyResults, graded: Sequence[Report], repeated: Sequence[Report]
+) -> Iterator[Chapter]:
+    """graded: reports that say what a first launch costs. repeated: those of one file."""
     yield from _widths(results)
     yield _outputs(results)
     yield _steps(results)
+    first = [report for report in graded if report.measurement is not None]
+    if first:
+        yield _first_launches(first)
     yield _copies(results)
     yield _ladder(results)
     yield _errors(results)
+    if len(repeated) > 1:
+        yield _repeated(repeated)
 
 
-def markdown(results: StudyResults) -> str:
+def markdown(results: StudyResults, found: Sequence[Chapter]) -> str:
     """All tables."""
     parts = [f"# Studies\n\nMeasured on one {results.gpu}, {results.date}, by `study`."]
-    for chapter in chapters(results):
+    for chapter in found:
         lines = [
             f"## {chapter.title}",
             "",
@@ -73,10 +83,10 @@ def markdown(results: StudyResults) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def page(results: StudyResults) -> str:
+def page(results: StudyResults, found: Sequence[Chapter]) -> str:
     """Tables and plots; the charting library is in the page, so that it needs no network."""
     parts, script = [], True
-    for chapter in chapters(results):
+    for chapter in found:
         table = _html_table(chapter.head, chapter.rows)
         parts.append(f"<h2>{html.escape(chapter.title)}</h2><p>{html.escape(chapter.text)}</p>")
         if chapter.figure is not None:
@@ -190,6 +200,67 @@ def _steps(results: StudyResults) -> Chapter:
         "Each against the plain tile; pinned memory changes no kernel, so its row has copies.",
         ("change", "ms", "speed"),
         tuple(rows),
+    )
+
+
+def _first_launches(reports: Sequence[Report]) -> Chapter:
+    rows = []
+    for report in reports:
+        assert report.measurement is not None
+        first = report.measurement.first_launch
+        parts = (
+            first.context_ms,
+            first.compile_ms,
+            first.module_load_ms,
+            first.first_allocation_ms,
+            first.first_launch_ms,
+            first.second_launch_ms,
+        )
+        steady = report.score.kernel_ms if report.score else None
+        rows.append(
+            (
+                report.submission.name,
+                *(figures.milliseconds(part) for part in parts),
+                figures.milliseconds(steady),
+            )
+        )
+    return Chapter(
+        "The first launch, and the steady state",
+        "What a program pays once, in milliseconds, from the judge's reports.",
+        (
+            "kernel",
+            "context",
+            "compile",
+            "load module",
+            "allocate",
+            "first launch",
+            "second",
+            "steady",
+        ),
+        tuple(rows),
+    )
+
+
+def _repeated(reports: Sequence[Report]) -> Chapter:
+    scores = [report.score for report in reports if report.score is not None]
+    ratios = [score.ratio for score in scores]
+    middle = statistics.median(ratios)
+    spread = (max(ratios) - min(ratios)) / middle
+    return Chapter(
+        "How repeated gradings scatter",
+        f"{reports[0].submission.name}, graded {len(scores)} times in a row on one GPU, alone: the "
+        f"scores lie within {spread:.2%} of each other, with intervals of "
+        f"±{statistics.median((s.high - s.low) / 2 / s.ratio for s in scores):.2%}.",
+        ("grading", "score", "95 % interval", "ms"),
+        tuple(
+            (
+                str(number),
+                figures.ratio(score.ratio),
+                figures.interval(score.low, score.high),
+                figures.milliseconds(score.kernel_ms),
+            )
+            for number, score in enumerate(scores, 1)
+        ),
     )
 
 

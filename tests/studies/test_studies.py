@@ -1,0 +1,65 @@
+"""The studies: what is planned, and what becomes of results that an H100 gave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.protocol.study import Copies, StudyResults
+from harness.studies.page import chapters, markdown, page, pays_after
+from harness.studies.plan import OUTPUTS, SIDES, sources
+from tests.explain.ladder import SOLUTIONS
+
+RESULTS = Path(__file__).parent.parent.parent / "reports" / "h100-study" / "results.json"
+
+
+@pytest.fixture(scope="module")
+def results() -> StudyResults:
+    return StudyResults.model_validate_json(RESULTS.read_bytes())
+
+
+def test_every_kernel_of_a_study_has_its_own_constants() -> None:
+    texts = sources(SOLUTIONS)
+    for side in SIDES:
+        assert f"SIDE = {side};" in texts[f"naive {side}x{side}"]
+        assert f"SIDE = {side};" in texts[f"shared {side}x{side}"]
+    for count in OUTPUTS:
+        assert f"OUTPUTS = {count};" in texts[f"outputs {count}"]
+        assert f"tile={16 * count}x16" in texts[f"outputs {count}"]
+
+
+def test_tables_hold_what_was_measured(results: StudyResults) -> None:
+    found = tuple(chapters(results, (), ()))
+    text = markdown(results, found)
+    naive = next(chapter for chapter in found if chapter.title.endswith("naive"))
+    measured = next(
+        time for time in results.times if time.kernel == "naive 16x16" and time.shape.M == 4096
+    )
+    row = next(row for row in naive.rows if row[0] == "4096")
+    assert row[2] == f"{measured.gflops:.0f}" and row[5] == "1092"
+    assert all(f"| {error.arithmetic} |" in text for error in results.errors)
+
+
+def test_only_what_keeps_to_float32_stays_within_the_limit(results: StudyResults) -> None:
+    outside = {each.arithmetic for each in results.errors if each.error > 1e-5}
+    assert outside == {"cuBLAS TF32", "FP16 inputs"}
+
+
+def test_the_page_needs_no_network(results: StudyResults) -> None:
+    text = page(results, tuple(chapters(results, (), ())))
+    assert "plotly" in text and 'src="http' not in text
+    assert text.count("Plotly.newPlot(") >= 5
+
+
+@pytest.mark.parametrize(
+    ("allocate", "copy", "after"), [(1.0, 0.5, 2), (0.0, 0.5, 1), (1.0, 1.0, None)]
+)
+def test_when_pinning_pays(allocate: float, copy: float, after: float | None) -> None:
+    def memory(kind: str, allocate_ms: float, copy_ms: float) -> Copies:
+        given = {"kind": kind, "bytes": 4096, "first_copy_ms": copy_ms}
+        text = json.dumps({**given, "allocate_ms": allocate_ms, "copy_ms": copy_ms})
+        return Copies.model_validate_json(text)
+
+    assert pays_after(memory("pageable", 0.0, 1.0), memory("pinned", allocate, copy)) == after
