@@ -25,7 +25,7 @@ A study launches its own kernels in other blocks than 16x16; the judge does not.
 
 examples:
   python3 -m harness study --out study
-  python3 -m harness study --from reports/h100-study/results.json --out page
+  python3 -m harness study --from reports/h100-study.json --out page
 """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from harness.studies.page import chapters, markdown, page, pays_after
 from harness.studies.plan import OUTPUTS, SIDES, sources
 from tests.explain.ladder import SOLUTIONS
 
-RESULTS = Path(__file__).parent.parent.parent / "reports" / "h100-study" / "results.json"
+RESULTS = SOLUTIONS.parent / "reports" / "h100-study.json"
 
 
 @pytest.fixture(scope="module")
