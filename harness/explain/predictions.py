@@ -41,7 +41,7 @@ STEPS = (
     Step("13_async_copies", "15_thread_tile_16x8", "overhead"),
     Step("15_thread_tile_16x8", "16_register_banks", None),
     Step("16_register_banks", "17_split_tail", "last-wave"),
-    Step("17_split_tail", "19_strassen", None),
+    Step("17_split_tail", "19_strassen_two_phases", None),
     Step("16_register_banks", "33_wgmma_two_phase", "tensor-cores"),
     Step("31_mma_bf16x3", "32_wgmma_split_while_loading", "mma-sync"),
     Step("32_wgmma_split_while_loading", "33_wgmma_two_phase", "split-in-loop"),

@@ -22,7 +22,7 @@ SUMS = (16, 64, 256, 1024, 4096, 16384)
 ARITHMETICS = (
     "01_naive",
     "17_split_tail",
-    "19_strassen",
+    "19_strassen_two_phases",
     "30_mma_tf32x3",
     "31_mma_bf16x3",
     "33_wgmma_two_phase",
