@@ -51,12 +51,12 @@ def version() -> str:
 
 def compile_to_ptx(source: Source, options: Iterable[str]) -> Output:
     """Compile for a virtual architecture. Raises NvrtcError."""
-    with _program(source) as program, _captured(2) as read:
-        succeeded = _compile(program, [*options, _TRACE])
-        trace = read()
-    log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-    ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program) if succeeded else ""
-    nvrtc.nvrtcDestroyProgram(program)
+    with _program(source) as program:
+        with _captured(2) as read:
+            succeeded = _compile(program, [*options, _TRACE])
+            trace = read()
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program) if succeeded else ""
     opened = (line.strip() for line in trace.splitlines())
     included = tuple(name for name in opened if name and name not in _BUILT_IN)
     return Output(succeeded, log, ptx, included)
@@ -66,9 +66,7 @@ def preprocess(source: Source, options: Iterable[str]) -> str:
     """The source after preprocessing. Raises NvrtcError."""
     with _program(source) as program, _captured(1) as read:
         _compile(program, [*options, _PREPROCESS])
-        text = read()
-    nvrtc.nvrtcDestroyProgram(program)
-    return text
+        return read()
 
 
 @contextmanager
@@ -79,7 +77,10 @@ def _program(source: Source) -> Iterator[nvrtc.nvrtcProgram]:
         source.text.encode(), source.name.encode(), len(names), texts, names
     )
     _check(status)
-    yield program
+    try:
+        yield program
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 def _compile(program: nvrtc.nvrtcProgram, options: list[str]) -> bool:

@@ -65,7 +65,9 @@ def takes_the_problems_parameters(entry: EntryPoint) -> bool:
 
 def memory_problem(program: Program) -> str | None:
     """Why neither a GPU nor a disassembler should be asked to hold the module."""
-    size = sum(v.size for v in program.variables.values() if v.space in ("global", "const"))
+    inside = (v for f in program.functions.values() for v in f.variables.values())
+    every = (*program.variables.values(), *inside)
+    size = sum(v.size for v in every if v.space in ("global", "const"))
     if size > MAX_DEVICE_BYTES:
         return (
             f"the kernel's __device__ variables take {size} bytes; "
