@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from tree_sitter import Node
 
+from harness.compiling.macros import leading_to
 from harness.compiling.syntax import descendants, leaves, syntax_tree, text_of
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
@@ -68,13 +69,7 @@ def _device_macros(root: Node) -> set[str]:
             name, value = (node.child_by_field_name(field) for field in ("name", "value"))
             if name is not None and value is not None:
                 bodies.setdefault(text_of(name), set()).update(re.findall(r"\w+", text_of(value)))
-    found: set[str] = set()
-    while True:
-        known = _DEVICE_WORDS | _CONSTANT_WORDS | found
-        more = {name for name, words in bodies.items() if words & known} - found
-        if not more:
-            return found
-        found |= more
+    return leading_to(_DEVICE_WORDS | _CONSTANT_WORDS, bodies.items())
 
 
 def without_declarations_at(code: str, places: Iterable[tuple[int, int]]) -> str:

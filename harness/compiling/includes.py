@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from harness.compiling.errors import SourceError
+from harness.compiling.macros import leading_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,14 @@ def includes(code: bytes) -> tuple[Include, ...]:
 
 def _check_conditions(spliced: bytes) -> None:
     """A condition that pastes tokens could ask for a header under a name that stands nowhere."""
-    definitions = [(m[1], m[2]) for m in _DEFINITION.finditer(spliced)]
+    definitions = [(m[1].decode(), m[2]) for m in _DEFINITION.finditer(spliced)]
     pasting = {name for name, body in definitions if _PASTES.search(body)}
-    while True:
-        more = {
-            name for name, body in definitions if pasting & set(re.findall(rb"\w+", body))
-        } - pasting
-        if not more:
-            break
-        pasting |= more
+    pasting |= leading_to(pasting, ((name, _words(body)) for name, body in definitions))
     for match in _CONDITION.finditer(spliced):
-        if pasting & set(re.findall(rb"\w+", match[1])):
+        if pasting & _words(match[1]):
             line = spliced.count(b"\n", 0, match.end()) + 1
             raise SourceError("a macro that pastes tokens cannot stand in an #if", line)
+
+
+def _words(code: bytes) -> set[str]:
+    return set(re.findall(r"\w+", code.decode(errors="replace")))
