@@ -102,7 +102,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             raise _refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
         said = diagnostics.of_nvrtc(output.log, FILE_NAME)
         if output.succeeded:
-            if source_text.pastes_tokens(code):
+            if source_text.may_hold_the_time(code):
                 started = time.time()
                 source_text.check_for_present_time(nvrtc.preprocess(text, options), started)
             warnings = diagnostics.warnings_of(diagnostics.bounded(said))

@@ -51,9 +51,10 @@ def at_a_fixed_time(code: str) -> str:
     return _WORDS.sub(lambda m: _MOMENT.get(m[0], m[0]), code)
 
 
-def pastes_tokens(code: str) -> bool:
-    """Whether names can be made of parts, which `at_a_fixed_time` does not see."""
-    return "##" in code or "%:%:" in code or "??=" in code
+def may_hold_the_time(code: str) -> bool:
+    """Whether a name could be left that `at_a_fixed_time` did not replace: made of parts, or in
+    what it takes for a string or a comment."""
+    return any(sign in code for sign in ("##", "%:%:", "??=", *_MOMENT))
 
 
 def check_for_present_time(preprocessed: str, started: float) -> None:

@@ -1,7 +1,11 @@
 """Reading CUDA source: LeetGPU files as they are, launch lines, and what cannot be a submission."""
 
+import re
+import time
+
 import pytest
 
+from harness.compiling import text
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from problem.launcher import LaunchLine
 
@@ -189,3 +193,27 @@ def test_comments_do_not_make_another_kernel() -> None:
     assert parse("// solve: tile=32x32\n/* mine */\n\n" + KERNEL).code_sha256 == first
     assert parse(KERNEL).code_sha256 != first
     assert parse("// solve: tile=32x32\n" + KERNEL.replace("A[0]", "A[1]")).code_sha256 != first
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\\\r\r\n", "\\ \v\n", "\\\t\r\n"])
+def test_all_line_ends_are_one(end: str) -> None:
+    code = parse(f"int a;{end}int b;\n{KERNEL}").device_code
+    assert "\r" not in code and not re.search(r"\\[ \t\v\f]+\n", code)
+
+
+@pytest.mark.parametrize("name", ["__DATE__", "__TIME__", "__TIMESTAMP__"])
+def test_the_time_stands_still(name: str) -> None:
+    code = parse(f'#define T {name} // {name}\n__device__ char t[] = {name} "{name}";\n{KERNEL}')
+    first, second, *_ = code.device_code.splitlines()
+    assert first.count(name) == 1 and first.startswith('#define T "')
+    assert second.endswith(f'"{name}";') and second.count("1970") + second.count("00:00:00") >= 1
+    with pytest.raises(SourceError, match="splice"):
+        parse(f"__device__ char t[] = {name[:4]}\\\n{name[4:]};\n{KERNEL}")
+
+
+def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
+    now = time.time()
+    text.check_for_present_time("nothing", now)
+    for shown in ("%H:%M:%S", "%b %d %Y"):
+        with pytest.raises(SourceError, match="time of compilation"):
+            text.check_for_present_time(f'"{time.strftime(shown)}"'.replace(" 0", "  "), now)
