@@ -37,6 +37,7 @@ CLEAN = [
     ("atomics", SHAPE),
     ("functions", SHAPE),
     ("warp_ordered", SHAPE),
+    ("released_tile", SHAPE),
     ("cp_async", SHAPE),
     ("bulk_copy", Shape(20, 36, 24)),
     ("mma_tf32", SHAPE),
@@ -48,6 +49,12 @@ CLEAN = [
 def test_clean(cpu: Runner, name: str, shape: Shape) -> None:
     cpu.load_file(name)
     assert cpu.findings(shape) == ()
+
+
+def test_a_relaxed_count_releases_nothing(cpu: Runner) -> None:
+    cpu.load_file("tile_not_released")
+    found = only(cpu.findings(SHAPE), Hazard.RACE)
+    assert found.at.line == line_of("tile_not_released", "tile[i] = 0.0f")
 
 
 # ---- every part of a wide access, atomics, dynamic shared memory

@@ -36,8 +36,8 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         "clock": zeros(4 * threads * threads),
         "arrival": zeros(4 * layout.NAMED_BARRIERS * threads),
         "joined": zeros(4 * threads),
-        "mbarrier_clock": zeros(4 * layout.MBARRIERS * threads),
-        "mbarrier_address": zeros(8 * layout.MBARRIERS),
+        "released_clock": zeros(4 * layout.RELEASED_ADDRESSES * threads),
+        "released_address": zeros(8 * layout.RELEASED_ADDRESSES),
     }
     if kernel.module.size <= MAX_FLAGGED_BYTES:  # zero at first, as CUDA has it
         memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)

@@ -54,12 +54,36 @@ __device__ void begin_checks(Context* c) {
         clock_of(c, t)[t] += 1;
     }
     for (long long i = 0; i < NAMED_BARRIERS * c->threads; ++i) k->arrival[i] = 0;
-    for (long long i = 0; i < MBARRIERS; ++i) k->mbarrier_address[i] = -1;
+    for (long long i = 0; i < RELEASED_ADDRESSES; ++i) k->released_address[i] = -1;
     copy_bytes((char*)k->shared_ready, (const char*)k->shared_fresh, c->shared_bytes);
     for (long long t = 0; t < c->threads; ++t)
         copy_bytes((char*)k->local_ready + t * c->local_bytes, (const char*)k->local_fresh, c->local_bytes);
     for (long long i = 0; i < (c->shared_bytes + k->grain - 1) / k->grain; ++i)
         k->cells[i].in_flight.clock = 0;
+}
+
+// ---- acquire and release: who acquires an address knows what those who released it had done
+
+__device__ unsigned* clock_at(Context* c, Address address) {
+    Checks* k = c->checks;
+    for (long long i = 0; i < RELEASED_ADDRESSES; ++i) {
+        unsigned* clock = k->released_clock + i * c->threads;
+        if (k->released_address[i] == (long long)address) return clock;
+        if (k->released_address[i] != -1) continue;
+        k->released_address[i] = address;
+        for (long long u = 0; u < c->threads; ++u) clock[u] = 0;
+        return clock;
+    }
+    return k->released_clock;  // more addresses than this keeps apart share one clock
+}
+
+__device__ void release(Context* c, long long t, Address address) {
+    join(c, clock_at(c, address), clock_of(c, t));
+    tick(c, t);
+}
+
+__device__ void acquire(Context* c, long long t, Address address) {
+    join(c, clock_of(c, t), clock_at(c, address));
 }
 
 // ---- accesses
@@ -125,6 +149,8 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
     if (outside) note_bad_access(c, t, pc, address, n, access);
     else if (reads && unwritten) note(c, FINDING_KIND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
     if (window_of(address) == WINDOW_SHARED) check_shared(c, t, pc, address, n, access);
+    if (access & ACCESS_ACQUIRE) acquire(c, t, address);
+    if (access & ACCESS_RELEASE) release(c, t, address);
 }
 
 // An asynchronous copy has arrived: from now on it is an ordinary write of thread t.
@@ -191,28 +217,4 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
         }
     }
     for (long long u = 0; u < c->threads; ++u) k->arrival[barrier * c->threads + u] = 0;
-}
-
-// ---- mbarriers: who waits knows what those who arrived had done
-
-__device__ unsigned* mbarrier_clock(Context* c, Address mbarrier) {
-    Checks* k = c->checks;
-    for (long long i = 0; i < MBARRIERS; ++i) {
-        unsigned* clock = k->mbarrier_clock + i * c->threads;
-        if (k->mbarrier_address[i] == (long long)mbarrier) return clock;
-        if (k->mbarrier_address[i] != -1) continue;
-        k->mbarrier_address[i] = mbarrier;
-        for (long long u = 0; u < c->threads; ++u) clock[u] = 0;
-        return clock;
-    }
-    return k->mbarrier_clock;  // more mbarriers than this keeps apart share one clock
-}
-
-__device__ void check_mbarrier_arrive(Context* c, long long t, Address mbarrier) {
-    join(c, mbarrier_clock(c, mbarrier), clock_of(c, t));
-    tick(c, t);
-}
-
-__device__ void check_mbarrier_wait(Context* c, long long t, Address mbarrier) {
-    join(c, clock_of(c, t), mbarrier_clock(c, mbarrier));
 }

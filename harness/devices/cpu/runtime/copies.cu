@@ -99,7 +99,7 @@ extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long
                                                    long long bytes, long long dropped) {
     unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC);
     if (!word) return 0;
-    if (c->checks && count) check_mbarrier_arrive(c, t, mbarrier);
+    if (c->checks && count) release(c, t, mbarrier);
     unsigned long long before = *word;
     mbarrier_advance(word, count, -bytes, dropped);
     return before;
@@ -115,7 +115,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
         copy_bytes(bulk->to, bulk->from, bulk->bytes);
         if (c->checks) {
             check_arrival(c, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
-            check_mbarrier_arrive(c, bulk->thread, mbarrier);
+            release(c, bulk->thread, mbarrier);
         }
         mbarrier_advance(word, 0, bulk->bytes, 0);
         *bulk = c->bulk[--c->bulk_count];
@@ -129,7 +129,7 @@ extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long l
     if (!word) return 0;
     deliver_bulk(c, mbarrier, word);
     bool over = *word >> 63 != (unsigned long long)parity;
-    if (over && c->checks) check_mbarrier_wait(c, t, mbarrier);
+    if (over && c->checks) acquire(c, t, mbarrier);
     return over;
 }
 

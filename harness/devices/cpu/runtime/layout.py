@@ -65,6 +65,8 @@ class Access(IntFlag):
     ATOMIC = 2
     VOLATILE = 4
     ASYNC = 8
+    ACQUIRE = 16
+    RELEASE = 32
 
 
 class Collective(IntEnum):
@@ -101,7 +103,7 @@ LANES = 32
 NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread
 BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
-MBARRIERS = 64  # whose clocks the race detector keeps, per block
+RELEASED_ADDRESSES = 64  # mbarriers and flags whose clocks the race detector keeps, per block
 
 MAX_FINDINGS = 512
 TRACE = 1 << 15  # events that a thread can have between two places where it waits
@@ -220,8 +222,8 @@ CHECKS = {
     "clock": "unsigned*",  # [thread][thread]: what each thread knows of the others
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
-    "mbarrier_clock": "unsigned*",  # [mbarrier][thread]
-    "mbarrier_address": "long long*",  # [mbarrier]
+    "released_clock": "unsigned*",  # [address][thread]
+    "released_address": "long long*",  # [address]
     "base": "long long",  # all clocks start behind those of earlier blocks
 }
 
@@ -331,7 +333,7 @@ def header() -> str:
         "NAMED_BARRIERS": NAMED_BARRIERS,
         "COPIES_IN_FLIGHT": COPIES_IN_FLIGHT,
         "BULK_IN_FLIGHT": BULK_IN_FLIGHT,
-        "MBARRIERS": MBARRIERS,
+        "RELEASED_ADDRESSES": RELEASED_ADDRESSES,
         "WINDOWS": WINDOWS,
         "TRACE": TRACE,
     }

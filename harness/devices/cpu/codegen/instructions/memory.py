@@ -60,6 +60,18 @@ def is_volatile(m: MatchedInstruction) -> bool:
     return m["order"] not in ("", "weak")
 
 
+def order_of(m: MatchedInstruction) -> Access:
+    """What an access orders besides itself."""
+    return _ORDERS.get(m["order"], Access.READ)
+
+
+_ORDERS = {
+    "acquire": Access.ACQUIRE,
+    "release": Access.RELEASE,
+    "acq_rel": Access.ACQUIRE | Access.RELEASE,
+}
+
+
 def _shape(
     t: Translator, m: MatchedInstruction, operand: Operand
 ) -> tuple[tuple[Operand, ...], Type, str, int]:
@@ -92,7 +104,7 @@ def ld(t: Translator, m: MatchedInstruction) -> None:
     else:
         if is_volatile(m):
             _give_way(t, m)
-        access = Access.VOLATILE if is_volatile(m) else Access.READ
+        access = (Access.VOLATILE if is_volatile(m) else Access.READ) | order_of(m)
         pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
     tail = f", {pointer}{_alignment(m, type_)}"
     loaded = t.value(whole, f"load {'volatile ' if is_volatile(m) else ''}{whole}{tail}")
@@ -112,7 +124,7 @@ def st(t: Translator, m: MatchedInstruction) -> None:
     if space(m) == "param":
         pointer = t.parameter(address, n)
     else:
-        access = Access.WRITE | (Access.VOLATILE if is_volatile(m) else Access.READ)
+        access = Access.WRITE | (Access.VOLATILE if is_volatile(m) else Access.READ) | order_of(m)
         pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
     volatile = "volatile " if is_volatile(m) else ""
     t.emit(f"store {volatile}{stored}, {pointer}{_alignment(m, type_)}")
@@ -153,10 +165,9 @@ def _operation(m: MatchedInstruction) -> str:
 
 
 def _atomic_pointer(t: Translator, m: MatchedInstruction) -> IrValue:
+    access = Access.WRITE | Access.ATOMIC | order_of(m)
     address = t.address(m.operands["a"])
-    return t.pointer(
-        space(m), address, MemoryAccess(m.index, m.type.bytes, Access.WRITE | Access.ATOMIC)
-    )
+    return t.pointer(space(m), address, MemoryAccess(m.index, m.type.bytes, access))
 
 
 def _modify(t: Translator, m: MatchedInstruction) -> IrValue:
@@ -190,7 +201,8 @@ def _modify_vector(t: Translator, m: MatchedInstruction) -> list[IrValue]:
     if n > 16:
         raise CannotTranslate(f"an atomic access of {n} bytes")
     address = t.address(m.operands["a"])
-    pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, Access.WRITE | Access.ATOMIC))
+    access = Access.WRITE | Access.ATOMIC | order_of(m)
+    pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
     olds = []
     for i, item in enumerate(items):
         b, where = t.read(item, type_), t.offset(pointer, i * type_.bytes)

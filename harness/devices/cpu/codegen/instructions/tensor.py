@@ -259,9 +259,14 @@ _WGMMA_SHAPES = tuple(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16))
 
 @TABLE.instruction("wgmma.fence.sync.aligned")
 @TABLE.instruction("wgmma.commit_group.sync.aligned")
-@TABLE.instruction("wgmma.wait_group.sync.aligned n")
 def wgmma_order(t: Translator, m: MatchedInstruction) -> None:
     t.collective(m.index, Collective.SYNC, [], argument=1)
+
+
+@TABLE.instruction("wgmma.wait_group.sync.aligned n")
+def wgmma_wait(t: Translator, m: MatchedInstruction) -> None:
+    """What the products read is over for every lane, whichever lane it is counted as here."""
+    t.collective(m.index, Collective.SYNC, [], argument=0)
 
 
 @TABLE.instruction(
