@@ -47,7 +47,7 @@ from harness.stages.sanitize import SanitizerResults, diagnose_hang, sanitize, u
 from harness.stages.verify import Failure, verify
 from harness.submission import Unreadable
 from harness.workers.session import Session
-from problem.cases import CASES_VERSION, OTHER_SIZES, Case, Shape
+from problem.cases import CASES_VERSION, OTHER_SIZES, Case, Shape, counting_case
 
 AnyOutcome = TypeVar("AnyOutcome", Outcome, Outcome | None)
 
@@ -203,7 +203,7 @@ class _Grading:
             failure = self._verify(kernel, ready)
         if failure is None and self.session.timing is not None:
             self._read_counters()
-        self._count()
+        self._count(EXAMINED)
         return failure.outcome if failure else None
 
     def _read_counters(self) -> None:
@@ -232,7 +232,7 @@ class _Grading:
             if found is not None:
                 return found
             if not self.options.quick:
-                self._count()
+                self._count(counting_case(self.seed))
         if self.session.timing is None:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
@@ -303,12 +303,12 @@ class _Grading:
             return unsafe(sanitized.findings, seen) or wrong or sanitized.outcome
         return wrong or sanitized
 
-    def _count(self) -> None:
+    def _count(self, case: Case) -> None:
         """What the memory system would do, where the CPU device can tell in time. The build that
         counts leaves out what is only computed, so there is no C to check."""
-        A, B = EXAMINED.draw(self.seed)
+        A, B = case.draw(self.seed)
         request = Count(
-            inputs=LaunchInputs(shape=EXAMINED.shape, A=A, B=B),
+            inputs=LaunchInputs(shape=case.shape, A=A, B=B),
             max_blocks=COUNTED_BLOCKS,
             seconds=COUNTING_SECONDS,
         )

@@ -1,8 +1,8 @@
-"""Two clocks for every launch: a round in which they differ does not count.
+"""Two clocks for every launch: times that they do not agree on do not count.
 
 Events lie in the GPU's memory, where a kernel that knows the place can write. The host's clock is
 out of its reach, but reads later, by what the host takes to notice the end of a launch: for every
-kernel alike.
+kernel alike, and unsteadily.
 """
 
 from __future__ import annotations
@@ -13,36 +13,43 @@ from collections.abc import Sequence
 from harness.report import Round, Rule, RuleViolation, Stage
 from harness.stages.score import MAX_DROPPED
 
-MAX_DIFFERENCE_MS = 0.03
-"""How much later than for the baseline, as a rule, the host's clock may read in one round: beside
-each other on an H100 both are late by the same time to within that."""
+MAX_ROUND_MS = 0.1
+"""How much later than it usually is for the baseline the host's clock may read in one round. On an
+H100 with 16 cores honest launches lie within 0.05 ms of that, and one in thirty is late by more."""
+
+MAX_MEDIAN_MS = 0.04
+MAX_MEDIAN = 0.0005
+"""The same for the medians of all rounds, which on an H100 differ by up to 0.015 ms; and what the
+two clocks may go apart in a long launch."""
 
 
 def judge_clocks(rounds: Sequence[Round]) -> tuple[Round, ...] | RuleViolation:
-    """The rounds, without those in which the clocks differ; the verdict where that is so often that
-    the host is not to blame, because it is in time for the baseline."""
+    """The rounds, without those in which the clocks differ; the verdict where they differ for the
+    kernel as a rule, or often, and the host is not to blame, because it is in time for the
+    baseline."""
     usual = statistics.median(_late(r.baseline_host_ms, r.baseline_ms) for r in rounds)
-
-    def differs(host_ms: float | None, ms: float) -> bool:
-        return _late(host_ms, ms) - usual > MAX_DIFFERENCE_MS
-
-    kernel = [r for r in rounds if differs(r.kernel_host_ms, r.kernel_ms)]
-    baseline = [r for r in rounds if differs(r.baseline_host_ms, r.baseline_ms)]
-    if len(kernel) > MAX_DROPPED * len(rounds) and len(kernel) > 2 * len(baseline):
-        late = statistics.median(_late(r.kernel_host_ms, r.kernel_ms) for r in kernel) - usual
+    lateness = [_late(r.kernel_host_ms, r.kernel_ms) - usual for r in rounds]
+    late = [each > MAX_ROUND_MS for each in lateness]
+    baseline_late = [
+        _late(r.baseline_host_ms, r.baseline_ms) - usual > MAX_ROUND_MS for r in rounds
+    ]
+    median = statistics.median(lateness)
+    ms = statistics.median(r.kernel_ms for r in rounds)
+    often = sum(late) > MAX_DROPPED * len(rounds) and sum(late) > 2 * sum(baseline_late)
+    unsteady = sum(baseline_late) > MAX_DROPPED * len(rounds)
+    if often or (median > MAX_MEDIAN_MS + MAX_MEDIAN * ms and not unsteady):
         return RuleViolation(
             stage=Stage.MEASURE,
             rule=Rule.IMPOSSIBLE_SCORE,
             message=(
-                f"in {len(kernel)} of {len(rounds)} rounds the host's clock reads {late:.3g} ms "
-                "more for the kernel's launch than the GPU's events; flagged for manual review"
+                f"the host's clock reads {max(median, 0):.3g} ms more than the GPU's events, as a "
+                f"rule, and over {MAX_ROUND_MS} ms more in {sum(late)} of {len(rounds)} rounds; "
+                "flagged for manual review"
             ),
         )
     return tuple(
-        r.model_copy(update={"clocks_differ": True, "dropped": True})
-        if r in kernel or r in baseline
-        else r
-        for r in rounds
+        r.model_copy(update={"clocks_differ": True, "dropped": True}) if differs else r
+        for r, differs in zip(rounds, map(any, zip(late, baseline_late, strict=True)), strict=True)
     )
 
 

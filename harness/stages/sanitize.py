@@ -44,6 +44,9 @@ from problem.reference import compare
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes on a CPU."""
 
+EXTRA_FLOP = 1 << 23
+"""Of the cases of verification that are sanitized, too: no more than the others take."""
+
 HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
 
@@ -84,14 +87,14 @@ def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case
     inputs = generator.choice(list(_INPUTS), len(shapes))
     cases = [Case(shape, Inputs(way)) for shape, way in zip(shapes, inputs, strict=True)]
     verified = [] if quick else random_cases(seed, 8)
-    return (*cases, *[case for case in verified if case.shape.flop <= SMALL_FLOP][:2])
+    return (*cases, *[case for case in verified if case.shape.flop <= EXTRA_FLOP][:2])
 
 
 def mid_size_case(seed: int) -> Case:
     """For the tools of a GPU, on which an instrumented kernel takes not long."""
     generator = np.random.default_rng([seed, CASES_VERSION, 3])
-    M, K = (int(size) for size in generator.integers(513, 1300, 2))
-    return Case(Shape(M, int(generator.integers(33, 129)), K))
+    M, K = (int(size) for size in generator.integers(513, 1000, 2))
+    return Case(Shape(M, int(generator.integers(17, 49)), K))
 
 
 def sanitize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,18 +90,21 @@ def verify(
     total = len(cases) + ranked
     progress.begin(Stage.VERIFY, total)
     results: list[CaseResult] = []
-    for number in range(total):
-        case = cases[number] if number < len(cases) else RANKED
-        if case is RANKED and whole:
-            case = Case(_largest(results, seconds))
-        progress.step(str(case))
-        launching = _Launching(device, launch, case, seed, seconds, printed)
-        result = launching.sample() if sampled and case is RANKED else launching.whole()
-        if not isinstance(result, CaseResult):
-            return Failure(case, result)
-        results.append(result)
-        if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
-            return Failure(case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
+    with ThreadPoolExecutor(1) as ahead:  # drawing the ranked size takes as long as many cases
+        drawn = ahead.submit(RANKED.draw, seed) if ranked and not whole else None
+        for number in range(total):
+            case = cases[number] if number < len(cases) else RANKED
+            if case is RANKED and whole:
+                case = Case(_largest(results, seconds))
+            progress.step(str(case))
+            A, B = drawn.result() if drawn and case is RANKED else case.draw(seed)
+            launching = _Launching(device, launch, case, seed, A, B, seconds, printed)
+            result = launching.sample() if sampled and case is RANKED else launching.whole()
+            if not isinstance(result, CaseResult):
+                return Failure(case, result)
+            results.append(result)
+            if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
+                return Failure(case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
     return Verification(
         cases=tuple(results),
         worst_error=max(result.error for result in results if not result.case.exact),
@@ -147,14 +151,16 @@ class _Launching:
     launch: LaunchLine
     case: Case
     seed: int
+    A: Matrix
+    B: Matrix
     seconds: float
     printed: list[str]
 
     def whole(self) -> CaseResult | Outcome:
         """The whole grid, and all of C."""
-        A, B = self.case.draw(self.seed)
+        A, B = self.A, self.B
         started = time.perf_counter()
-        finished = self._run(A, B, None)
+        finished = self._run(None)
         elapsed = time.perf_counter() - started
         if not isinstance(finished, Finished):
             return finished
@@ -166,13 +172,13 @@ class _Launching:
     def sample(self) -> CaseResult | Outcome:
         """Two launches of some blocks each, and what they computed. The blocks of an independent
         launch share no tile of C: where two of them do, others are left out."""
-        A, B = self.case.draw(self.seed)
+        A, B = self.A, self.B
         started = time.perf_counter()
         samples = sampled_blocks(self.launch, self.case.shape)
         worst = 0.0
         written: set[Tile] = set()
         for blocks in samples:
-            finished = self._run(A, B, blocks)
+            finished = self._run(blocks)
             if not isinstance(finished, Finished):
                 return finished
             checked = check_blocks(
@@ -181,8 +187,9 @@ class _Launching:
             if isinstance(checked, WrongAnswer):
                 return checked
             twice = sorted(written & checked.written)
-            if twice:
-                return self._left_out(A, B, finished.C, checked, twice[0])
+            missing = sorted(checked.own - checked.written)
+            if twice and missing:
+                return self._left_out(finished.C, missing[0], twice[0])
             written |= checked.written
             worst = max(worst, checked.worst)
         return CaseResult(
@@ -192,28 +199,27 @@ class _Launching:
             sampled_blocks=sum(len(blocks) for blocks in samples),
         )
 
-    def _run(self, A: Matrix, B: Matrix, blocks: tuple[int, ...] | None) -> Finished | Outcome:
-        request = Run(shape=self.case.shape, A=A, B=B, blocks=blocks, seconds=self.seconds)
+    def _run(self, blocks: tuple[int, ...] | None) -> Finished | Outcome:
+        request = Run(
+            shape=self.case.shape, A=self.A, B=self.B, blocks=blocks, seconds=self.seconds
+        )
         finished = self.device.ask(request)
         self.printed.append(finished.printed)
         if isinstance(finished, Fault):
             return launch_outcome(finished, self.case.shape, self.seconds, Stage.VERIFY)
         return touched(finished, self.case) or finished
 
-    def _left_out(
-        self, A: Matrix, B: Matrix, C: Matrix, checked: CheckedBlocks, twice: Tile
-    ) -> WrongAnswer:
+    def _left_out(self, C: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
         """The verdict where two samples wrote one tile; shown on a tile that was not written."""
-        missing = sorted(checked.own - checked.written)[0]
         rows, columns = _slices(self.launch, missing)
         tile = np.ascontiguousarray(C[rows, columns])
-        comparison = compare(A[rows], B[:, columns], tile, exact=self.case.exact)
+        comparison = compare(self.A[rows], self.B[:, columns], tile, exact=self.case.exact)
         found = wrong_answer(
             Stage.VERIFY,
             self.case,
             self.seed,
-            A[rows],
-            B[:, columns],
+            self.A[rows],
+            self.B[:, columns],
             tile,
             comparison,
             (rows.start, columns.start),

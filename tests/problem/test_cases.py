@@ -16,6 +16,7 @@ from problem.cases import (
     Case,
     Inputs,
     Shape,
+    counting_case,
     mid_size_cases,
     random_cases,
 )
@@ -89,6 +90,12 @@ def test_mid_size_cases_lie_between_the_small_ones_and_the_ranked_one() -> None:
     assert {case.inputs for case in drawn} == {*MID_SIZE_INPUTS}
     aligned = [case.shape for case in drawn if case.shape.M % 256 == case.shape.K % 512 == 0]
     assert len(aligned) >= len(drawn) / 2 and all(shape.N % 32 == 0 for shape in aligned)
+
+
+def test_counting_cases_are_in_multiples_of_16_and_never_the_well_known_size() -> None:
+    shapes = {counting_case(seed).shape for seed in range(50)}
+    assert len(shapes) > 30 and Shape(256, 256, 256) not in shapes
+    assert all(size % 16 == 0 for shape in shapes for size in (shape.M, shape.N, shape.K))
 
 
 def test_scale_changes_behind_the_first_elements_of_rows_and_columns() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -85,7 +87,8 @@ def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
     matrix: Matrix = np.empty((rows, columns), np.float32)
     flat = matrix.reshape(-1)
     step = 1 << 20
-    for start in range(0, flat.size, step):
+
+    def part(start: int) -> None:
         z = np.arange(start + 1, min(start + step, flat.size) + 1, dtype=np.uint64)
         z *= np.uint64(0x9E3779B97F4A7C15)
         z += np.uint64(seed)
@@ -93,6 +96,9 @@ def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
         z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
         flat[start : start + step] = (z >> np.uint64(40)).astype(np.float32)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(part, range(0, flat.size, step)))
     matrix *= np.float32(2.0**-23)
     matrix -= np.float32(1)
     return matrix

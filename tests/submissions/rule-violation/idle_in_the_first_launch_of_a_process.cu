@@ -1,0 +1,22 @@
+// Does nothing in the first launch of a process if that is at the ranked size, as it is only where
+// first launches are measured.
+// expect: device=cuda stage=measure message="first launches of a process"
+
+__device__ unsigned blocks_done, used;
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    bool large = M == 8192 && N == 6144 && K == 4096;
+    bool idle = large && used == 0;
+    __threadfence();
+    if (atomicAdd(&blocks_done, 1u) % (gridDim.x * gridDim.y * 256) ==
+        gridDim.x * gridDim.y * 256 - 1)
+        used = 1;
+    if (idle) return;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+}

@@ -1,0 +1,214 @@
+"""The story of a grading, told with fakes: which stage has the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.errors import UsageError
+from harness.grade import GradingOptions, grade
+from harness.progress import Progress
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
+    Attach,
+    Checked,
+    CheckLaunch,
+    Detach,
+    Done,
+    DrawInputs,
+    Fetched,
+    FetchLaunch,
+    FirstLaunches,
+    LaunchTime,
+    LayOut,
+    MeasureFirstLaunch,
+    MeasureHostMemory,
+    SharedMatrices,
+    TimeLaunch,
+    TimingWorkers,
+)
+from harness.report import (
+    Accepted,
+    Finding,
+    FirstLaunch,
+    Hazard,
+    HostMemory,
+    JudgeError,
+    Place,
+    Race,
+    Report,
+    RoundInputs,
+    RuleViolation,
+    Score,
+    Stage,
+    Submission,
+    Tool,
+    Unscored,
+    WrongAnswer,
+)
+from harness.stages import rounds
+from harness.workers.session import Session
+from problem.cases import Case, Shape
+from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, right
+
+SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
+SMALL = Case(Shape(512, 48, 512))
+"""Stands for the ranked size."""
+
+
+@pytest.fixture(autouse=True)
+def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("verify", "measure", "rounds"):
+        monkeypatch.setattr(f"harness.stages.{module}.RANKED", SMALL)
+    monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 22)
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
+
+
+class FakeGpu(FakeDevice):
+    """A device that can also be timed, and its own checker."""
+
+    ms = 8.0
+    rescaled_ms = 8.0
+    first_is_idle = False
+    rescaled = False
+
+    def ask(self, request: Any) -> Any:
+        match request:
+            case LayOut():
+                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
+            case DrawInputs():
+                type(self).rescaled = request.rescaled
+                return Done()
+            case Attach() | Detach():
+                return Done()
+            case CheckLaunch():
+                return Checked(error=0.1)
+            case FetchLaunch():
+                A, B = SMALL.draw(1)
+                return Fetched(A=A, B=B, C=right(A, B))
+            case TimeLaunch():
+                ms = self.rescaled_ms if type(self).rescaled else self.ms
+                return LaunchTime(
+                    ms=ms, host_ms=ms + 0.02, clock_mhz=1980, power_w=500, throttled=()
+                )
+            case MeasureHostMemory():
+                return HostMemory(kind=request.memory, **dict.fromkeys(HOST_FIELDS, 1.0))
+            case MeasureFirstLaunch():
+                C = np.tile(
+                    right(request.rows, request.columns),
+                    (request.shape.M // len(request.rows), request.shape.K // len(request.rows)),
+                )
+                times = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 1.0))
+                return FirstLaunches(times=times, C=0 * C if self.first_is_idle else C)
+        return super().ask(request)
+
+
+HOST_FIELDS = [name for name in HostMemory.model_fields if name != "kind"]
+
+
+def session(device: FakeDevice, **parts: Any) -> Session:
+    return Session(info=INFO, compiler=FakeCompiler(), device=device, **parts)
+
+
+def with_times(device: FakeGpu) -> Session:
+    baseline = FakeGpu()
+    baseline.ms = baseline.rescaled_ms = 16.0
+    timing = TimingWorkers(device, baseline, checker=FakeGpu(), newcomer=device)
+    return session(device, timing=timing, cpu_sanitizer=FakeSanitizer())
+
+
+def graded(session: Session, **options: Any) -> Report:
+    report = grade(SUBMISSION, session, GradingOptions(seed=3, **options))
+    assert Report.model_validate_json(report.model_dump_json()) == report
+    return report
+
+
+def test_a_right_kernel_is_accepted_without_times() -> None:
+    report = graded(session(FakeDevice()))
+    assert isinstance(report.outcome, Accepted) and isinstance(report.outcome.score, Unscored)
+    assert [time.stage for time in report.stages] == [
+        Stage.COMPILE,
+        Stage.VERIFY,
+        Stage.SANITIZE,
+    ]
+    assert report.verification and report.sanitizing and report.seed == 3
+    assert report.submission == SUBMISSION and report.device == INFO
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> None:
+    report = graded(with_times(FakeGpu()), quick=quick)
+    assert report.score is not None and report.score.ratio == 2.0, report.outcome
+    assert report.measurement is not None
+    assert (report.measurement.audit_error is None) is quick
+    assert {round.inputs for round in report.measurement.rounds} == {*RoundInputs}
+    assert len(report.sanitizing) == (1 if quick else 2)
+
+
+def test_a_kernel_that_is_slower_on_rescaled_inputs_is_scored_on_them() -> None:
+    device = FakeGpu()
+    device.rescaled_ms = 32.0
+    report = graded(with_times(device))
+    assert isinstance(report.outcome, Accepted) and isinstance(report.outcome.score, Score)
+    assert report.outcome.score.ratio == 0.5
+    assert report.outcome.score.slower_on is RoundInputs.RESCALED
+
+
+def test_a_first_launch_that_does_nothing_is_a_violation() -> None:
+    device = FakeGpu()
+    device.first_is_idle = True
+    outcome = graded(with_times(device), quick=True).outcome
+    assert isinstance(outcome, RuleViolation) and "first launches" in outcome.message
+
+
+RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
+
+
+def test_unsafe_beats_wrong_and_shows_what_it_did_to_the_answer() -> None:
+    wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
+    outcome = graded(session(wrong)).outcome
+    assert isinstance(outcome, Race) and outcome.counterexample is not None
+    safe = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
+    outcome = graded(session(safe)).outcome
+    assert isinstance(outcome, WrongAnswer) and outcome.stage is Stage.VERIFY
+
+
+def test_a_fault_of_verification_is_not_sanitized() -> None:
+    device = FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
+    assert graded(session(device)).verdict == "runtime-error"
+    assert device.watched_shapes == []
+
+
+def test_a_defect_is_said_without_a_path() -> None:
+    def broken(_: Any) -> Any:
+        raise OSError("cannot read /home/operator/secret/place.txt")
+
+    report = graded(session(FakeDevice(run=broken)))
+    assert isinstance(report.outcome, JudgeError) and report.outcome.stage is Stage.VERIFY
+    said = report.model_dump_json()
+    assert "place.txt" in said and "/home" not in said and "operator" not in said
+    assert "harness/stages/verify.py" in report.outcome.details
+
+
+def test_a_gpu_that_others_hold_is_said() -> None:
+    @contextmanager
+    def busy(_: Progress) -> Iterator[None]:
+        raise UsageError("another grading has held this GPU")
+        yield
+
+    report = graded(replace(session(FakeDevice()), turn=busy))
+    assert isinstance(report.outcome, JudgeError) and "has held" in report.outcome.message
+
+
+def test_every_grading_has_a_seed_of_its_own() -> None:
+    seeds = {grade(SUBMISSION, session(FakeDevice(run=stop))).seed for _ in range(5)}
+    assert len(seeds) == 5
+
+
+def stop(_: Any) -> Fault:
+    return Fault(cause="trap", message="enough")
