@@ -14,6 +14,7 @@ from harness.explain.workload import (
     fill,
     hot_loop,
     l1_clocks,
+    scale,
     tensor_work,
 )
 from harness.protocol.profile import Profile
@@ -92,7 +93,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
     """Each unit's limit in useful operations, so that one time lies under all of them."""
     flop = RANKED.shape.flop
     roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
-    useful = evidence.counters.flop / 2
+    useful = flop / 2 / scale(evidence.facts, evidence.counters)
     for kind in sorted({kind for kind, _ in tensor_work(evidence.counters)}):
         peak = gpu.tensor_macs(kind)
         work = tensor_work(evidence.counters)

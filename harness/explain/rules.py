@@ -67,7 +67,7 @@ class Evidence:
 
     def clocks(self, passes: float) -> float:
         """Of one multiprocessor at the ranked size, for passes that were counted."""
-        return passes * scale(self.counters) / self.gpu.multiprocessors
+        return passes * scale(self.facts, self.counters) / self.gpu.multiprocessors
 
     def costliest(self, cost: Callable[[LineCounters], float]) -> tuple[LineCounters, float] | None:
         """The line with most of the cost, and the cost of all lines."""

@@ -46,9 +46,11 @@ class Workload:
         return replace(self, clocks={**self.clocks, unit: left})
 
 
-def scale(counters: Counters) -> float:
-    """By how much more the ranked size is than what was counted."""
-    return RANKED.shape.flop * counters.blocks / (counters.shape.flop * counters.counted_blocks)
+def scale(facts: KernelFacts, counters: Counters) -> float:
+    """By how much more the ranked size is than what was counted: in blocks, so that those at an
+    edge, which are partly outside, count for what they do."""
+    columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
+    return columns * rows / counters.counted_blocks * RANKED.shape.N / counters.shape.N
 
 
 def l1_clocks(line: LineCounters) -> int:
@@ -112,7 +114,7 @@ def fill(facts: KernelFacts, gpu: Gpu) -> float:
 
 def workload(facts: KernelFacts, counters: Counters, gpu: Gpu) -> Workload:
     """From the counters of some blocks at a small size, in proportion to the useful work."""
-    ratio = scale(counters) / gpu.multiprocessors
+    ratio = scale(facts, counters) / gpu.multiprocessors
     shape = RANKED.shape
     bytes_once = 4 * (shape.M * shape.N + shape.N * shape.K + shape.M * shape.K)
     first = sum(line.global_first_sectors for line in counters.lines) * SECTOR

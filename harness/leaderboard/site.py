@@ -21,6 +21,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness import escaping, figures
+from harness.explain.examined import from_report
+from harness.explain.explain import explain
+from harness.explain.explanation import Explanation, Roof
+from harness.explain.gpu import gpu_of
 from harness.files import write_whole
 from harness.leaderboard import provenance
 from harness.leaderboard.annotated_source import annotated_source, style_sheet
@@ -248,14 +252,34 @@ def board_page(boards: Sequence[Board | None]) -> dict[str, Any]:
 
 def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
     outcome = report.outcome
+    examined = from_report(report)
+    explanation = explain(examined) if examined else None
     return {
         "entry": entry,
         "report": report,
+        "why": explanation if explanation and explanation.units else None,
+        "heat": {line.line: line.l1_share for line in explanation.lines} if explanation else {},
+        "roof": _roof(report, explanation),
         "counterexample": getattr(outcome, "counterexample", None),
         "findings": getattr(outcome, "findings", ()),
         "listing": annotated_source(report),
         "roofline": _roofline(report),
     }
+
+
+def _roof(report: Report, explanation: Explanation | None) -> Roof | None:
+    """The peak of the units that multiply: on tensor cores as many useful operations as their
+    products allow, or all where it is not known how many products there are."""
+    gpu = gpu_of(report.device)
+    if gpu is None or report.kernel is None:
+        return None
+    if Badge.TENSOR_CORES not in report.kernel.badges:
+        return Roof(name="FP32 units", tflops=gpu.fp32_tflops)
+    counted = [roof for roof in explanation.roofs if "tensor" in roof.name] if explanation else []
+    one = gpu.tensor_macs("BF16")
+    if counted:
+        return max(counted, key=lambda roof: roof.tflops)
+    return Roof(name="tensor cores, one BF16 product", tflops=gpu.tflops(one)) if one else None
 
 
 def _roofline(report: Report) -> list[tuple[str, float]]:
