@@ -1,0 +1,38 @@
+"""Say of each part of the judge on this machine: works, or what to do."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.commands._command import Exit
+from harness.views.console import Terminal
+
+HELP = """\
+example:
+  python3 -m harness doctor
+
+exit codes:
+  0  all parts work
+  1  a part does not: without a GPU, scores
+  2  the judge could not be started
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.doctor import examine
+    from harness.progress import Silent
+    from harness.views.doctor import line
+    from harness.workers.session import open_session
+
+    code = Exit.YES
+    with open_session(arguments.device) as session, session.turn(Silent()):
+        for part in examine(session):
+            terminal.show(line(part))
+            code = code if part.works else Exit.NO
+    return code
