@@ -1,0 +1,40 @@
+"""The command: what grade refuses it refuses, and what is wrong it explains all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.commands._command import Exit
+
+SUBMISSIONS = Path(__file__).parent.parent / "submissions"
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_what_does_not_compile_is_refused_in_the_words_of_a_grading(capsys: Captured) -> None:
+    file = str(SUBMISSIONS / "compile-error" / "syntax.cu")
+    assert main(["explain", "--device", "cpu", file]) == Exit.NO
+    explained = " ".join(capsys.readouterr().out.split())
+    assert main(["grade", "--quick", "--device", "cpu", file]) == Exit.NO
+    graded = " ".join(capsys.readouterr().out.split())
+    refusal = graded[graded.index("syntax compile-error") :]
+    assert refusal in explained
+
+
+def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_path: Path) -> None:
+    file = str(SUBMISSIONS / "wrong-answer" / "transposed.cu")
+    out = tmp_path / "why.json"
+    assert main(["explain", "--device", "cpu", "--json", str(out), file]) == Exit.NO
+    shown = capsys.readouterr().out
+    assert shown.startswith("wrong-answer: ")
+    found = json.loads(out.read_text())
+    assert found["verdict"] == "wrong-answer" and found["units"] and found["findings"]
+
+
+def test_no_such_file(capsys: Captured, tmp_path: Path) -> None:
+    assert main(["explain", str(tmp_path / "nothing.cu")]) == Exit.NO_ANSWER
+    assert "there is no file" in capsys.readouterr().err
