@@ -59,7 +59,7 @@ class Page:
 
 
 _BOARD, _RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
-_FILED: dict[str, object] = {"served": False, "announcements": ()}
+_FILED: dict[str, object] = {"served": False, "announcements": (), "shortened": ""}
 """What a page on disk is not and has not."""
 
 _ALWAYS = (_BOARD, _RUNS)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection, Engine, text
 
@@ -132,3 +136,21 @@ def site(engine: Engine, rules: Path) -> Site:
 def client(site: Site) -> Iterator[TestClient]:
     with TestClient(application(site), follow_redirects=False) as client:
         yield client
+
+
+@pytest.fixture
+def address(site: Site) -> Iterator[str]:
+    """Where the site is served over real connections."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = uvicorn.Server(
+        uvicorn.Config(application(site), port=port, log_config=None, timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()

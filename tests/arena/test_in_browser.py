@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import importlib.resources
 import os
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from sqlalchemy import URL, Connection
 
 from harness.arena.queue import conninfo
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
-from harness.arena.web.app import application
-from harness.arena.web.context import Site
 from tests.arena.handing_in import graded, hand_in, take
 from tests.leaderboard import browser, factory
 
@@ -36,23 +30,6 @@ SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
 """A folder, where somebody wants to look at the pages."""
 
 LONG = "W" * 40
-
-
-@pytest.fixture
-def address(site: Site) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(
-        uvicorn.Config(application(site), port=port, log_config=None, timeout_graceful_shutdown=1)
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -376,3 +376,25 @@ def test_behind_a_proxy_under_a_path(
     header = {"Authorization": f"Bearer {key}"}
     sent = client.post(f"{before}/api/v1/submissions", content=SOURCE, headers=header)
     assert sent.headers["location"].startswith("/arena/api/v1/submissions/")
+
+
+def test_a_long_board_shows_the_best_and_leads_to_the_others(
+    site: Site,
+    browser: Callable[[], Browser],
+    connection: Connection,
+    person: Add,
+    worker: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.arena.web.boards.MAX_ROWS", 2)
+    ada = person("ada")
+    for score in (1.0, 2.0, 3.0):
+        hand_in(connection, ada, f"kernel {score}")
+        worker(score)
+    reader = browser()
+    best = reader.get("/")
+    assert "The best 2 of 3 kernels." in best, re.findall(r"<bdi>[^<]*", best)
+    assert "<bdi>kernel 1.0" not in best[: best.index("<h2>Progress")]
+    assert "<bdi>kernel 1.0" in reader.get("/?all=true")
+    assert "The newest 2 of 3 runs." in reader.get("/runs.html")
+    assert "<bdi>kernel 1.0" in reader.get("/runs.html?all=true")

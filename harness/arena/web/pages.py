@@ -37,20 +37,23 @@ BOARD_SECONDS = 2.0
 
 
 @router.get("/")
-def root(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
-    return shown_board(request, site, visitor, "index.html")
+def root(
+    request: Request, visitor: ThisVisitor, whole: Annotated[bool, Query(alias="all")] = False
+) -> Response:
+    return shown_board(request, visitor, "index", whole)
 
 
 @router.get("/{name}.html")
 def shown_board(
-    request: Request, site: ThisSite, visitor: ThisVisitor, name: str = "index.html"
+    request: Request,
+    visitor: ThisVisitor,
+    name: str,
+    whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
     """A GPU's board, or all runs: rendered once for each change, not for each visitor."""
-    file = name if name.endswith(".html") else f"{name}.html"
-    pages = request.app.state.boards.pages(visitor)
-    if file not in pages:
+    compressed = request.app.state.boards.page(visitor, f"{name}.html", whole=whole)
+    if compressed is None:
         raise Problem(404, "There is nothing at this address.")
-    compressed: bytes = pages[file]
     headers = {"Vary": "Accept-Encoding, Cookie", "Cache-Control": "no-cache"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         return HTMLResponse(compressed, headers=headers | {"Content-Encoding": "gzip"})

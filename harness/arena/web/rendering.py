@@ -42,6 +42,7 @@ def page(
     frame: dict[str, object] = {
         "served": True,
         "announcements": announcements,
+        "shortened": "",
         "root": f"{site.root}/",
         "here": here,
         "pages": (*boards, *PAGES),

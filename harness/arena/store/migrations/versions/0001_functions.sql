@@ -29,6 +29,7 @@ CREATE TRIGGER arena_tell AFTER INSERT OR UPDATE ON gradings
 
 -- Counts what changes a board, so that whoever has one knows whether it is the newest.
 CREATE SEQUENCE board_version;
+SELECT nextval('board_version'); -- the first number that is drawn does not show
 
 CREATE FUNCTION arena_count_board() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

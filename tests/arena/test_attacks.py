@@ -1,0 +1,110 @@
+"""What strangers try over a real connection: slowness, bursts, nonsense; never a 5xx."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import Case
+from schemathesis.checks import not_a_server_error
+from sqlalchemy import Connection
+
+from harness.arena.store import gradings, people
+from harness.arena.store.people import Person, Role
+from harness.arena.web.app import application
+from harness.arena.web.context import Site
+from tests.leaderboard import factory
+
+Add = Callable[..., Person]
+Key = Callable[[Person], dict[str, str]]
+SOURCE = factory.SOURCE.encode()
+
+
+def connect(address: str) -> socket.socket:
+    split = urlsplit(address)
+    assert split.hostname and split.port
+    return socket.create_connection((split.hostname, split.port), timeout=30)
+
+
+def head(key: dict[str, str], length: int) -> bytes:
+    lines = ["POST /api/v1/submissions HTTP/1.1", "Host: x", f"Content-Length: {length}"]
+    lines += [f"{name}: {value}" for name, value in key.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    address: str, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.arena.web.guard.BODY_SECONDS", 0.5)
+    with connect(address) as link:
+        link.sendall(head(key(person("ada")), 1000) + b"x" * 10)
+        assert link.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_a_body_that_says_it_is_huge_is_not_read(address: str, person: Add, key: Key) -> None:
+    with connect(address) as link:
+        link.sendall(head(key(person("ada")), 1 << 40))
+        assert link.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
+    address: str, person: Add, key: Key, connection: Connection
+) -> None:
+    with connect(address) as link:
+        link.sendall(head(key(person("ada")), len(SOURCE)) + SOURCE[:100])
+    time.sleep(0.5)
+    assert gradings.recent(connection) == []
+    assert httpx.get(f"{address}/api/v1/board").status_code == 200
+
+
+def test_a_burst_of_one_person_takes_what_is_allowed_and_no_more(
+    address: str, person: Add, key: Key, rules: Path, connection: Connection
+) -> None:
+    rules.write_text("[limits]\nin_flight = 7\nper_address_per_minute = 100000\n")
+    headers = key(person("ada"))
+
+    def one(_: int) -> int:
+        with httpx.Client(timeout=60) as client:
+            answer = client.post(f"{address}/api/v1/submissions", content=SOURCE, headers=headers)
+            return answer.status_code
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = Counter(pool.map(one, range(200)))
+    assert answers == {202: 7, 429: 193}
+    assert len(gradings.recent(connection)) == 7
+
+
+def test_no_request_that_the_schema_allows_or_forbids_is_a_fault_of_ours(
+    site: Site, rules: Path, connection: Connection, person: Add
+) -> None:
+    rules.write_text("[limits]\nper_address_per_minute = 1000000\n")
+    key = people.new_key(connection, person("olga", Role.ORGANISER).id, "test")
+    app = application(site)
+    schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
+    schema = schema.exclude(path_regex="/events$")  # has no end while nobody grades
+
+    for operation in schema.get_all_operations():
+
+        @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
+        @schemathesis_given(operation.ok())
+        def holds(case: Case) -> None:
+            case.call_and_validate(
+                headers={"Authorization": f"Bearer {key}"}, checks=(not_a_server_error,)
+            )
+
+        holds()
+
+
+def schemathesis_given(operation: object) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
+    from hypothesis import given
+
+    return given(case=operation.as_strategy())  # type: ignore[attr-defined, no-any-return]
