@@ -146,12 +146,17 @@ class _Grading:
         self.seed = secrets.randbits(48) if chosen is None else chosen
 
     def outcome(
-        self, submission: Submission, stages: Callable[[Submission], AnyOutcome]
-    ) -> AnyOutcome | JudgeError:
-        """All stages, until one has the last word."""
+        self, submission: Submission, stages: Callable[[Kernel], AnyOutcome]
+    ) -> AnyOutcome | Outcome:
+        """All stages, until one has the last word. Compiling waits for no GPU."""
         try:
+            with self._timed(Stage.COMPILE):
+                compiled = self._compile(submission)
+            if not isinstance(compiled, Compiled):
+                self.session.renew()
+                return compiled
             with self.session.turn(self.progress):
-                return stages(submission)
+                return stages(compiled.kernel)
         except UsageError as error:  # the GPU is taken
             return JudgeError(stage=Stage.READ, message=str(error))
         except Exception as error:
@@ -186,13 +191,9 @@ class _Grading:
             stages=tuple(self.times),
         )
 
-    def look_over(self, submission: Submission) -> Outcome | None:
-        """Compile, verify on a few cases, count: None where nothing was wrong so far."""
+    def look_over(self, kernel: Kernel) -> Outcome | None:
+        """Verify on a few cases, count: None where nothing was wrong so far."""
         with self._timed(Stage.COMPILE):
-            compiled = self._compile(submission)
-            if not isinstance(compiled, Compiled):
-                return compiled
-            kernel = compiled.kernel
             if self.session.cpu_sanitizer is not None:
                 self.session.cpu_sanitizer.load(kernel)
             ready = load_kernel(self.session.device, kernel)
@@ -214,12 +215,8 @@ class _Grading:
         else:
             self.uncounted = found.why if isinstance(found, NoProfile) else found.message
 
-    def stages(self, submission: Submission) -> Outcome:
+    def stages(self, kernel: Kernel) -> Outcome:
         with self._timed(Stage.COMPILE):
-            compiled = self._compile(submission)
-            if not isinstance(compiled, Compiled):
-                return compiled
-            kernel = compiled.kernel
             ready = load_kernel(self.session.device, kernel)
             if not isinstance(ready, Ready):
                 return ready
@@ -241,11 +238,13 @@ class _Grading:
 
     @contextmanager
     def _timed(self, stage: Stage) -> Iterator[None]:
+        before = self.times.pop().seconds if self.times and self.times[-1].stage is stage else 0.0
         started = time.monotonic()
         try:
             yield
         finally:
-            self.times.append(StageTime(stage=stage, seconds=time.monotonic() - started))
+            seconds = before + time.monotonic() - started
+            self.times.append(StageTime(stage=stage, seconds=seconds))
 
     def _compile(self, submission: Submission) -> Compiled | Outcome:
         self.progress.begin(Stage.COMPILE, None)
