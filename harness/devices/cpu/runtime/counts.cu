@@ -179,11 +179,17 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
 }
 
 // The lanes of a warp ran one after the other, each until it had to wait; what they did is put
-// together again, the lowest program point first, so that lanes which went different ways meet.
+// together again, the lowest program point first, so that lanes which went different ways meet. What
+// lanes did behind the point where others still wait is kept until those come there too.
 __device__ void count_traces(Context* c, long long w) {
     long long first = LANES * w;
     int lanes = c->threads - first < LANES ? (int)(c->threads - first) : LANES, next[LANES];
-    for (int lane = 0; lane < lanes; ++lane) next[lane] = 0;
+    int waiting = 0x7fffffff;
+    for (int lane = 0; lane < lanes; ++lane) {
+        Thread* thread = c->thread + first + lane;
+        next[lane] = 0;
+        if (thread->state == STATE_COLLECTIVE && thread->pc < waiting) waiting = thread->pc;
+    }
     for (;;) {
         int order = 0x7fffffff, kind = 0;
         unsigned here = 0;
@@ -191,7 +197,8 @@ __device__ void count_traces(Context* c, long long w) {
         for (int lane = 0; lane < lanes; ++lane) {
             if (next[lane] == c->counts->traced[first + lane]) continue;
             Traced* event = c->counts->trace + (first + lane) * TRACE + next[lane];
-            if (event->order > order) continue;
+            bool is_ahead = event->order > waiting && c->thread[first + lane].state != STATE_COLLECTIVE;
+            if (event->order > order || is_ahead) continue;
             if (event->order < order) here = 0;
             order = event->order, kind = event->kind;
             here |= 1u << lane;
@@ -201,7 +208,12 @@ __device__ void count_traces(Context* c, long long w) {
         count_event(c, order >> 2, address, here, kind);
         for (int lane = 0; lane < lanes; ++lane) next[lane] += here >> lane & 1;
     }
-    for (int lane = 0; lane < lanes; ++lane) c->counts->traced[first + lane] = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+        Traced* trace = c->counts->trace + (first + lane) * TRACE;
+        int left = c->counts->traced[first + lane] - next[lane];
+        for (int i = 0; i < left; ++i) trace[i] = trace[next[lane] + i];
+        c->counts->traced[first + lane] = left;
+    }
 }
 
 // order: instruction << 2 | which of its events
