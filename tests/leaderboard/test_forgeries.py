@@ -373,6 +373,11 @@ def test_a_rejection_on_another_gpu_is_that_boards(path: Path) -> None:
     assert told(tile(), elsewhere, path=path) == [(Standing.RANKED, "tile", "ada", 0.9)]
 
 
+def test_a_rejection_by_another_edition_says_nothing_of_this_one(path: Path) -> None:
+    before = rejection(edition=Edition("0.0.1", NOW.cases))
+    assert told(tile(), before, path=path) == [(Standing.RANKED, "tile", "ada", 0.9)]
+
+
 def test_one_code_under_five_names_is_one_row(path: Path) -> None:
     reports = [
         factory.report(f"t{i}", "ada", round(0.9 + i / 100, 2), source=f"// {i}\n{factory.SOURCE}")
