@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-CASES_VERSION = 3
+CASES_VERSION = 4
 """Raised whenever the list below or the way to draw inputs changes: results of two versions
 are not comparable."""
 
@@ -376,18 +376,16 @@ MID_SIZE_INPUTS = (
 
 def mid_size_cases(seed: int, count: int, max_flop: int) -> tuple[Case, ...]:
     """Cases between the small sizes and the ranked one, not known before the grading: M and K from
-    513 to 4095, every other one in multiples of 256; N as large as the work allows."""
+    513 to 4095, every other one in multiples of 256; N from 64 on, as far as the work allows."""
     generator = np.random.default_rng([seed, CASES_VERSION, 1])
     inputs = generator.permutation(list(MID_SIZE_INPUTS))
     cases = []
     for number in range(count):
-        M, K = (int(size) for size in generator.integers(513, 4096, 2))
+        N = int(generator.integers(64, min(2048, max_flop // (3 * 513 * 513)) + 1))
+        M = int(generator.integers(513, min(4095, max_flop // (2 * N * 513)) + 1))
+        K = int(generator.integers(513, min(4095, max_flop // (2 * N * M)) + 1))
         if number % 2:
-            M, K = max(512, M // 256 * 256), max(512, K // 512 * 512)
-        max_N = min(2048, max_flop // (2 * M * K))
-        N = int(generator.integers(max(1, max_N // 2), max(1, max_N) + 1))
-        if number % 2:
-            N = max(32, N // 32 * 32)
+            M, N, K = max(512, M // 256 * 256), N // 32 * 32, max(512, K // 512 * 512)
         cases.append(Case(Shape(M, N, K), Inputs(inputs[number % len(inputs)])))
     return tuple(cases)
 

@@ -65,7 +65,7 @@ SMALL = Case(Shape(512, 48, 512))
 def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("verify", "measure", "rounds"):
         monkeypatch.setattr(f"harness.stages.{module}.RANKED", SMALL)
-    monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 22)
+    monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 

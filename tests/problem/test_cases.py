@@ -83,10 +83,10 @@ def test_random_cases_are_new_for_each_seed() -> None:
 def test_mid_size_cases_lie_between_the_small_ones_and_the_ranked_one() -> None:
     assert mid_size_cases(1, 4, 1 << 30) == mid_size_cases(1, 4, 1 << 30)
     drawn = [case for seed in range(40) for case in mid_size_cases(seed, 4, 1 << 30)]
-    assert len({case.shape for case in drawn}) > 0.9 * len(drawn)
+    assert len({case.shape for case in drawn}) > 0.8 * len(drawn)
     for case in drawn:
         assert 512 <= case.shape.M <= 4095 and 512 <= case.shape.K <= 4095
-        assert case.shape.flop <= 1 << 30
+        assert case.shape.flop <= 1 << 30 and case.shape.N >= 64
     assert {case.inputs for case in drawn} == {*MID_SIZE_INPUTS}
     aligned = [case.shape for case in drawn if case.shape.M % 256 == case.shape.K % 512 == 0]
     assert len(aligned) >= len(drawn) / 2 and all(shape.N % 32 == 0 for shape in aligned)
@@ -123,7 +123,7 @@ DIGESTS = Path(__file__).with_name("digests.json")
 
 def digests() -> dict[str, str]:
     drawn = {}
-    for case in [*CASES, *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 26)]:
+    for case in [*CASES, *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 27)]:
         A, B = case.draw(1)
         drawn[str(case)] = hashlib.sha256(A.tobytes() + B.tobytes()).hexdigest()[:16]
     return drawn
