@@ -373,6 +373,11 @@ def test_a_rejection_on_another_gpu_is_that_boards(path: Path) -> None:
     assert told(tile(), elsewhere, path=path) == [(Standing.RANKED, "tile", "ada", 0.9)]
 
 
+def test_what_was_accepted_here_on_another_gpu_silences_no_claim(path: Path) -> None:
+    rows = told(tile(gpu="NVIDIA L4"), claims=(tile(score=0.8),), path=path)
+    assert sorted(score for *_, score in rows) == [0.8, 0.9]
+
+
 def test_a_rejection_by_another_edition_says_nothing_of_this_one(path: Path) -> None:
     before = rejection(edition=Edition("0.0.1", NOW.cases))
     assert told(tile(), before, path=path) == [(Standing.RANKED, "tile", "ada", 0.9)]
