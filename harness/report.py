@@ -491,7 +491,7 @@ class RoundInputs(StrEnum):
 
     UNIFORM = "uniform"
     RESCALED = "rescaled"
-    """Uniform, with parts scaled by powers of two: rows, columns, their ends."""
+    """Uniform, with rows or columns scaled by powers of two, in groups or alone."""
 
 
 class Round(Value):

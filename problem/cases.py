@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-CASES_VERSION = 4
+CASES_VERSION = 5
 """Raised whenever the list below or the way to draw inputs changes: results of two versions
 are not comparable."""
 
@@ -182,15 +182,13 @@ def _wide_rows(generator: Generator, shape: Shape) -> Pair:
 
 
 def _changing_scale(generator: Generator, shape: Shape) -> Pair:
-    """Each row of A and each column of B has a scale of its own from some place on: what its first
-    elements look like says nothing of the rest."""
+    """Each row of A, or else each column of B, has a scale of its own from some place on: what its
+    first elements look like says nothing of the rest. Not both, as in _wide_rows."""
     A = _uniform(generator, shape.M, shape.N, -1, 1)
     B = _uniform(generator, shape.N, shape.K, -1, 1)
-    along = np.arange(shape.N)
-    behind_A = along[None, :] >= _places(generator, shape.N, shape.M)[:, None]
-    behind_B = along[:, None] >= _places(generator, shape.N, shape.K)[None, :]
-    A *= np.where(behind_A, _scales(generator, shape.M)[:, None], np.float32(1))
-    B *= np.where(behind_B, _scales(generator, shape.K)[None, :], np.float32(1))
+    lines = (A, B.T)[generator.integers(2)]
+    behind = np.arange(shape.N) >= _places(generator, shape.N, len(lines))[:, None]
+    lines *= np.where(behind, _scales(generator, len(lines))[:, None], np.float32(1))
     return A, B
 
 
@@ -204,13 +202,13 @@ def _scaled_blocks(generator: Generator, shape: Shape) -> Pair:
 
 
 def _lone_rows(generator: Generator, shape: Shape) -> Pair:
-    """A few rows of A and columns of B, wherever they lie, have a scale of their own."""
+    """A few rows of A, or else a few columns of B, wherever they lie, have a scale of their own.
+    Not both: then a single element would decide the error of its block."""
     A = _uniform(generator, shape.M, shape.N, -1, 1)
     B = _uniform(generator, shape.N, shape.K, -1, 1)
-    rows = generator.integers(shape.M, size=1 + shape.M // 64)
-    columns = generator.integers(shape.K, size=1 + shape.K // 64)
-    A[rows] *= _scales(generator, len(rows))[:, None]
-    B[:, columns] *= _scales(generator, len(columns))[None, :]
+    lines = (A, B.T)[generator.integers(2)]
+    lone = generator.integers(len(lines), size=1 + len(lines) // 64)
+    lines[lone] *= _scales(generator, len(lone))[:, None]
     return A, B
 
 
@@ -320,6 +318,8 @@ def _mixed(offset_N: int, offset_K: int) -> tuple[Case, ...]:
 _QUARTER_CASES = (
     Case(Shape(512, 512, 512), Inputs.SCALED_BLOCKS),
     Case(Shape(512, 256, 1024), Inputs.CHANGING_SCALE),
+    Case(Shape(1024, 256, 512), Inputs.CHANGING_SCALE),
+    Case(Shape(512, 288, 512), Inputs.CHANGING_SCALE),
 )
 """Sizes that divide well, where a kernel may mix parts of A and B that differ in scale."""
 

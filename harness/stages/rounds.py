@@ -333,7 +333,7 @@ def _wrong(check: Checked, where: str, inputs: RoundInputs, shape: Shape) -> Out
         return wrote_outside(check.wrote_outside[0], where, shape, Stage.MEASURE)
     if check.error > CHECK_LIMIT:
         drawn = (
-            "on inputs with parts scaled by 2^±10"
+            "on inputs with rows or columns scaled by 2^±10"
             if inputs is RoundInputs.RESCALED
             else "on inputs drawn for it alone"
         )

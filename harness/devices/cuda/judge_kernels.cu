@@ -11,39 +11,33 @@ __device__ uint64_t mix(uint64_t z) {
 }
 
 // What inputs are drawn from: U(-1, 1) in steps of 2^-23, or that with a power of two from 2^-10 to
-// 2^10 for every 8 rows or columns; for each row or column from some place on, an eighth of it away
-// from either end; for one row or column in 64.
-enum Scaling { PLAIN, ROW_GROUPS, COLUMN_GROUPS, ROW_ENDS, COLUMN_ENDS, LONE_ROWS, LONE_COLUMNS };
+// 2^10 for every 8 rows or columns, or for one row or column in 64.
+enum Scaling { PLAIN, ROW_GROUPS, COLUMN_GROUPS, LONE_ROWS, LONE_COLUMNS };
 
-__device__ float drawn(uint64_t i, uint64_t seed, int rows, int columns, int scaling) {
+__device__ float drawn(uint64_t i, uint64_t seed, int columns, int scaling) {
     uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ULL);
     float x = (float)(int)(bits >> 40) * 0x1p-23f - 1.0f;
     if (scaling == PLAIN) return x;
-    bool by_row = scaling == ROW_GROUPS || scaling == ROW_ENDS || scaling == LONE_ROWS;
-    uint64_t line = by_row ? i / columns : i % columns, place = by_row ? i % columns : i / columns;
-    uint64_t length = by_row ? columns : rows;
-    if (scaling == ROW_GROUPS || scaling == COLUMN_GROUPS) line /= 8;
-    uint64_t chance = mix(~seed + line * 0x9e3779b97f4a7c15ULL), more = chance / 21;
-    if (scaling == ROW_ENDS || scaling == COLUMN_ENDS)
-        if (place < length / 8 + more % (length * 3 / 4 + 1)) return x;
-    if (scaling == LONE_ROWS || scaling == LONE_COLUMNS)
-        if (more % 64) return x;
+    bool by_row = scaling == ROW_GROUPS || scaling == LONE_ROWS;
+    bool lone = scaling == LONE_ROWS || scaling == LONE_COLUMNS;
+    uint64_t line = by_row ? i / columns : i % columns;
+    uint64_t chance = mix(~seed + (lone ? line : line / 8) * 0x9e3779b97f4a7c15ULL);
+    if (lone && chance / 21 % 64) return x;
     return ldexpf(x, (int)(chance % 21) - 10);
 }
 
-extern "C" __global__ void draw(float* x, uint64_t count, uint64_t seed, int rows, int columns,
-                                int scaling) {
+extern "C" __global__ void draw(float* x, uint64_t count, uint64_t seed, int columns, int scaling) {
     uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride)
-        x[i] = drawn(i, seed, rows, columns, scaling);
+        x[i] = drawn(i, seed, columns, scaling);
 }
 
 // How many elements are no longer what was drawn.
-extern "C" __global__ void count_changed(const float* x, uint64_t count, uint64_t seed, int rows,
-                                         int columns, int scaling, uint64_t* changed) {
+extern "C" __global__ void count_changed(const float* x, uint64_t count, uint64_t seed, int columns,
+                                         int scaling, uint64_t* changed) {
     uint64_t stride = (uint64_t)gridDim.x * blockDim.x, found = 0;
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride)
-        found += __float_as_uint(x[i]) != __float_as_uint(drawn(i, seed, rows, columns, scaling));
+        found += __float_as_uint(x[i]) != __float_as_uint(drawn(i, seed, columns, scaling));
     if (found) atomicAdd(changed, found);
 }
 
