@@ -31,6 +31,9 @@
 // them before. Registers: 255, and 104 bytes spilled.
 // Shared memory: 3 stages of 50 KiB and 72 KiB of sums. Pool: 544 MiB, enough for 8192 x 8192 x
 // 8192; larger problems take the FP32 path of small ones.
+// In the judge, on an H100: 6.094 x cuBLAS (95 %: 6.086 to 6.100), 1.334 ms, 1.29 x the speed
+// of 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
+// reports/h100/36_wgmma_one_accumulator.json has the rest.
 
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
