@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 60.0
 """An arena that is started again is back long before."""
 
 AGAIN_SECONDS = 1.0
-LONGEST_SILENCE = 60.0
+MAX_SILENCE_SECONDS = 60.0
 """The arena says something every quarter of a minute."""
 
 
@@ -71,7 +71,9 @@ class Client:
     def _events(self, id: str) -> Iterator[dict[str, Any]]:
         """Statuses as they come, until the connection ends."""
         try:
-            with self._open(f"/api/v1/submissions/{id}/events", None, {}, LONGEST_SILENCE) as lines:
+            with self._open(
+                f"/api/v1/submissions/{id}/events", None, {}, MAX_SILENCE_SECONDS
+            ) as lines:
                 for line in lines:
                     if line.startswith(b"data: "):
                         yield json.loads(line.removeprefix(b"data: "))

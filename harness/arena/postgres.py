@@ -18,7 +18,7 @@ from sqlalchemy import URL
 log = logging.getLogger(__name__)
 
 OWNER, DATABASE = "postgres", "arena"
-LONGEST_SOCKET = 90
+MAX_SOCKET_PATH = 90
 """Characters of a folder in which a socket can be: Linux takes 107 for the whole name."""
 
 _HBA = "# Written by the arena: nobody without a password, and nothing but the socket.\n"
@@ -31,7 +31,7 @@ class ServerFailed(Exception):
 
 def socket_folder(folder: Path) -> Path:
     """The cluster's own folder, which nobody else may enter, unless its name is too long."""
-    if len(str(folder)) <= LONGEST_SOCKET:
+    if len(str(folder)) <= MAX_SOCKET_PATH:
         return folder
     return Path(tempfile.gettempdir(), f"matmul-arena-{folder.stat().st_ino}")
 

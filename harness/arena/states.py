@@ -30,5 +30,5 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 }
 """The database holds every change to this table, too: its trigger `arena_hold_transitions`."""
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """So many attempts may die under a grading; then it ends as a fault of the judge."""

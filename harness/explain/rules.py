@@ -32,7 +32,7 @@ from problem.cases import RANKED
 WORTH_SAYING = 1.05
 """Advice that promises less is not given: the model is not that exact."""
 
-MOST_FINDINGS = 3
+MAX_FINDINGS = 3
 
 
 @dataclass(frozen=True)
@@ -487,4 +487,4 @@ def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice,
                 see=rule.see,
             )
         )
-    return tuple(sorted(found, key=lambda each: -each.gain)[:MOST_FINDINGS])
+    return tuple(sorted(found, key=lambda each: -each.gain)[:MAX_FINDINGS])

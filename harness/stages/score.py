@@ -23,7 +23,7 @@ SLOWER = 0.01
 the intervals of the two kinds do not meet."""
 
 MAX_DROPPED = 0.2
-"""A score out of fewer than 80 % of its rounds would say more of the cooling than of the kernel."""
+"""With more of its rounds dropped for throttling, a score would measure the cooling system."""
 
 THROTTLES = (
     "software thermal slowdown",

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
-from harness.arena.states import MOST_ATTEMPTS, TRANSITIONS, State
+from harness.arena.states import MAX_ATTEMPTS, TRANSITIONS, State
 from harness.arena.store import board, gradings
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
@@ -109,7 +109,7 @@ def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
     connection: Connection, attempts: Attempts, engine: Engine, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
-    for number in range(1, MOST_ATTEMPTS + 1):
+    for number in range(1, MAX_ATTEMPTS + 1):
         take(connection, attempts)
         swept = sweep_once(engine, lease_seconds=-1)
         assert (swept.again, swept.given_up) == (((id,), ()) if number < 3 else ((), (id,)))
@@ -156,7 +156,7 @@ def test_what_is_given_back_costs_no_attempt(
     connection: Connection, attempts: Attempts, engine: Engine, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         assert attempts.give_back(take(connection, attempts).attempt)
     take(connection, attempts)
     assert sweep_once(engine, lease_seconds=-1).again == (id,)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, text, update
 
 from harness.arena.rules import Limits
-from harness.arena.states import MOST_ATTEMPTS, State
+from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, entries, gradings, people, submissions
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
@@ -379,7 +379,7 @@ def sweep(
     again: list[str] = []
     given_up: list[str] = []
     for row in dead:
-        if row["died"] < MOST_ATTEMPTS:
+        if row["died"] < MAX_ATTEMPTS:
             connection.execute(_LET_GO, {"id": row["id"]})
             again.append(row["submission"])
             continue

@@ -26,7 +26,7 @@ from harness.report import Value
 
 router = APIRouter(prefix="/api/v1")
 
-LONGEST_NAME = 100
+MAX_NAME = 100
 _NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
 _ID = Path(pattern=r"^[0-9a-f]{16}$", description="of a submission")
 SubmissionId = Annotated[str, _ID]
@@ -190,10 +190,8 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
 def stem(name: str) -> str:
     """A file's name as a kernel's. Raises Problem."""
     last = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu").strip()
-    if not last or len(last) > LONGEST_NAME or not _NAME.fullmatch(last) or not last.isprintable():
-        raise Problem(
-            422, f"A kernel's name has 1 to {LONGEST_NAME} characters that can be printed."
-        )
+    if not last or len(last) > MAX_NAME or not _NAME.fullmatch(last) or not last.isprintable():
+        raise Problem(422, f"A kernel's name has 1 to {MAX_NAME} characters that can be printed.")
     return last
 
 

@@ -26,7 +26,7 @@ router = APIRouter(prefix="/openid", include_in_schema=False)
 NAMES = ("preferred_username", "name", "nickname", "email")
 """What a provider says of somebody, the best first."""
 
-MOST_NAMESAKES = 100
+MAX_NAMESAKES = 100
 
 
 @router.get("/begin")
@@ -75,7 +75,7 @@ def _add(
     """Under the name that the provider gives, or with a number behind it."""
     said = [str(claims[name]).partition("@")[0] for name in NAMES if claims.get(name)]
     for name in [*said, "contestant"]:
-        for number in range(1, MOST_NAMESAKES):
+        for number in range(1, MAX_NAMESAKES):
             try:
                 return people.add_person(
                     connection,

@@ -19,7 +19,7 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.leaderboard.signing import SigningKey
 
-MOST_CONNECTIONS = 1000
+MAX_CONNECTIONS = 1000
 GOODBYE_SECONDS = 3
 
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         proxy_headers=bool(options.proxy),
         forwarded_allow_ips=options.proxy or None,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=GOODBYE_SECONDS,
         log_config=None,
     )

@@ -24,7 +24,7 @@ from harness.protocol.study import Copies, ErrorAt, StudyJob, StudyResults, Time
 from harness.protocol.timing import Arithmetic
 from problem.cases import Shape
 
-_SECONDS, _FEWEST, _MOST = 0.1, 5, 40
+_SECONDS, _MIN_LAUNCHES, _MAX_LAUNCHES = 0.1, 5, 40
 """Time and launches that one point takes, at least and at most."""
 
 _ROWS = 512
@@ -104,7 +104,9 @@ def _launch_times(launch: Callable[..., None], matrices: tuple[Any, Any, Any]) -
     cupy.cuda.runtime.deviceSynchronize()
     found: list[float] = []
     started = time.monotonic()
-    while len(found) < _FEWEST or (len(found) < _MOST and time.monotonic() - started < _SECONDS):
+    while len(found) < _MIN_LAUNCHES or (
+        len(found) < _MAX_LAUNCHES and time.monotonic() - started < _SECONDS
+    ):
         before, after = cupy.cuda.Event(), cupy.cuda.Event()
         before.record()
         launch(*matrices)
