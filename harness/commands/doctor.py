@@ -8,8 +8,9 @@ from harness.commands._command import Exit
 from harness.views.console import Terminal
 
 HELP = """\
-example:
-  python3 -m harness doctor
+examples:
+  python3 -m harness doctor                what a grading here would use
+  python3 -m harness doctor --device cpu   the judge without a GPU
 
 exit codes:
   0  all parts work

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from harness.compiling.source import SourceError, parse, parse_launch_line
+from harness.compiling.text import normalised
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.grade import GradingOptions
 from harness.leaderboard.store import Document, StoreError
@@ -114,7 +115,7 @@ def test_sources(text: str) -> None:
     except SourceError as error:
         assert "\n" not in str(error) and error.diagnostic.message
     else:
-        assert source.device_code.count("\n") == text.count("\n")
+        assert source.device_code.count("\n") == normalised(text).count("\n")
 
 
 @SOME
