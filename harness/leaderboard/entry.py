@@ -54,6 +54,8 @@ class Entry(NamedTuple):
     launch: str | None
     """Badge.DEFAULT_LAUNCH or Badge.DECLARED_LAUNCH."""
     registers: int | None
+    uuid: str | None
+    """Which GPU of its model: two of them need not be equally fast."""
     own: bool = False
     """Signed with the key of the store that holds it: its own judge has graded it. What is not its
     own is a claim."""
@@ -92,6 +94,7 @@ class Entry(NamedTuple):
             cores=_badge(report, Badge.CUDA_CORES, Badge.TENSOR_CORES),
             launch=_badge(report, Badge.DEFAULT_LAUNCH, Badge.DECLARED_LAUNCH),
             registers=kernel.resources.registers if kernel else None,
+            uuid=device.uuid if device else None,
         )
 
     @property

@@ -58,6 +58,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Reports that an earlier judge let in and this one does not.
         "CREATE TABLE refused (report TEXT NOT NULL, reason TEXT NOT NULL) STRICT",
     ),
+    ("ALTER TABLE entries ADD COLUMN uuid TEXT",),
 )
 """One tuple of statements a version, oldest first; PRAGMA user_version counts those applied.
 A migration that has been released is never edited: a change is a new one at the end."""

@@ -89,6 +89,7 @@ def report(
     seed: int = 7,
     rounds: int = 30,
     outcome: Outcome | None = None,
+    uuid: str = "GPU-0",
 ) -> Report:
     """An accepted report, unscored on the CPU device where score is None; or any other outcome."""
     edition = edition or Edition.current()
@@ -99,7 +100,7 @@ def report(
     if launch is Badge.DECLARED_LAUNCH:
         source = f"// solve: tile=128x128\n{source}"
     scored = score is not None and outcome is None
-    device = _device(gpu) if scored or outcome else _CPU
+    device = _device(gpu, uuid) if scored or outcome else _CPU
     measurement = _measurement(score or 1, half_width, rounds, quick) if scored else None
     found = scoring.score(measurement.rounds, device) if measurement else None
     cases = QUICK_CASES if quick else (*CASES, RANKED)
@@ -293,11 +294,12 @@ _COUNTERS = Counters(
 )
 
 
-def _device(gpu: str) -> DeviceInfo:
+def _device(gpu: str, uuid: str) -> DeviceInfo:
     return DeviceInfo(
         kind=DeviceKind.CUDA,
         name=gpu,
         arch="sm_90a",
+        uuid=uuid,
         driver="580.95.05",
         cuda_runtime="13.0",
         cublas="13.0.2",

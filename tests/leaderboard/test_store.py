@@ -206,7 +206,12 @@ def version_1(path: Path, *reports: Report) -> None:
         text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
         id = hashlib.sha256(text.encode()).hexdigest()
         connection.execute("INSERT INTO reports VALUES (?, ?)", (id, text))
-        schema.insert_entry(connection, Entry.of(report, id))
+        row = Entry.of(report, id)._asdict()
+        known = [column for _, column, *_ in connection.execute("PRAGMA table_info(entries)")]
+        connection.execute(
+            f"INSERT INTO entries ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})",
+            [row[column] for column in known],
+        )
     connection.commit()
     connection.close()
 

@@ -239,5 +239,6 @@ entries = Table(
     Column("cores", Text),
     Column("launch", Text),
     Column("registers", Integer),
+    Column("uuid", Text),
 )
 """What ranking needs of each report, column for column `harness.leaderboard.entry.INDEXED`."""
