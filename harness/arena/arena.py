@@ -16,8 +16,9 @@ from harness.arena.place import Place, Secrets
 from harness.arena.postgres import Server
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.store import people, roles
-from harness.arena.store.database import open_engine, prepare
+from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
+from harness.arena.store.preparing import prepare
 from harness.arena.supervisor import Part
 from harness.arena.sweeper import LEASE_SECONDS
 from harness.devices.available import why_no_cuda

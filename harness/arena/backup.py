@@ -17,7 +17,7 @@ from harness.arena.arena import alone_in, database, is_running
 from harness.arena.place import Place
 from harness.arena.postgres import address
 from harness.arena.queue import conninfo
-from harness.arena.store.database import DatabaseError, prepare
+from harness.arena.store.preparing import DatabaseError, prepare
 from harness.errors import UsageError
 
 DUMP, RULES, SIGNING_KEY = "database.dump", "rules.toml", "signing-key.pem"

@@ -26,7 +26,7 @@ from harness.arena.logs import log_as
 from harness.arena.place import Place
 from harness.arena.postgres import ServerFailed
 from harness.arena.rules import RulesError
-from harness.arena.store.database import DatabaseError
+from harness.arena.store.preparing import DatabaseError
 from harness.arena.supervisor import Supervisor
 from harness.errors import UsageError
 from harness.views.console import Terminal

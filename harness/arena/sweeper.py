@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import platform
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError, TimeoutError
 
-from harness.arena.judging import gave_up
+from harness import __version__
 from harness.arena.logs import log_as
 from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
-from harness.report import Report, Submission
+from harness.report import Environment, JudgeError, Report, Stage, Submission
+from problem.cases import CASES_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,28 @@ def sweep_once(engine: Engine, lease_seconds: float, quick: bool = False) -> Swe
     for submission in swept.given_up:
         log.error("given up", extra={"submission": submission})
     return swept
+
+
+def gave_up(submission: Submission, attempts: int, quick: bool) -> Report:
+    """The report of a grading under which one worker after another has died."""
+    return Report(
+        environment=Environment(
+            judge=__version__,
+            cases=CASES_VERSION,
+            python=platform.python_version(),
+            system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        ),
+        created=datetime.now(UTC).replace(microsecond=0),
+        seed=0,
+        quick=quick,
+        submission=submission,
+        device=None,
+        outcome=JudgeError(
+            stage=Stage.READ,
+            message=f"{attempts} workers died while they graded this; an organiser can have it "
+            "graded again",
+        ),
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

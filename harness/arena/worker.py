@@ -38,6 +38,9 @@ BEAT_SECONDS = 1.0
 HEARTBEAT_SECONDS = 5.0
 """How often the queue hears of the worker itself."""
 
+NICENESS = 5
+"""Pages come before gradings on a machine that is short of processors."""
+
 
 class Superseded(BaseException):
     """The attempt holds nothing any more: cancelled, or given to another worker.
@@ -185,6 +188,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     log_as(options.name)
     end_with_parent()
+    os.nice(NICENESS)
     address = conninfo(make_url(os.environ.pop(DATABASE_VARIABLE)))
     attempts = Attempts(address, f"{options.name} on {socket.gethostname()}")
     with open_judge(options.device, options.quick) as judge:

@@ -18,8 +18,9 @@ from harness.arena.place import Place, Secrets
 from harness.arena.postgres import Server
 from harness.arena.rules import RulesFile
 from harness.arena.store import people, roles
-from harness.arena.store.database import open_engine, prepare
+from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
+from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata
 from harness.arena.web.app import application
 from harness.arena.web.context import Site

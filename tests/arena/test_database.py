@@ -9,7 +9,8 @@ from sqlalchemy import URL, Engine, text
 from sqlalchemy.exc import ProgrammingError
 
 from harness.arena.place import Secrets
-from harness.arena.store.database import open_engine, prepare
+from harness.arena.store.database import open_engine
+from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import entries, metadata
 from harness.leaderboard.entry import INDEXED
 

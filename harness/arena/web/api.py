@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from harness.arena.judging import examine
+from harness.arena.handed_in import examine
 from harness.arena.states import State
 from harness.arena.store import board, gradings
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status

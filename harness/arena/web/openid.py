@@ -1,4 +1,7 @@
-"""Signing in through an OpenID provider, where the rules name one: Authlib does the protocol."""
+"""Signing in through an OpenID provider, where the rules name one: Authlib does the protocol.
+
+Authlib is imported when somebody comes: it takes as long as the rest of the pages together.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.starlette_client import OAuth
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from httpx import HTTPError
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
@@ -31,6 +31,9 @@ MAX_NAMESAKES = 100
 
 @router.get("/begin")
 async def begin(request: Request, site: ThisSite) -> Response:
+    from authlib.integrations.base_client import OAuthError
+    from httpx import HTTPError
+
     provider = _provider(site)
     try:
         answer: Response = await _client(provider).authorize_redirect(
@@ -44,6 +47,9 @@ async def begin(request: Request, site: ThisSite) -> Response:
 @router.get("/back")
 async def back(request: Request, site: ThisSite) -> Response:
     """Where the provider sends people with a code, which is exchanged and checked here."""
+    from authlib.integrations.base_client import OAuthError
+    from httpx import HTTPError
+
     provider = _provider(site)
     try:
         token = await _client(provider).authorize_access_token(request)
@@ -102,6 +108,8 @@ def _away(provider: OpenId) -> Problem:
 
 @lru_cache(maxsize=4)
 def _client(provider: OpenId) -> Any:
+    from authlib.integrations.starlette_client import OAuth
+
     return OAuth().register(
         "provider",
         client_id=provider.client_id,
