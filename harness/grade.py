@@ -41,6 +41,7 @@ from harness.report import (
     Verification,
     WrongAnswer,
 )
+from harness.stages import interim
 from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
 from harness.stages.sanitize import SanitizerResults, diagnose_hang, sanitize, unsafe
@@ -256,6 +257,7 @@ class _Grading:
         )
         if isinstance(compiled, Compiled):
             self.compiled = compiled
+            self.progress.found(interim.of_kernel(compiled.kernel.facts, compiled.warnings))
             # Translating a large kernel takes seconds: a quick grading does it only to say what
             # failed.
             if self.session.cpu_sanitizer is not None and not self.options.quick:
@@ -276,7 +278,9 @@ class _Grading:
         )
         if isinstance(verified, Verification):
             self.verification = verified
+            self.progress.found(interim.of_verification(verified))
             return None
+        self.progress.found(interim.of_failure(verified.outcome))
         cpu_sanitizer = self.session.cpu_sanitizer
         if cpu_sanitizer is not None and isinstance(verified.outcome, TimeLimit):
             hung = diagnose_hang(cpu_sanitizer, kernel, verified.case, self.seed)

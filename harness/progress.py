@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from harness.report import Stage
@@ -18,6 +19,10 @@ class Progress(Protocol):
         """One step is about to be done."""
         ...
 
+    def found(self, sentences: Iterable[str]) -> None:
+        """The stage has found something; the report will say it, too, and more of it."""
+        ...
+
 
 class Silent:
     """Progress that is not shown."""
@@ -25,3 +30,5 @@ class Silent:
     def begin(self, stage: Stage, total: int | None) -> None: ...
 
     def step(self, text: str) -> None: ...
+
+    def found(self, sentences: Iterable[str]) -> None: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -182,6 +182,50 @@ def test_a_fault_of_verification_is_not_sanitized() -> None:
     device = FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
     assert graded(session(device)).verdict == "runtime-error"
     assert device.watched_shapes == []
+
+
+class Told:
+    """Keeps what a grading says while it works."""
+
+    def __init__(self) -> None:
+        self.found_in: list[tuple[Stage, str]] = []
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self._stage = stage
+
+    def step(self, text: str) -> None: ...
+
+    def found(self, sentences: Iterable[str]) -> None:
+        self.found_in += [(self._stage, sentence) for sentence in sentences]
+
+
+def said(session: Session, **options: Any) -> list[tuple[Stage, str]]:
+    """What whoever watches learns, in the order in which they do."""
+    told = Told()
+    grade(SUBMISSION, session, GradingOptions(seed=3, **options), told)
+    return told.found_in
+
+
+def test_what_is_found_is_told_before_the_grading_is_over() -> None:
+    wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
+    told = said(session(wrong))
+    assert [stage for stage, _ in told] == [
+        *(Stage.COMPILE, Stage.COMPILE),
+        Stage.VERIFY,
+        *(Stage.SANITIZE, Stage.SANITIZE),
+    ]
+    (_, used), (_, badges), (_, failed), (_, clean), (_, race) = told
+    assert used.startswith("32 registers, 0 B shared memory, 0 B spilled; 100% occupancy")
+    assert badges == "cuda-cores, default-launch"
+    assert failed.startswith("wrong-answer: wrong at ") and "2 times what it should be" in failed
+    assert "nothing found by memcheck" in clean and "racecheck" not in clean
+    assert race == "racecheck: a race"
+
+
+def test_what_is_right_is_told_too() -> None:
+    sentences = [sentence for _, sentence in said(with_times(FakeGpu()), quick=True)]
+    assert any("cases right; worst block" in each for each in sentences)
+    assert any(each.startswith("first launch ") for each in sentences)
 
 
 def test_a_defect_is_said_without_a_path() -> None:

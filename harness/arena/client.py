@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -48,7 +48,7 @@ class Client:
 
     def watch(self, id: str, progress: Progress) -> dict[str, Any]:
         """Until its state is final: the last status."""
-        shown = 0
+        told = 0, 0
         waiting: str | None = None
         while True:
             for status in self._events(id):
@@ -58,12 +58,26 @@ class Client:
                 if place and place != waiting:
                     waiting = place
                     progress.step(place)
-                for stage in status["stages"][shown:]:
-                    progress.begin(Stage(stage["stage"]), stage["total"])
-                shown = len(status["stages"])
+                told = self._tell(status["stages"], told, progress)
                 if status["step"]:
                     progress.step(status["step"])
             time.sleep(AGAIN_SECONDS)  # the connection was lost; nothing else was
+
+    def _tell(
+        self, stages: Sequence[dict[str, Any]], told: tuple[int, int], progress: Progress
+    ) -> tuple[int, int]:
+        """What is new since so many stages, and so many sentences of the last of them."""
+        begun, sentences = told
+        if len(stages) < begun:  # another attempt
+            begun, sentences = 0, 0
+        for number, stage in enumerate(stages, start=1):
+            if number > begun:
+                progress.begin(Stage(stage["stage"]), stage["total"])
+                sentences = 0
+            if number >= begun:
+                progress.found(stage["found"][sentences:])
+                sentences = len(stage["found"])
+        return len(stages), sentences
 
     def report(self, id: str) -> Report:
         return Report.model_validate_json(self._ask(f"/api/v1/submissions/{id}/report"))

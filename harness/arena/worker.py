@@ -15,8 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from procrastinate import App, JobContext
@@ -27,6 +26,7 @@ from sqlalchemy import make_url
 from harness.arena.judging import Judge, open_judge
 from harness.arena.logs import log_as
 from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
+from harness.arena.progress import GradingProgress
 from harness.arena.queue import QUEUE, TASK, conninfo, queue_app
 from harness.arena.store.attempts import Attempt, Attempts
 from harness.leaderboard.document import Document
@@ -50,7 +50,8 @@ class Superseded(BaseException):
 
 
 class Watched:
-    """The progress of one attempt, told to the database once a second and whenever a stage begins.
+    """The progress of one attempt, told to the database once a second, and at once when a stage
+    begins or has found something.
 
     As harness.progress.Progress.
     """
@@ -58,8 +59,7 @@ class Watched:
     def __init__(self, attempts: Attempts, attempt: UUID) -> None:
         self._attempts = attempts
         self._attempt = attempt
-        self._stages: list[dict[str, object]] = []
-        self._step: str | None = None
+        self._progress = GradingProgress()
         self._held = True
         self._over = threading.Event()
         self._new = threading.Event()
@@ -76,20 +76,17 @@ class Watched:
 
     def begin(self, stage: Stage, total: int | None) -> None:
         self._check()
-        began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._stages = [
-            *self._stages,
-            {"stage": stage.value, "began": began, "total": total, "steps": 0},
-        ]
-        self._step = None
+        self._progress = self._progress.began(stage, total)
         self._new.set()
 
     def step(self, text: str) -> None:
         self._check()
-        self._step = text
-        if self._stages:
-            last = self._stages[-1]
-            self._stages = [*self._stages[:-1], {**last, "steps": int(str(last["steps"])) + 1}]
+        self._progress = self._progress.stepped(text)
+
+    def found(self, sentences: Iterable[str]) -> None:
+        self._check()
+        self._progress = self._progress.having_found(sentences)
+        self._new.set()
 
     def _check(self) -> None:
         if not self._held:
@@ -98,8 +95,7 @@ class Watched:
     def _tell(self) -> None:
         while not self._over.is_set():
             self._new.clear()
-            progress = {"stages": self._stages, "step": self._step}
-            if not self._attempts.go_on(self._attempt, progress):
+            if not self._attempts.go_on(self._attempt, self._progress):
                 self._held = False
                 return
             self._new.wait(BEAT_SECONDS)

@@ -32,6 +32,7 @@ from harness.report import (
     Stage,
     Unscored,
 )
+from harness.stages import interim
 from harness.stages.outcomes import launch_outcome, load_outcome
 from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
 from harness.stages.score import possible_tflops, score
@@ -76,6 +77,7 @@ def measure(
     first = _first_launch(workers.newcomer, kernel, compile_seconds * 1e3, seed, seconds)
     if not isinstance(first, FirstLaunch):
         return first
+    progress.found(interim.of_first_launch(first))
     memories: list[HostMemory] = []
     for kind in host_memory:
         progress.step(f"{kind} host memory")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.findings import merged
-from harness.progress import Progress
+from harness.progress import Progress, Silent
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     BackgroundSanitizer,
@@ -35,6 +35,7 @@ from harness.report import (
     Tool,
     ToolRun,
 )
+from harness.stages import interim
 from harness.stages.outcomes import launch_outcome
 from harness.stages.verify import wrong_answer
 from problem.cases import CASES_VERSION, Case, Inputs, Shape, random_cases
@@ -121,7 +122,7 @@ def sanitize(
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
     begun: Future[Sanitized | Refusal | Fault] | None = None
-    watching = _Watching(seed, tools, seconds)
+    watching = _Watching(seed, tools, seconds, progress)
     if beside is not None and (failed is not None or not quick):
         begun = watching.begin(beside, kernel, cases)
     on_device = cases if beside is None or quick else (*cases, mid_size_case(seed))
@@ -140,10 +141,13 @@ def sanitize(
 class _Watching:
     """The same cases under several programs, and what came of them."""
 
-    def __init__(self, seed: int, tools: tuple[Tool, ...], seconds: float) -> None:
+    def __init__(
+        self, seed: int, tools: tuple[Tool, ...], seconds: float, progress: Progress
+    ) -> None:
         self.seed = seed
         self.tools = tools
         self.seconds = seconds
+        self.progress = progress
         self.programs: list[Sanitizing] = []
         self.findings: list[Finding] = []
         self.outcome: Outcome | None = None
@@ -166,7 +170,9 @@ class _Watching:
             self.programs.append(_unavailable(self.tools, answer.message))
             return
         shapes = tuple(case.shape for case in cases)
-        self.programs.append(Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs))
+        program = Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)
+        self.progress.found(interim.of_sanitizing(program, merged(answer.findings)))
+        self.programs.append(program)
         self.findings += answer.findings
         self.outcome = self.outcome or self._outcome(answer, cases)
 
@@ -226,7 +232,7 @@ def diagnose_hang(
     reach, say. The GPU cannot tell; the CPU device sees each thread."""
     if case.shape.flop > SMALL_FLOP:
         return None
-    watching = _Watching(seed, tuple(Tool), HANG_SECONDS)
+    watching = _Watching(seed, tuple(Tool), HANG_SECONDS, Silent())
     answer = watching.begin(beside, kernel, [case]).result()
     return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None
 

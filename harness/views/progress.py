@@ -1,31 +1,54 @@
-"""Progress on a terminal: a line that goes away."""
+"""Progress on a terminal: lines that go away."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import RenderableType
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 from harness.report import Stage
 from harness.views.console import SafeConsole
 
+MAX_FOUND = 12
+"""Lines above the bar: the newest."""
+
+
+class _Bar(Bar):
+    """With what was found so far above it."""
+
+    def __init__(self, *columns: ProgressColumn, console: SafeConsole) -> None:
+        self.found: list[Text] = []
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from self.found
+        yield from super().get_renderables()
+
 
 class TerminalProgress:
-    """Progress as a line that goes away; nothing where there is no terminal."""
+    """Progress as lines that go away; nothing where there is no terminal."""
 
     def __init__(self, console: SafeConsole, name: str) -> None:
         self._name = name
-        self._bar = Bar(
+        self._bar = _Bar(
             SpinnerColumn(),
             TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
             BarColumn(bar_width=20),
             TextColumn("{task.fields[step]}", markup=False),
             TimeElapsedColumn(),
             console=console,
-            transient=True,
-            disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
 
@@ -54,3 +77,7 @@ class TerminalProgress:
         if self._task is not None:
             self._bar.update(self._task, completed=self._done, step=text[:36])
             self._done += 1
+
+    def found(self, sentences: Iterable[str]) -> None:
+        new = (Text(sentence, "dim", no_wrap=True, overflow="ellipsis") for sentence in sentences)
+        self._bar.found = [*self._bar.found, *new][-MAX_FOUND:]

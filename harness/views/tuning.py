@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -44,6 +45,9 @@ class TuningProgress(TerminalProgress):
 
     def step(self, text: str) -> None:
         super().step(f"{self._number}/{self._planned} {text}")
+
+    def found(self, sentences: Iterable[str]) -> None:
+        """Said of each variant in its line."""
 
     def tried(self, number: int, variant: Variant) -> None:
         line = Text.assemble(

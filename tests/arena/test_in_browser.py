@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import URL, Connection
 
+from harness.arena.progress import GradingProgress
 from harness.arena.queue import conninfo
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
+from harness.report import Stage
 from tests.arena.handing_in import graded, hand_in, take
 from tests.leaderboard import browser, factory
 
@@ -30,6 +32,7 @@ SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
 """A folder, where somebody wants to look at the pages."""
 
 LONG = "W" * 40
+HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +96,21 @@ def test_submit_watch_and_read(
     until(chrome, lambda: "queued, place 1" in text(chrome, "[data-state]"))
     assert "s left" in text(chrome, "[data-left]")
     attempt = take(connection, attempts)
-    stages = [{"stage": "verify", "began": "2026-01-01T00:00:00Z", "total": 70, "steps": 12}]
-    attempts.go_on(attempt.attempt, {"stages": stages, "step": "17×5×3, uniform"})
-    until(chrome, lambda: "verify: 12 of 70" in text(chrome, "[data-stages]"))
+    so_far = GradingProgress().began(Stage.COMPILE, None).having_found([f"32 registers {HOSTILE}"])
+    so_far = so_far.began(Stage.VERIFY, 70).stepped("17×5×3, uniform")
+    so_far = so_far.having_found(["wrong-answer: wrong at 17×5×3: the last row of blocks"])
+    attempts.go_on(attempt.attempt, so_far)
+    until(chrome, lambda: "step 1 of 70: 17×5×3, uniform" in text(chrome, ".stages"))
     assert text(chrome, "[data-state]") == "grading"
-    assert text(chrome, "[data-step]") == "17×5×3, uniform"
+    assert f"32 registers {HOSTILE}" in text(chrome, ".stages")
+    assert "wrong at 17×5×3: the last row of blocks" in text(chrome, ".stages")
+    assert "s left" in text(chrome, "[data-left]")
     picture(chrome, "submission-live")
+    shown = text(chrome, ".stages")
+    chrome.refresh()  # what the server writes, and what a script put there, are the same
+    assert text(chrome, ".stages") == shown
     attempts.finish(attempt.attempt, graded(attempt, 1.25))
-    until(chrome, lambda: text(chrome, "[data-state]") == "accepted")
+    until(chrome, lambda: "1.250 × cuBLAS" in text(chrome, ".verdict"))
     chrome.find_element(By.LINK_TEXT, "The whole report").click()
     until(chrome, lambda: "my tile" in text(chrome, "h1"))
     asked = browser.requests(chrome)

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, TRANSITIONS, State
@@ -17,7 +18,7 @@ from harness.arena.store.attempts import Attempts
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
 from harness.arena.sweeper import sweep_once
-from harness.report import Report, Verdict
+from harness.report import Report, Stage, Verdict
 from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, submission, take
 
 Add = Callable[..., Person]
@@ -79,8 +80,9 @@ def test_a_graded_submission_has_its_report_and_is_on_the_board(
     before = board.version(connection)
     attempt = take(connection, attempts)
     assert status(connection, id).state is State.GRADING
-    assert attempts.go_on(attempt.attempt, {"stages": [{"stage": "verify"}], "step": "a case"})
-    assert status(connection, id).progress["step"] == "a case"
+    so_far = GradingProgress().began(Stage.VERIFY, 96).stepped("a case").having_found(["a fact"])
+    assert attempts.go_on(attempt.attempt, so_far)
+    assert status(connection, id).progress == so_far
     document = graded(attempt, 1.25)
     assert attempts.finish(attempt.attempt, document)
     done = status(connection, id)
@@ -90,6 +92,45 @@ def test_a_graded_submission_has_its_report_and_is_on_the_board(
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 
 
+def test_what_a_worker_says_of_itself_has_bounds(
+    connection: Connection, attempts: Attempts, owner: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"))
+    attempt = take(connection, attempts)
+    much = GradingProgress().began(Stage.SANITIZE, None).having_found(["x" * 10_000] * 100)
+    assert attempts.go_on(attempt.attempt, much)
+    (stage,) = status(connection, id).progress.stages
+    assert stage.found == ("x" * MAX_SENTENCE,) * MAX_FOUND
+    # What another version of the arena wrote is not understood, and is no fault.
+    with owner.begin() as link:
+        link.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
+    assert status(connection, id).progress == GradingProgress()
+
+
+def test_the_time_left_is_what_gradings_took_that_took_as_long(
+    connection: Connection, attempts: Attempts, owner: Engine, person: Add
+) -> None:
+    ada = person("ada")
+    for seconds in (10, 20, 300):
+        hand_in(connection, ada, f"took {seconds}")
+        attempt = take(connection, attempts)
+        assert attempts.finish(attempt.attempt, graded(attempt))
+        with owner.begin() as link:
+            of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
+            link.execute(of_this, {"s": seconds})
+    id = hand_in(connection, ada, "now")
+    assert status(connection, id).seconds_left == pytest.approx(1.5 * 20)
+    take(connection, attempts)
+    for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
+        with owner.begin() as link:
+            began = text(
+                "UPDATE gradings SET started = now() - make_interval(secs => :spent) "
+                "WHERE submission = :id"
+            )
+            link.execute(began, {"spent": spent, "id": id})
+        assert status(connection, id).seconds_left == pytest.approx(left, abs=5)
+
+
 def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
     connection: Connection, attempts: Attempts, engine: Engine, person: Add
 ) -> None:
@@ -97,7 +138,7 @@ def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
     slow = take(connection, attempts)
     assert sweep_once(engine, lease_seconds=-1).again == (id,)
     quick = take(connection, attempts)
-    assert not attempts.go_on(slow.attempt, {})
+    assert not attempts.go_on(slow.attempt, GradingProgress())
     assert not attempts.finish(slow.attempt, graded(slow, 9.0)), "it was taken for dead"
     assert attempts.finish(quick.attempt, graded(quick, 1.0))
     assert not attempts.finish(quick.attempt, graded(quick, 2.0)), "handed in twice"

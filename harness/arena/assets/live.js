@@ -1,52 +1,30 @@
 // What is live: a submission's status, and a board that says when it has changed.
 "use strict";
 
-class Submission {
-  constructor(section) {
-    this.section = section;
-    this.left = null;
-    const source = new EventSource(section.dataset.live);
-    source.addEventListener("status", (event) => {
-      const status = JSON.parse(event.data);
-      this.show(status);
-      if (status.state === "done" || status.state === "cancelled") {
-        source.close();
-        location.reload(); // the whole result, as the server writes it
-      }
-    });
-    setInterval(() => this.tick(), 1000);
-  }
-
-  part(name) {
-    return this.section.querySelector(`[data-${name}]`);
-  }
-
-  show(status) {
-    const state = status.place ? `queued, place ${status.place}` : status.state;
-    if (this.part("state").textContent !== state) this.part("state").textContent = state;
-    this.left = status.seconds_left;
-    this.part("step").textContent = status.step || "";
-    const items = status.stages.map((stage) => {
-      const item = document.createElement("li");
-      const of = stage.total ? ` of ${stage.total}` : "";
-      item.textContent = stage.steps ? `${stage.stage}: ${stage.steps}${of}` : stage.stage;
-      return item;
-    });
-    this.part("stages").replaceChildren(...items);
-    this.tick();
-  }
-
-  tick() {
-    if (this.left === null) return;
-    this.part("left").textContent =
-      this.left > 0
-        ? `About ${Math.ceil(this.left)} s left, by what past gradings took.`
-        : "Longer than past gradings took.";
-    this.left -= 1;
-  }
+for (const standing of document.querySelectorAll("[data-live]")) {
+  const state = document.querySelector("[data-state]");
+  const source = new EventSource(standing.dataset.live);
+  source.addEventListener("state", (event) => {
+    // A screen reader says it, and so not twice.
+    if (state.textContent.trim() !== event.data) state.textContent = event.data;
+  });
+  source.addEventListener("standing", (event) => {
+    standing.innerHTML = event.data; // as the page's own template writes it
+  });
+  source.addEventListener("over", () => {
+    source.close();
+    location.reload(); // the whole result, as the server writes it
+  });
+  setInterval(() => {
+    const left = standing.querySelector("[data-left]");
+    if (!left) return;
+    left.dataset.left -= 1;
+    left.textContent =
+      left.dataset.left > 0
+        ? `About ${left.dataset.left} s left, by what past gradings took.`
+        : "It takes longer than any grading of late.";
+  }, 1000);
 }
-
-for (const section of document.querySelectorAll("[data-live]")) new Submission(section);
 
 // A board is read again when it has changed, but not under the hands of whoever searches in it.
 const board = document.querySelector("table.rows[id]");

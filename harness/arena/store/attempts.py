@@ -6,7 +6,6 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
@@ -15,6 +14,7 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from harness.arena.progress import GradingProgress
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
 
@@ -48,9 +48,10 @@ class Attempts:
         row = self._ask("SELECT * FROM arena_take(%s, %s)", (job, self._worker))
         return Attempt(**row) if row else None
 
-    def go_on(self, attempt: UUID, progress: Mapping[str, object]) -> bool:
+    def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
         """Say that it lives and how far it is; whether it still counts."""
-        return self._yes("SELECT arena_go_on(%s, %s) AS yes", (attempt, Jsonb(progress)))
+        said = Jsonb(progress.model_dump(mode="json"))
+        return self._yes("SELECT arena_go_on(%s, %s) AS yes", (attempt, said))
 
     def finish(self, attempt: UUID, document: Document) -> bool:
         """Hand in the result, and not give up before the database has it; whether it counts.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import secrets
+import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, text, update
 
+from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, entries, gradings, people, submissions
@@ -173,7 +174,7 @@ class Status:
     queued: datetime
     started: datetime | None
     ended: datetime | None
-    progress: dict[str, Any]
+    progress: GradingProgress
     verdict: str | None
     score: float | None
     report: str | None
@@ -199,7 +200,7 @@ _STATUS = (
         gradings.c.queued,
         gradings.c.started,
         gradings.c.ended,
-        func.coalesce(gradings.c.progress, text("'{}'::jsonb")).label("progress"),
+        gradings.c.progress,
         gradings.c.verdict,
         entries.c.score,
         gradings.c.report,
@@ -240,21 +241,30 @@ def recent(
 
 def _placed(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
     """With places in the queue and the time left, which cost a query only where somebody waits."""
-    found = [Status(**{**row, "state": State(row["state"])}) for row in rows]
+    found = [_as_status(row) for row in rows]
     if all(each.state.final for each in found):
         return found
     queue = _places(connection)
-    typical, crew = typical_seconds(connection), workers(connection)
-    return [_expected(each, queue.get(each.id), typical, crew) for each in found]
+    past, crew = past_seconds(connection), workers(connection)
+    return [_expected(each, queue.get(each.id), past, crew) for each in found]
 
 
-def _expected(each: Status, place: int | None, typical: float, crew: int) -> Status:
+def _as_status(row: RowMapping) -> Status:
+    typed = {"state": State(row["state"]), "progress": GradingProgress.read(row["progress"])}
+    return Status(**{**row, **typed})
+
+
+def _expected(each: Status, place: int | None, past: Sequence[float], crew: int) -> Status:
+    """With the time left, by what past gradings took."""
     if each.state is State.QUEUED:
         ahead = (place or 1) / max(crew, 1)
+        typical = _median(past, GUESSED_SECONDS)
         return replace(each, place=place, seconds_left=typical * (math.ceil(ahead) + 0.5))
     if each.state is State.GRADING:
         spent = (each.now - (each.started or each.now)).total_seconds()
-        return replace(each, seconds_left=max(typical - spent, 0.0))
+        # Of the gradings that took longer than this one has taken already.
+        longer = [seconds for seconds in past or [GUESSED_SECONDS] if seconds > spent]
+        return replace(each, seconds_left=_median(longer, spent) - spent)
     return each
 
 
@@ -267,17 +277,23 @@ def _places(connection: Connection) -> dict[str, int]:
     return {row.submission: place for place, row in enumerate(rows, start=1)}
 
 
-def typical_seconds(connection: Connection) -> float:
-    """The median of what the last gradings took."""
-    last = (
+def past_seconds(connection: Connection) -> Sequence[float]:
+    """What the last gradings took."""
+    return connection.scalars(
         select(gradings.c.seconds)
         .where(gradings.c.ended.is_not(None), gradings.c.seconds.is_not(None))
         .order_by(gradings.c.ended.desc())
         .limit(PAST_GRADINGS)
-        .subquery()
-    )
-    median = connection.scalar(select(func.percentile_cont(0.5).within_group(last.c.seconds)))
-    return float(median) if median else GUESSED_SECONDS
+    ).all()
+
+
+def typical_seconds(connection: Connection) -> float:
+    """The median of what the last gradings took."""
+    return _median(past_seconds(connection), GUESSED_SECONDS)
+
+
+def _median(values: Sequence[float], otherwise: float) -> float:
+    return statistics.median(values) if values else otherwise
 
 
 def workers(connection: Connection, alive_seconds: float = 30) -> int:

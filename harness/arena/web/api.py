@@ -16,6 +16,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from harness.arena.handed_in import examine
+from harness.arena.progress import StageProgress
 from harness.arena.states import State
 from harness.arena.store import board, gradings
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
@@ -68,7 +69,7 @@ class SubmissionStatus(Value):
     attempts: int
     started: datetime | None
     ended: datetime | None
-    stages: tuple[dict[str, Any], ...]
+    stages: tuple[StageProgress, ...]
     step: str | None
     verdict: str | None
     score: float | None
@@ -90,8 +91,8 @@ class SubmissionStatus(Value):
             attempts=status.attempts,
             started=status.started,
             ended=status.ended,
-            stages=tuple(status.progress.get("stages", ())),
-            step=status.progress.get("step"),
+            stages=status.progress.stages,
+            step=status.progress.step,
             verdict=status.verdict,
             score=status.score,
             entry=status.report,

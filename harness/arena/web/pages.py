@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import mimetypes
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.states import State
@@ -20,7 +17,6 @@ from harness.arena.store.gradings import Status
 from harness.arena.web import api
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY
-from harness.arena.web.live import ALIVE_SECONDS
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.arena.web.rendering import assets, page
 from harness.leaderboard import compare
@@ -33,7 +29,6 @@ router = APIRouter(include_in_schema=False)
 
 Token = Annotated[str, Form(max_length=100)]
 PER_PAGE = 50
-BOARD_SECONDS = 2.0
 
 
 @router.get("/")
@@ -58,28 +53,6 @@ def shown_board(
     if "gzip" in request.headers.get("accept-encoding", ""):
         return HTMLResponse(compressed, headers=headers | {"Content-Encoding": "gzip"})
     return HTMLResponse(gzip.decompress(compressed), headers=headers)
-
-
-@router.get("/live/board")
-async def board_events(request: Request, site: ThisSite, visitor: ThisVisitor) -> StreamingResponse:
-    """Tells, as a server-sent event, the version of the board, now and whenever it changes."""
-    boards = request.app.state.boards
-
-    async def stream() -> AsyncIterator[str]:
-        told = None
-        quiet = 0.0
-        while True:
-            with suppress(Problem):
-                version = (await run_in_threadpool(boards.ranked, visitor)).version
-                if version != told or quiet >= ALIVE_SECONDS:
-                    told, quiet = version, 0.0
-                    yield f"event: board\ndata: {version}\n\n"
-            await asyncio.sleep(BOARD_SECONDS)
-            quiet += BOARD_SECONDS
-
-    return StreamingResponse(
-        stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-    )
 
 
 @router.get("/assets/{name}")
@@ -215,13 +188,16 @@ def mine(
 
 @router.get("/submissions/{id}")
 def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Response:
-    """One submission, live."""
+    """One submission, live; with its result once there is one."""
     status = api.readable(site, visitor, id)
+    document = _document(site, visitor, id) if status.report else None
     return page(
         site,
         "submission.html",
         visitor=visitor,
-        status_=api.SubmissionStatus.of(status),
+        submission=status,
+        report=document and document.report,
+        entry=document and Entry.of(document.report, document.id),
         owns=visitor.owns(status),
         ended=status.state.final,
         cancelled=status.state is State.CANCELLED,

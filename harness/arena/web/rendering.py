@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
+from harness.arena.progress import StageProgress
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, Visitor
 from harness.leaderboard import site as static
@@ -56,6 +57,11 @@ def page(
     return HTMLResponse(html, status, private)
 
 
+def fragment(template: str, **values: object) -> str:
+    """A part of a page."""
+    return templates().get_template(template).render(values).strip()
+
+
 @lru_cache
 def templates() -> Environment:
     environment = static.templates().overlay(
@@ -63,7 +69,12 @@ def templates() -> Environment:
     )
     environment.filters["moment"] = lambda at: f"{at:%Y-%m-%d %H:%M} UTC" if at else "–"
     environment.filters["quantity"] = _quantity
+    environment.filters["seconds_until"] = _seconds_until
     return environment
+
+
+def _seconds_until(stage: StageProgress, after: StageProgress) -> str:
+    return f"{(after.began - stage.began).total_seconds():.1f} s"
 
 
 def _quantity(value: float | str | None) -> str:

@@ -1,0 +1,65 @@
+"""How far a grading is and what it has found: written by its worker, read by whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Self
+
+from pydantic import AwareDatetime, NonNegativeInt, ValidationError
+
+from harness.report import Stage, Value
+
+MAX_FOUND = 12
+"""Sentences that are kept of one stage: the report has all."""
+
+MAX_SENTENCE = 300
+
+
+class StageProgress(Value):
+    """One stage that has begun."""
+
+    stage: Stage
+    began: AwareDatetime
+    total: NonNegativeInt | None = None
+    """Steps, where their number is known."""
+    steps: NonNegativeInt = 0
+    """That have begun."""
+    found: tuple[str, ...] = ()
+    """So far, a sentence each."""
+
+
+class GradingProgress(Value):
+    """One attempt, from its beginning to now."""
+
+    stages: tuple[StageProgress, ...] = ()
+    step: str | None = None
+
+    @classmethod
+    def read(cls, kept: object) -> Self:
+        """As the database has it; nothing where it is what another version wrote."""
+        try:
+            return cls.model_validate(kept or {})
+        except ValidationError:
+            return cls()
+
+    def began(self, stage: Stage, total: int | None) -> Self:
+        begun = StageProgress(stage=stage, began=datetime.now(UTC), total=total)
+        return self.model_copy(update={"stages": (*self.stages, begun), "step": None})
+
+    def stepped(self, text: str) -> Self:
+        changed = self.model_copy(update={"step": text[:MAX_SENTENCE]})
+        if not self.stages:
+            return changed
+        last = self.stages[-1]
+        return changed._with_last(last.model_copy(update={"steps": last.steps + 1}))
+
+    def having_found(self, sentences: Iterable[str]) -> Self:
+        if not self.stages:
+            return self
+        last = self.stages[-1]
+        cut = (sentence[:MAX_SENTENCE] for sentence in sentences)
+        return self._with_last(last.model_copy(update={"found": (*last.found, *cut)[:MAX_FOUND]}))
+
+    def _with_last(self, stage: StageProgress) -> Self:
+        return self.model_copy(update={"stages": (*self.stages[:-1], stage)})
