@@ -10,6 +10,7 @@ from typing import Self
 
 from pydantic import AwareDatetime, Field, PositiveInt, ValidationError, model_validator
 
+from harness.leaderboard.leagues import Leagues
 from harness.report import Value
 
 
@@ -54,6 +55,8 @@ class Rules(Value):
     sources: Sources = Sources.PRIVATE
     quick: bool = False
     """Grade by a sample of the cases: verdicts within seconds, nothing ranked."""
+    leagues: Leagues = Leagues()
+    """Which kernels are ranked, and which of them among themselves."""
     limits: Limits = Limits()
     openid: OpenId | None = None
 

@@ -85,12 +85,12 @@ class Board:
 
     gpu: str
     edition: Edition
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
     """Ranked, best first."""
-    unranked: tuple[Row, ...]
+    unranked: tuple[Row, ...] = ()
     """Scored, and not to be ranked as things are, best first: unsteady, disputed, or of another
     edition; without those that have a ranked row."""
-    records: tuple[Entry, ...] = field(repr=False)
+    records: tuple[Entry, ...] = field(default=(), repr=False)
     """Each ranked run that was the best so far, in order of time: the progress of the score."""
 
 

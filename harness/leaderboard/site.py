@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +30,13 @@ from harness.leaderboard.annotated_source import annotated_source, style_sheet
 from harness.leaderboard.document import Document, StoreError
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
+from harness.leaderboard.leagues import Leagues
 from harness.leaderboard.ranking import Board, Filter, Row, Standing, rank, standing
 from harness.report import Badge, Report
 from problem.cases import RANKED
 
 MARKER = ".matmul-arena-site"
 """A folder with this file is a site of ours, which may be written over."""
-
-_CORES = (
-    ("all cores", None),
-    ("CUDA cores", Badge.CUDA_CORES),
-    ("tensor cores", Badge.TENSOR_CORES),
-)
-_LAUNCHES = (
-    ("every launch", None),
-    ("default launch", Badge.DEFAULT_LAUNCH),
-    ("declared launch", Badge.DECLARED_LAUNCH),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +85,21 @@ class Site:
         self.edition = edition
         everything = list(entries)
         self.entries = [entry for entry in everything if chosen.admits(entry)]
-        leagues = [
-            rank(everything, edition, replace(chosen, badges=chosen.badges | badges))
-            for badges in league_badges()
-        ]
-        self.boards = [[board_of(board.gpu, league) for league in leagues] for board in leagues[0]]
-        names = file_names([board.gpu for board in leagues[0]])
-        self.pages = [Page(names[board.gpu], board.gpu) for board in leagues[0]] or [_BOARD]
+        self.leagues = Leagues()
+        self.boards = boards_by_gpu(everything, edition, self.leagues, chosen)
+        names = file_names(list(self.boards))
+        self.pages = [Page(names[gpu], gpu) for gpu in self.boards] or [_BOARD]
         self.pages.append(_RUNS)
         self._claim()
 
     def write_boards(self) -> None:
         """The boards, the list of all runs, and what they share."""
         self._write_assets()
-        for page, boards in zip(self.pages, self.boards, strict=False):
-            self._write(page.file, "board.html", **board_page(boards))
+        for page, boards in zip(self.pages, self.boards.values(), strict=False):
+            self._write(page.file, "board.html", **board_page(boards, self.leagues))
         if not self.boards:
             self._write("index.html", "empty.html")
-        overall = [boards[0] for boards in self.boards if boards[0] is not None]
+        overall = [boards[0] for boards in self.boards.values()]
         self._write("runs.html", "runs.html", **runs_page(self.entries, overall, self.edition))
 
     def write_entries(self, document: Callable[[str], Document]) -> Iterator[str | None]:
@@ -190,14 +176,17 @@ REASONS = {
 """Why a scored run is not ranked."""
 
 
-def league_badges() -> Iterator[frozenset[str]]:
-    """The badges of each league, launches running fastest; the first league is everybody."""
-    for (_, cores), (_, launch) in product(_CORES, _LAUNCHES):
-        yield frozenset(badge.value for badge in (cores, launch) if badge)
-
-
-def board_of(gpu: str, league: Sequence[Board]) -> Board | None:
-    return next((board for board in league if board.gpu == gpu), None)
+def boards_by_gpu(
+    entries: Sequence[Entry], edition: Edition, leagues: Leagues, chosen: Filter | None = None
+) -> dict[str, list[Board]]:
+    """Of each GPU model its board in every league; empty where nobody is in that."""
+    chosen = chosen or Filter()
+    ranked = [
+        {board.gpu: board for board in rank(entries, edition, replace(chosen, badges=badges))}
+        for badges in (chosen.badges | league for league in leagues.badges())
+    ]
+    gpus = dict.fromkeys(gpu for league in ranked for gpu in league)
+    return {gpu: [league.get(gpu) or Board(gpu, edition) for league in ranked] for gpu in gpus}
 
 
 def runs_page(
@@ -222,18 +211,16 @@ def _result(entry: Entry, edition: Edition) -> str:
     return by_itself.value if by_itself in (Standing.QUICK, Standing.UNSCORED) else "accepted"
 
 
-def board_page(boards: Sequence[Board | None]) -> dict[str, Any]:
+def board_page(boards: Sequence[Board], leagues: Leagues) -> dict[str, Any]:
     """boards: of one GPU, one a league."""
     overall = boards[0]
-    assert overall is not None
     rows: dict[str, Row] = {}
     ranks: dict[str, list[str]] = {}
     for league, board in enumerate(boards):
-        for row in board.rows if board else ():
+        for row in board.rows:
             rows.setdefault(row.entry.id, row)
             ranks.setdefault(row.entry.id, [""] * len(boards))[league] = str(row.rank)
     ordered = sorted(rows.values(), key=lambda row: (-(row.entry.score or 0), row.entry.created))
-    of_all_launches = boards[len(_LAUNCHES) :: len(_LAUNCHES)]
     return {
         "board": overall,
         "common": provenance.shared(row.entry for row in (*overall.rows, *overall.unranked)),
@@ -241,12 +228,12 @@ def board_page(boards: Sequence[Board | None]) -> dict[str, Any]:
         "claims": sum(not row.entry.own for row in ordered),
         "rows": [LeagueRow(row.entry, row.twins, ",".join(ranks[row.entry.id])) for row in ordered],
         "records": sorted(
-            (entry for board in of_all_launches if board for entry in board.records),
+            (entry for place in leagues.of_some_cores() for entry in boards[place].records),
             key=lambda entry: entry.created,
         ),
         "days": len({row.entry.created[:10] for row in ordered}),
-        "core_labels": [label for label, _ in _CORES],
-        "launch_labels": [label for label, _ in _LAUNCHES],
+        "core_labels": leagues.core_labels(),
+        "launch_labels": leagues.launch_labels(),
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from harness.arena.rules import Rules
 from harness.arena.store import board, contest
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, Visitor, now
@@ -18,15 +19,8 @@ from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, Filter, as_data, rank
-from harness.leaderboard.site import (
-    Page,
-    board_of,
-    board_page,
-    file_names,
-    league_badges,
-    runs_page,
-)
+from harness.leaderboard.ranking import Board, as_data
+from harness.leaderboard.site import Page, board_page, boards_by_gpu, file_names, runs_page
 
 FRESH_SECONDS = 0.5
 """A board may be so old: a burst of results is ranked together."""
@@ -44,9 +38,11 @@ class Ranked:
     """All boards of one moment."""
 
     version: int
+    rules: Rules
     frozen_at: datetime | None
     entries: tuple[Entry, ...]
-    boards: tuple[Board, ...]
+    boards: Mapping[str, Sequence[Board]]
+    """By GPU model, one a league."""
     announcements: tuple[Announcement, ...]
     pages: Mapping[str, bytes]
     """As HTML, compressed, by the page's file."""
@@ -54,6 +50,10 @@ class Ranked:
     """Seconds."""
     whole: dict[str, bytes] = field(default_factory=dict)
     """The pages with all rows, once somebody has asked."""
+
+    def holds(self, rules: Rules, frozen_at: datetime | None) -> bool:
+        """Whether this was ranked by the same rules."""
+        return (self.rules, self.frozen_at) == (rules, frozen_at)
 
 
 class Boards:
@@ -70,19 +70,19 @@ class Boards:
         organises = visitor.person is not None and visitor.person.organises
         frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
         when, kept = self._kept.get(frozen is None, (0.0, None))
-        if kept is None or kept.frozen_at != frozen:
-            return self._renewed(frozen)
+        if kept is None or not kept.holds(rules, frozen):
+            return self._renewed(rules, frozen)
         if time.monotonic() - when < FRESH_SECONDS:
             return kept
         if kept.made_in < QUICK_SECONDS:
-            return self._renewed(frozen)
+            return self._renewed(rules, frozen)
         if not self._making.locked():
-            threading.Thread(target=self._renew_quietly, args=(frozen,), daemon=True).start()
+            threading.Thread(target=self._renew_quietly, args=(rules, frozen), daemon=True).start()
         return kept
 
     def boards(self, visitor: Visitor) -> list[dict[str, Any]]:
-        """For programs."""
-        return [as_data(each) for each in self.ranked(visitor).boards]
+        """For programs: of each GPU model the league that its board shows first."""
+        return [as_data(of_leagues[0]) for of_leagues in self.ranked(visitor).boards.values()]
 
     def page(self, visitor: Visitor, file: str, *, whole: bool) -> bytes | None:
         """A board or the list of all runs as HTML, compressed. Raises Problem."""
@@ -91,19 +91,18 @@ class Boards:
             return ranked.pages.get(file)
         with self._making:
             if not ranked.whole:
-                ranked.whole.update(
-                    _rendered(self._site, ranked.entries, ranked.boards, ranked.announcements, None)
-                )
+                parts = (ranked.rules, ranked.entries, ranked.boards, ranked.announcements)
+                ranked.whole.update(_rendered(self._site, *parts, None))
         return ranked.whole[file]
 
-    def _renew_quietly(self, frozen: datetime | None) -> None:
+    def _renew_quietly(self, rules: Rules, frozen: datetime | None) -> None:
         with suppress(Problem):  # the next visitor starts another
-            self._renewed(frozen)
+            self._renewed(rules, frozen)
 
-    def _renewed(self, frozen: datetime | None) -> Ranked:
+    def _renewed(self, rules: Rules, frozen: datetime | None) -> Ranked:
         with self._making:
             when, kept = self._kept.get(frozen is None, (0.0, None))
-            known = kept if kept is not None and kept.frozen_at == frozen else None
+            known = kept if kept is not None and kept.holds(rules, frozen) else None
             began = time.monotonic()
             if known is not None and began - when < FRESH_SECONDS:
                 return known
@@ -114,40 +113,36 @@ class Boards:
                     return known
                 entries = tuple(board.counting(connection, frozen))
                 announced = tuple(contest.announced(connection))
-            boards = rank(entries, Edition.current())
-            pages = _rendered(self._site, entries, boards, announced, MAX_ROWS)
+            boards = boards_by_gpu(entries, Edition.current(), rules.leagues)
+            pages = _rendered(self._site, rules, entries, boards, announced, MAX_ROWS)
             took = time.monotonic() - began
-            made = Ranked(version, frozen, entries, boards, announced, pages, took)
+            made = Ranked(version, rules, frozen, entries, boards, announced, pages, took)
             self._kept[frozen is None] = time.monotonic(), made
             return made
 
 
 def _rendered(
     site: Site,
+    rules: Rules,
     entries: Sequence[Entry],
-    boards: Sequence[Board],
+    boards: Mapping[str, Sequence[Board]],
     announcements: Sequence[Announcement],
     most: int | None,
 ) -> dict[str, bytes]:
     """Every board, and the list of all runs; most: rows of each."""
-    edition = Edition.current()
-    leagues = [
-        boards if not badges else rank(entries, edition, Filter(badges=badges))
-        for badges in league_badges()
-    ]
-    names = file_names([each.gpu for each in boards])
-    links = [Page(names[each.gpu], each.gpu) for each in boards]
-    links = links or [Page("index.html", "Leaderboard")]
+    names = file_names(list(boards))
+    links = [Page(names[gpu], gpu) for gpu in boards] or [Page("index.html", "Leaderboard")]
     frame: dict[str, Any] = {"boards": links, "announcements": announcements}
     made: dict[str, bytes] = {}
-    for each in boards:
-        values = board_page([board_of(each.gpu, league) for league in leagues])
+    for gpu, of_leagues in boards.items():
+        values = board_page(of_leagues, rules.leagues)
         frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
-        file = names[each.gpu]
+        file = names[gpu]
         made[file] = _html(site, "board.html", here=file, **frame, **values)
     if not made:
         made["index.html"] = _html(site, "empty.html", here="index.html", **frame)
-    values = runs_page(entries, boards, edition)
+    overall = [of_leagues[0] for of_leagues in boards.values()]
+    values = runs_page(entries, overall, Edition.current())
     frame["shortened"] = _shorten(values, "runs", "The newest {} of {} runs.", most)
     made["runs.html"] = _html(site, "runs.html", here="runs.html", **frame, **values)
     return made
