@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from harness.arena import rules
+from harness.arena.crew import crew
 from harness.arena.place import Place, Secrets
 from harness.arena.postgres import Server
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
@@ -21,7 +22,6 @@ from harness.arena.store.people import Role
 from harness.arena.store.preparing import prepare
 from harness.arena.supervisor import Part
 from harness.arena.sweeper import LEASE_SECONDS
-from harness.devices.available import why_no_cuda
 from harness.errors import UsageError
 
 FIRST_ORGANISER = "organiser"
@@ -111,7 +111,6 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
     """Its processes, each with the database's address in its own role."""
     quick = ["--quick"] if rules.read(place.rules).quick else []
     as_web = {DATABASE_VARIABLE: _text(roles.web(owner, secrets))}
-    as_worker = {DATABASE_VARIABLE: _text(roles.worker(owner, secrets))}
     web = [
         *("--host", settings.host),
         *("--port", str(settings.port)),
@@ -129,28 +128,8 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
             as_web | {COOKIE_VARIABLE: secrets.cookies},
         ),
         Part("sweeper", "harness.arena.sweeper", ["--lease", str(settings.lease), *quick], as_web),
-        *(
-            Part(
-                name,
-                "harness.arena.worker",
-                ["--name", name, "--device", device, *quick],
-                as_worker | environment,
-            )
-            for name, device, environment in _devices(settings.workers)
-        ),
+        *crew(_text(roles.worker(owner, secrets)), "auto", settings.workers, quick),
     ]
-
-
-def _devices(workers: int | None) -> Sequence[tuple[str, str, dict[str, str]]]:
-    """A worker for each GPU, or for the CPU device where there is none."""
-    if why_no_cuda() is None:
-        from harness.devices.available import gpus
-
-        return [
-            (f"gpu-{number}", "cuda", {"CUDA_VISIBLE_DEVICES": uuid})
-            for number, uuid in enumerate(gpus()[:workers])
-        ]
-    return [(f"cpu-{number}", "cpu", {}) for number in range(workers or 1)]
 
 
 def check_port(settings: Settings) -> None:

@@ -18,6 +18,17 @@ class Judge:
         self._session = session
         self._options = GradingOptions(quick=quick)
 
+    @property
+    def gpu(self) -> str | None:
+        """Its UUID; None without one."""
+        return self._session.info.uuid
+
+    @property
+    def model(self) -> str | None:
+        """Of a GPU that gives scores which rank."""
+        ranks = self._session.timing is not None and not self._options.quick
+        return self._session.info.name if ranks else None
+
     def grade(self, submission: Submission, progress: Progress) -> Report:
         return grade(submission, self._session, self._options, progress)
 

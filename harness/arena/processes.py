@@ -5,11 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from enum import IntEnum
 
 DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
 """Holds the database's address, in the role that the process has."""
 
+CREW_VARIABLE = "MATMUL_ARENA_CREW"
+"""Names the supervisor that started a worker: a fresh UUID."""
+
 COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
+
+
+class End(IntEnum):
+    """The exit code of a part that is not to be started again."""
+
+    DRAINED = 3
+    """A worker has ended after what it had in hand, as it was told."""
+    REFUSED = 4
+    """The arena does not take this worker; the last line of its log says why."""
 
 
 def end_with_parent() -> None:

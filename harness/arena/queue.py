@@ -6,7 +6,12 @@ from procrastinate import App, PsycopgConnector
 from sqlalchemy import URL
 
 QUEUE, TASK = "gradings", "grade"
-"""As `arena_enqueue` in the database writes them."""
+"""As `arena_enqueue` in the database writes them. This queue is served by every worker."""
+
+
+def queue_of(model: str) -> str:
+    """Of what only GPUs of a model may grade; `arena_enqueue` names it so."""
+    return f"model {model}"
 
 
 def conninfo(url: URL) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.arena.postgres import Server, ServerFailed
+from harness.arena.processes import End
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ class Part:
     started: float = 0.0
     wait: float = field(default=0.0)
     """Before the next start: longer each time that it falls at once."""
+    end: End | None = None
+    """Why it is not started again."""
 
     def start(self) -> None:
         self.started = time.monotonic()
@@ -46,7 +49,9 @@ class Part:
         )
 
     def look(self) -> None:
-        """Start it again if it has ended."""
+        """Start it again if it has ended, unless that was for good."""
+        if self.end is not None:
+            return
         if self.process is None:
             if time.monotonic() >= self.started + self.wait:
                 self.start()
@@ -56,6 +61,9 @@ class Part:
             return
         log.warning("ended", extra={"which": self.name, "exit_code": code})
         self._reap()
+        if code in tuple(End):
+            self.end = End(code)
+            return
         ran = time.monotonic() - self.started
         self.wait = 0.0 if ran > STEADY_SECONDS else min(2 * self.wait + 0.1, SLOWEST_RESTART)
         self.started = time.monotonic()
@@ -64,7 +72,7 @@ class Part:
         if self.process is not None:
             self.process.terminate()
 
-    def end(self) -> None:
+    def reap(self) -> None:
         """Wait for it, not for ever."""
         if self.process is None:
             return
@@ -94,10 +102,11 @@ class Supervisor:
         self._stop.set()
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """started: called beside it, once everything was started."""
+        """Until all parts have ended for good, too. started: called beside it, once everything was
+        started."""
         threading.Thread(target=started, name="greeting", daemon=True).start()
         try:
-            while not self._stop.is_set():
+            while not self._stop.is_set() and any(part.end is None for part in self.parts):
                 if self.server is not None:
                     self._look_after(self.server)
                 for part in self.parts:
@@ -107,7 +116,7 @@ class Supervisor:
             for part in self.parts:
                 part.stop()
             for part in self.parts:
-                part.end()
+                part.reap()
 
     def _look_after(self, server: Server) -> None:
         try:

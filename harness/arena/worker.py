@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from procrastinate import App, JobContext
@@ -23,12 +24,16 @@ from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
 from sqlalchemy import make_url
 
+from harness.arena.build import Build
 from harness.arena.judging import Judge, open_judge
 from harness.arena.logs import log_as
-from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
+from harness.arena.presence import Presence
+from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE, End, end_with_parent
 from harness.arena.progress import GradingProgress
-from harness.arena.queue import QUEUE, TASK, conninfo, queue_app
+from harness.arena.queue import QUEUE, TASK, conninfo, queue_app, queue_of
 from harness.arena.store.attempts import Attempt, Attempts
+from harness.arena.store.line import Line
+from harness.arena.store.membership import Duty, Held, Membership, Newcomer, Refused
 from harness.leaderboard.document import Document
 from harness.report import Stage, Submission
 
@@ -102,39 +107,64 @@ class Watched:
 
 
 class Worker:
-    """Serves the queue until it is told to stop."""
+    """Does what the arena says: serves the queue, rests, or leaves."""
 
-    def __init__(self, app: App, attempts: Attempts, judge: Judge) -> None:
+    def __init__(
+        self, app: App, presence: Presence, attempts: Attempts, judge: Judge, queues: Sequence[str]
+    ) -> None:
         self._app = app
+        self._presence = presence
         self._attempts = attempts
         self._judge = judge
+        self._queues = queues
         self._held: Attempt | None = None
         app.task(name=TASK, queue=QUEUE, pass_context=True)(self._grade)
 
-    async def serve(self) -> None:
-        """A database that goes away costs nothing but time."""
+    async def run(self) -> End:
+        """Until it is told to leave."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._leave)
-        while True:
+        while (duty := self._presence.duty) is not Duty.LEAVE:
+            if duty is Duty.SERVE:
+                await self._serve()
+            else:
+                await self._presence.changed(duty)
+        return End.DRAINED
+
+    async def _serve(self) -> None:
+        """As long as that is its duty. A database that goes away costs nothing but time."""
+        while self._presence.duty is Duty.SERVE:
             try:
                 async with self._app.open_async():
-                    await self._app.run_worker_async(
-                        queues=[QUEUE],
-                        concurrency=1,
-                        install_signal_handlers=False,
-                        fetch_job_polling_interval=2.0,
-                        update_heartbeat_interval=HEARTBEAT_SECONDS,
-                    )
+                    await self._serve_until_told()
             except (ConnectorException, OperationalError) as error:
                 log.warning("the queue does not answer: %s", error)
-            await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)
+
+    async def _serve_until_told(self) -> None:
+        serving = asyncio.create_task(
+            self._app.run_worker_async(
+                queues=self._queues,
+                concurrency=1,
+                install_signal_handlers=False,
+                fetch_job_polling_interval=2.0,
+                update_heartbeat_interval=HEARTBEAT_SECONDS,
+            )
+        )
+        told = asyncio.create_task(self._presence.changed(Duty.SERVE))
+        await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        serving.cancel()  # what is in hand is finished first
+        with suppress(asyncio.CancelledError):
+            await serving
 
     def _leave(self) -> None:
         """Give back what is held and be gone: the judge's processes end with this one."""
         held = self._held
         if held is not None and self._attempts.give_back(held.attempt):
             log.info("given back", extra={"submission": held.submission})
+        self._presence.leave()
         os._exit(0)
 
     async def _grade(self, context: JobContext, grading: int) -> None:
@@ -173,7 +203,8 @@ class Worker:
             source=attempt.source,
         )
         with Watched(self._attempts, attempt.attempt) as progress:
-            return Document.of(self._judge.grade(submission, progress))
+            report = self._judge.grade(submission, progress)
+        return Document.of(report.model_copy(update={"created": attempt.began}))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -186,10 +217,29 @@ def main(arguments: Sequence[str]) -> int:
     end_with_parent()
     os.nice(NICENESS)
     address = conninfo(make_url(os.environ.pop(DATABASE_VARIABLE)))
-    attempts = Attempts(address, f"{options.name} on {socket.gethostname()}")
-    with open_judge(options.device, options.quick) as judge:
-        asyncio.run(Worker(queue_app(make_url(address)), attempts, judge).serve())
-    return 0
+    crew = UUID(os.environ[CREW_VARIABLE])
+    try:
+        with open_judge(options.device, options.quick) as judge:
+            return asyncio.run(_work(address, crew, options.name, judge))
+    except (Refused, Held) as error:
+        log.error("refused: %s", error)
+        return End.REFUSED
+
+
+async def _work(address: str, crew: UUID, name: str, judge: Judge) -> End:
+    host = socket.gethostname()
+    line = Line(address)
+    newcomer = Newcomer(
+        id=judge.gpu or f"{make_url(address).username}/{host}/{name}",
+        crew=crew,
+        name=f"{name} on {host}",
+        model=None,  # a GPU is not checked yet before it serves
+    )
+    queues = [QUEUE, *([queue_of(judge.model)] if judge.model else [])]
+    async with Presence(Membership(line, newcomer, Build.here())) as presence:
+        attempts = Attempts(Line(address), presence.membership)
+        worker = Worker(queue_app(make_url(address)), presence, attempts, judge, queues)
+        return await worker.run()
 
 
 if __name__ == "__main__":

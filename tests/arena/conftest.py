@@ -21,7 +21,7 @@ from harness.arena.store import people, roles
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
-from harness.arena.store.tables import metadata
+from harness.arena.store.tables import edition, metadata
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.leaderboard.signing import SigningKey
@@ -63,11 +63,11 @@ def owner(server: Server) -> Iterator[Engine]:
 
 @pytest.fixture
 def empty(owner: Engine) -> None:
-    """Nothing in the database but its tables."""
+    """Nothing in the database but its tables, and the judge that it belongs to."""
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
     with owner.begin() as connection:
         connection.execute(text("SET LOCAL session_replication_role = replica"))
-        for name in (*queue, *metadata.tables):
+        for name in {*queue, *metadata.tables} - {edition.name}:
             connection.execute(text(f"DELETE FROM {name}"))
 
 

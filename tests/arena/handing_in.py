@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, text
+from sqlalchemy import URL, Connection, text
 
+from harness.arena.build import Build
+from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
 from harness.arena.store import gradings
 from harness.arena.store.attempts import Attempt, Attempts
 from harness.arena.store.gradings import HandedIn
+from harness.arena.store.line import Line
+from harness.arena.store.membership import Membership, Newcomer
 from harness.arena.store.people import Person
 from harness.leaderboard.document import Document
 from harness.report import Submission
 from tests.leaderboard import factory
 
+CREW = uuid4()
 PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 
 
@@ -35,6 +41,18 @@ def hand_in(connection: Connection, person: Person, name: str = "tile", **more: 
     taken = gradings.hand_in(connection, person.id, handed_in, PLENTY, more.get("key"))
     assert isinstance(taken, HandedIn)
     return taken.id
+
+
+def newcomer(id: str = "test", crew: UUID = CREW, model: str | None = None) -> Newcomer:
+    return Newcomer(id=id, crew=crew, name=f"{id} on a machine", model=model)
+
+
+def joined(url: URL, who: Newcomer | None = None) -> Attempts:
+    """A worker that has joined, by default one without a GPU."""
+    line = Line(conninfo(url))
+    membership = Membership(line, who or newcomer(), Build.here())
+    membership.join()
+    return Attempts(line, membership)
 
 
 def fetch(connection: Connection) -> int | None:

@@ -12,14 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection
 
-from harness.arena.queue import conninfo
 from harness.arena.rules import RulesError, read
 from harness.arena.store import gradings
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
 from harness.leaderboard.document import Document
 from harness.report import Badge
-from tests.arena.handing_in import graded, hand_in, take
+from tests.arena.handing_in import graded, hand_in, joined, take
 from tests.leaderboard import factory
 
 Add = Callable[..., Person]
@@ -56,7 +54,7 @@ def problem(answer: object, status: int) -> str:
 
 def done(connection: Connection, worker_url: URL, score: float | None = None) -> None:
     """Play a worker, once."""
-    attempts = Attempts(conninfo(worker_url), "test")
+    attempts = joined(worker_url)
     attempt = take(connection, attempts)
     assert attempts.finish(attempt.attempt, graded(attempt, score))
     attempts.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection, Engine, update
 
-from harness.arena.processes import DATABASE_VARIABLE
+from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE
 from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
 from harness.arena.states import State
@@ -23,7 +23,7 @@ from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.sweeper import sweep_once
 from harness.report import Verdict
-from tests.arena.handing_in import submission
+from tests.arena.handing_in import CREW, submission
 from tests.waiting import PATIENCE, eventually
 
 Add = Callable[..., Person]
@@ -39,7 +39,7 @@ def worker(url: URL) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "harness.arena.worker", "--device", "cpu", "--quick"],
         stdin=subprocess.PIPE,
-        env={**os.environ, DATABASE_VARIABLE: conninfo(url)},
+        env={**os.environ, DATABASE_VARIABLE: conninfo(url), CREW_VARIABLE: str(CREW)},
     )
     try:
         yield process

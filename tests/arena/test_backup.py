@@ -12,13 +12,11 @@ from sqlalchemy import URL, Connection
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
 from harness.arena.place import Place
-from harness.arena.queue import conninfo
 from harness.arena.store import board, gradings, people
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person
 from harness.errors import UsageError
-from tests.arena.handing_in import fetch, graded, hand_in, take
+from tests.arena.handing_in import fetch, graded, hand_in, joined, take
 
 
 def test_everything_comes_back(
@@ -31,7 +29,7 @@ def test_everything_comes_back(
     ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")
     done = hand_in(connection, ada, "done")
-    attempts = Attempts(conninfo(worker_url), "test")
+    attempts = joined(worker_url)
     attempt = take(connection, attempts)
     attempts.finish(attempt.attempt, graded(attempt, 1.5))
     attempts.close()

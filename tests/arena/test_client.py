@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection
 
-from harness.arena.queue import conninfo
 from harness.arena.store import gradings, people
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person
 from harness.cli import main
 from harness.leaderboard.document import Document
-from tests.arena.handing_in import graded, take
+from tests.arena.handing_in import graded, joined, take
 from tests.leaderboard import factory
 
 Add = Callable[..., Person]
@@ -43,7 +41,7 @@ def working(
     over = threading.Event()
 
     def work() -> None:
-        attempts = Attempts(conninfo(url), "test")
+        attempts = joined(url)
         while not over.wait(0.1):
             if gradings.counts_by_state(connection).get("queued"):  # type: ignore[call-overload]
                 attempt = take(connection, attempts)

@@ -12,12 +12,11 @@ import pytest
 from sqlalchemy import URL, Connection
 
 from harness.arena.progress import GradingProgress
-from harness.arena.queue import conninfo
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
 from harness.report import Stage
-from tests.arena.handing_in import graded, hand_in, take
+from tests.arena.handing_in import graded, hand_in, joined, take
 from tests.leaderboard import browser, factory
 
 if browser.MISSING:
@@ -43,7 +42,7 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def attempts(worker_url: URL) -> Iterator[Attempts]:
-    made = Attempts(conninfo(worker_url), "test")
+    made = joined(worker_url)
     yield made
     made.close()
 

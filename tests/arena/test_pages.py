@@ -11,13 +11,11 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import URL, Connection
 
-from harness.arena.queue import conninfo
 from harness.arena.store import contest, gradings, people
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import COOKIE, Site
-from tests.arena.handing_in import graded, hand_in, take
+from tests.arena.handing_in import graded, hand_in, joined, take
 from tests.leaderboard import factory
 
 Add = Callable[..., Person]
@@ -73,7 +71,7 @@ def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
 @pytest.fixture
 def worker(connection: Connection, worker_url: URL) -> Iterator[Callable[..., None]]:
     """Grades what is next."""
-    attempts = Attempts(conninfo(worker_url), "test")
+    attempts = joined(worker_url)
 
     def work(score: float | None = None) -> None:
         attempt = take(connection, attempts)

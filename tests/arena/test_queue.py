@@ -10,7 +10,6 @@ from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
-from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, TRANSITIONS, State
 from harness.arena.store import board, gradings
@@ -19,14 +18,14 @@ from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Stat
 from harness.arena.store.people import Person
 from harness.arena.sweeper import sweep_once
 from harness.report import Report, Stage, Verdict
-from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, submission, take
+from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, joined, submission, take
 
 Add = Callable[..., Person]
 
 
 @pytest.fixture
 def attempts(worker_url: URL) -> Iterator[Attempts]:
-    made = Attempts(conninfo(worker_url), "test")
+    made = joined(worker_url)
     yield made
     made.close()
 

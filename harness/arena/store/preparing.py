@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from importlib.resources import files
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import URL, Connection, delete, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
+from harness.arena.build import Build
 from harness.arena.place import Secrets
 from harness.arena.store import roles
 from harness.arena.store.database import open_engine
+from harness.arena.store.tables import edition, workers
 
 OLDEST_POSTGRES = 15
 
@@ -35,10 +38,21 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
             command.upgrade(migrations(connection), "head")
             roles.grant(connection, owner, secrets)
+            set_build(connection, Build.here())
     except DBAPIError as error:
         raise DatabaseError(f"the database cannot be used: {error.orig}") from None
     finally:
         engine.dispose()
+
+
+def set_build(connection: Connection, build: Build) -> None:
+    """Workers with another judge have to join again, and are refused."""
+    kept = connection.execute(select(edition.c.judge, edition.c.cases, edition.c.source)).first()
+    if kept is not None and Build(*kept) == build:
+        return
+    connection.execute(delete(edition))
+    connection.execute(insert(edition).values(**asdict(build)))
+    connection.execute(update(workers).values(seen=None))
 
 
 def migrations(connection: Connection) -> Config:

@@ -8,7 +8,12 @@ from harness.arena.place import Secrets
 from harness.arena.store.tables import metadata
 
 WORKER_FUNCTIONS = (
-    "arena_take(bigint, text)",
+    "arena_join(text, uuid, text, text, text, integer, text, timestamptz, double precision)",
+    "arena_beat(uuid)",
+    "arena_leave(uuid)",
+    "arena_drain(double precision)",
+    "arena_check_up(uuid, jsonb)",
+    "arena_take(bigint, uuid)",
     "arena_go_on(uuid, jsonb)",
     "arena_give_back(uuid)",
     "arena_finish(uuid, text, text, jsonb)",
@@ -70,6 +75,9 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
         ),
         # To see which of its jobs are to be given up.
         f"GRANT SELECT (id, status, abort_requested, queue_name) ON procrastinate_jobs TO {grader}",
+        # A backup that is restored elsewhere has machines, and the server there not their logins.
+        "UPDATE machines SET revoked = now() WHERE revoked IS NULL "
+        "AND login NOT IN (SELECT rolname FROM pg_roles)",
     ):
         connection.execute(text(statement))
 

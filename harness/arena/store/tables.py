@@ -140,6 +140,7 @@ gradings = Table(
     Column("rejudge", BigInteger, ForeignKey("rejudges.id")),
     _person(),  # whose turn it takes: an organiser's, if it is a regrading
     Column("turn", Integer, nullable=False),
+    Column("model", Text, comment="of GPU; none: any worker"),
     Column("state", Text, nullable=False, server_default="queued"),
     Column("job", BigInteger, comment="the queue's job that may take it up"),
     Column("attempt", Uuid, comment="the attempt that holds it"),
@@ -172,12 +173,68 @@ attempts = Table(
     Column("grading", BigInteger, ForeignKey("gradings.id"), nullable=False),
     Column("number", SmallInteger, nullable=False),
     Column("worker", Text, nullable=False),
+    Column("worker_id", Text, ForeignKey("workers.id")),
     Column("started", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("ended", DateTime(timezone=True)),
     Column("fate", Text),
     CheckConstraint("fate IN ('finished', 'died', 'given back', 'cancelled')", name="fate"),
     UniqueConstraint("grading", "number"),
+    Index("ix_attempts_open", "worker_id", postgresql_where=text("ended IS NULL")),
 )
+
+edition = Table(
+    "edition",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    Column("judge", Text, nullable=False),
+    Column("cases", Integer, nullable=False),
+    Column("source", Text, nullable=False, comment="sha256 of the judge's files"),
+    CheckConstraint("one", name="one_row"),
+)
+"""The judge that this arena grades with: its own, when it was last started."""
+
+machines = Table(
+    "machines",
+    metadata,
+    _number(),
+    Column("name", Text, nullable=False),
+    Column("login", Text, nullable=False, comment="its role in the database"),
+    _now(),
+    Column("revoked", DateTime(timezone=True)),
+    UniqueConstraint("login"),
+)
+"""Others than the arena's own, each with a login of its own, that can be revoked."""
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", Text, primary_key=True, comment="the GPU's UUID; for a CPU a name"),
+    Column("name", Text, nullable=False),
+    Column("machine", BigInteger, ForeignKey("machines.id"), comment="none: the arena's own"),
+    Column("model", Text, comment="of the GPU; none: it gives no score"),
+    Column("session", Uuid, nullable=False, comment="who holds the GPU now"),
+    Column("crew", Uuid, nullable=False, comment="the supervisor that started it"),
+    Column("joined", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("seen", DateTime(timezone=True), comment="none: it has left"),
+    Column("clock_ahead", Float, nullable=False, comment="seconds, of its machine's"),
+    Column("draining", Boolean, nullable=False),
+    Column("organiser_says", Text),
+    CheckConstraint("organiser_says IN ('in service', 'set aside')", name="organiser_says"),
+    UniqueConstraint("session"),
+)
+
+checkups = Table(
+    "checkups",
+    metadata,
+    _number(),
+    Column("worker", Text, ForeignKey("workers.id"), nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("found", JSONB(none_as_null=True), nullable=False),
+    Column("judged", DateTime(timezone=True)),
+    Column("fault", Text, comment="why the GPU is set aside"),
+    Index(None, "worker", "at"),
+)
+"""What each GPU made of the reference set, and what was made of that."""
 
 announcements = Table(
     "announcements",
