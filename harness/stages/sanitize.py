@@ -48,6 +48,10 @@ SMALL_FLOP = 1 << 26
 EXTRA_FLOP = 1 << 23
 """Of the cases of verification that are sanitized, too: no more than the others take."""
 
+MAX_EDGE = 512
+"""Of a tile that the shapes go around. A kernel whose launch line says more, only asks for few
+blocks and shares the work out among them itself."""
+
 HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
 
@@ -76,7 +80,9 @@ def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case
     def between(low: int, high: int) -> int:
         return int(generator.integers(low, high + 1))
 
-    rows, columns = (max(16, size) for size in (launch.tile_rows, launch.tile_columns))
+    rows, columns = (
+        min(max(16, size), MAX_EDGE) for size in (launch.tile_rows, launch.tile_columns)
+    )
     shapes = [
         Shape(between(2, 40), between(17, 70), between(2, 40)),
         Shape(rows + between(1, 31), 2 * between(16, 50) + 1, columns + between(1, 31)),

@@ -25,6 +25,7 @@ from harness.report import (
     WrongAnswer,
 )
 from harness.stages.sanitize import (
+    MAX_EDGE,
     SMALL_FLOP,
     SanitizerResults,
     mid_size_case,
@@ -33,7 +34,7 @@ from harness.stages.sanitize import (
     unsafe,
 )
 from problem.cases import RANKED, Case, Inputs, Shape
-from problem.launcher import LaunchLine
+from problem.launcher import MAX_TILE, LaunchLine
 from tests.stages.fakes import FakeDevice, FakeSanitizer, kernel, right
 
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
@@ -90,6 +91,14 @@ def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) ->
         assert awkward.N % 2
         assert all(shape.flop <= SMALL_FLOP for shape in shapes[3:])
     assert {case.inputs for cases in drawn for case in cases} > {Inputs.UNIFORM, Inputs.INTEGERS}
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_largest_tile_of_a_launch_line_makes_no_large_shape(quick: bool) -> None:
+    launch = LaunchLine(MAX_TILE, MAX_TILE)
+    for seed in range(60):
+        for case in sanitizer_cases(launch, seed, quick=quick):
+            assert max(case.shape.M, case.shape.K) <= 2 * MAX_EDGE
 
 
 def test_the_case_that_failed_comes_first_unless_it_is_too_large() -> None:
