@@ -1,0 +1,1105 @@
+// The split beside the products: a block with a tile fewer splits what the others need late.
+// solve: tile=8192x8 shared_memory=232192
+//
+// 36 splits A and B, 0.24 ms of memory's time, before it multiplies, 1.09 ms of the tensor cores'.
+// But 57 x 16 tiles are 6.91 waves: in the last, 12 of 132 blocks have nothing to do. Here these 12
+// take the time of a tile earlier. All blocks split B and the rows of A that the first two waves
+// read, 33 of 57 rows of tiles; then the 12 split the other rows, two rows of tiles each, while the
+// rest multiply. Who those 12 are is settled by arrival: the first. So whoever waits for their rows
+// waits for running blocks, which wait for nobody, and no order of blocks can deadlock.
+//
+// Where a row that is split late turns out too wide for FP16 and INT8, products with it have been
+// computed, and are computed again in plain FP32: the same blocks do so for their own tiles.
+//
+// Small problems, for which 36 was slower than 34, get
+//   * tiles of 48 x 128, sixths of the units of the pool, where these fill the waves better;
+//   * enough blocks. The launch line asks for tiles of 8 columns and all rows, so that there are
+//     K / 8 blocks: 128 for 1024 columns, where 288 x 64 gave 64 (and 16 for 512 x 512), and 512
+//     instead of 1856 at the ranked size, of which 132 have something to do.
+//
+// What it costs: accuracy, as in 36. Two launches of this kernel must not overlap.
+//
+// Should gain over 36: the 12 split 24 of 57 rows of tiles, 28 % of what is split, so 0.05 to 0.07
+// ms of 1.33, and up to 0.01 for blocks that have nothing to do. Not yet run on a GPU.
+// Registers: 255, and 132 bytes spilled, in phase one. Shared memory: 3 stages of 50 KiB, or 6 of
+// 22, and 72 KiB of sums. Pool: 544 MiB, enough for 8192 x 8192 x 8192; larger problems take the
+// FP32 path of small ones.
+
+constexpr int BM = 144;          // rows of A in a unit of the pool
+constexpr int BN = 256;          // columns of B in a unit of the pool
+constexpr int DEPTH = 128;       // inner dimension of a chunk: four stages
+constexpr int SEGMENT = 8;       // chunks that share a scale, between two promotions
+constexpr int ROW_BYTES = 128;   // a row of a stage: 128 INT8 or 64 FP16 values
+constexpr int CHUNK_STAGES = 4;  // INT8 low x high, INT8 high x low, FP16 twice
+constexpr int HALF_CHUNK = CHUNK_STAGES / 2;
+constexpr unsigned RASTER = 8;    // tile columns that tiles of neighbouring blocks share
+constexpr int PART_COLUMNS = 32;  // of a part in plain FP32, BM rows
+constexpr int A_BYTES = BM * ROW_BYTES;
+constexpr int B_BYTES = BN * ROW_BYTES;
+constexpr int SLOT_BYTES = 3 * (A_BYTES + B_BYTES);  // shared memory for stages
+constexpr int MAX_STAGES = 6;
+constexpr int WARPS = 8;
+constexpr long long POOL_BYTES = 544ll << 20;
+constexpr long long SMALL = 8'000'000;  // multiply-adds below which plain FP32 is faster
+
+// What a block computes at a time. ROWS is wgmma's N. Each warpgroup has half of the columns, GROUPS
+// times wgmma's M.
+struct LargeTile {
+    static constexpr int ROWS = BM, COLUMNS = BN, GROUPS = 2, STAGES = 3;
+};
+struct SmallTile {
+    static constexpr int ROWS = BM / 3, COLUMNS = BN / 2, GROUPS = 1, STAGES = 6;
+};
+constexpr unsigned LARGE_COST = 4, SMALL_COST = 1;  // of a tile, in units of time
+
+// The split matrices, in the layout that wgmma reads from shared memory.
+__device__ __align__(1024) unsigned char pool[POOL_BYTES];
+// What undoes the scale of each row of A, column of B, in each segment.
+__device__ __align__(16) float factors_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
+__device__ __align__(16) float factors_b[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
+
+// Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
+__device__ unsigned long long arrivals;
+__device__ unsigned long long strip_tickets;
+__device__ unsigned long long row_tickets[2];  // of rows that are split first; later
+__device__ unsigned long long units_done[2];   // strips and rows; rows that are split later
+__device__ unsigned long long blocks_done;
+// The epoch of the last launch that needs plain FP32: for all; for rows that are split later.
+__device__ unsigned long long wide_range[2];
+constexpr int COUNT_BITS = 24;
+
+struct Shape {
+    int M, N, K;
+    unsigned row_units, column_units;  // of the pool
+    unsigned row_tiles, column_tiles, tiles;
+    unsigned chunks, segments;  // along the inner dimension
+    unsigned strips;            // of STRIP columns of B
+    unsigned workers;           // blocks that do all the work
+    unsigned early_units;       // row units that are split before anything is multiplied
+
+    __device__ __forceinline__ unsigned early_rows() const {
+        return min((unsigned)M, early_units * BM);
+    }
+};
+
+struct Control {
+    alignas(16) float row_factors[2][BM];  // of the rows of A of even and odd pieces
+    alignas(16) float column_factors[2][BN];
+    unsigned long long full[MAX_STAGES];  // mbarriers: a stage has arrived
+    unsigned released[MAX_STAGES];        // warps that are through with a stage, ever growing
+    unsigned long long late_units_done;   // what units_done[1] counts up to
+    unsigned early_units;
+    unsigned arrival;
+    unsigned ticket[2];
+};
+
+constexpr int THREADS = WARPS * 32;
+constexpr int SUM_BYTES = THREADS * BM / 2 * (int)sizeof(float);  // half of the sums of a tile
+
+static_assert(1024 + SLOT_BYTES + SUM_BYTES + sizeof(Control) <= 232192,
+              "shared memory of the launch line");
+
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+// ---- launch-wide counters ---------------------------------------------------------------------
+
+// Larger in each launch, so that counters left by an aborted launch are recognised as old.
+__device__ __forceinline__ unsigned long long launch_epoch() {
+    unsigned long long id;
+    asm("mov.u64 %0, %%gridid;" : "=l"(id));
+    return (id + 1) << COUNT_BITS;
+}
+
+__device__ __forceinline__ unsigned multiprocessors() {
+    unsigned count;
+    asm("mov.u32 %0, %%nsmid;" : "=r"(count));
+    return count;
+}
+
+__device__ __forceinline__ unsigned take(unsigned long long* counter) {
+    return (unsigned)(atomicAdd(counter, 1ull) & ((1u << COUNT_BITS) - 1));
+}
+
+__device__ __forceinline__ unsigned long long load_acquire(const unsigned long long* p) {
+    unsigned long long value;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+    return value;
+}
+
+// ---- asynchronous copies and barriers ---------------------------------------------------------
+
+__device__ __forceinline__ void async_proxy_fence() {
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+__device__ __forceinline__ void barrier_init(unsigned long long* barrier, int count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(count));
+}
+
+__device__ __forceinline__ void barrier_expect(unsigned long long* barrier, int bytes) {
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
+    asm volatile("{\n.reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n}\n" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+
+__device__ __forceinline__ void bulk_load(void* to, const void* from, int bytes,
+                                          unsigned long long* barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
+}
+
+__device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                 "r"(shared_address(from)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// ---- phase one: x = FP16 + INT8, scaled ---------------------------------------------------------
+
+// The power of two that brings the largest magnitude of a segment of a row to 2^12..2^13, and what
+// undoes it. Wide: too large or small for the product of two factors to be in range.
+struct Scale {
+    float scale, factor;
+    bool wide;
+};
+
+__device__ __forceinline__ Scale scale_for(unsigned largest) {
+    const int exponent = largest >> 23;
+    const bool zero = largest == 0;
+    const bool wide = !zero && (exponent < 127 - 48 || exponent > 127 + 62);
+    if (zero || wide) return {1.0f, 1.0f, wide};
+    return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
+}
+
+// The largest magnitude of four values, as the bits of a float.
+__device__ __forceinline__ unsigned magnitude(float4 v) {
+    return __float_as_uint(fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
+}
+
+// Four values after scaling: in FP16; what FP16 lost, in units of 2^-6; the values, in units of
+// 2^6. So products of low and high need no unit.
+struct Parts {
+    uint2 fp16;
+    unsigned low, high;
+};
+
+// The float that has the integer nearest to x, 127 at most, in its low bits.
+__device__ __forceinline__ unsigned int8_bits(float x, float unit) {
+    constexpr float INTEGER = 12582912.0f;  // 1.5 * 2^23
+    return __float_as_uint(fminf(fmaf(x, unit, INTEGER), INTEGER + 127.0f));
+}
+
+__device__ __forceinline__ unsigned pack(unsigned a, unsigned b, unsigned c, unsigned d) {
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+
+// Two values to FP16, ties upwards, so that what is lost is in [-2, 2) and fits INT8 in units of
+// 2^-6.
+__device__ __forceinline__ unsigned to_fp16(float x, float y, float& x_low, float& y_low) {
+    constexpr float ULP = 1.0f / (1 << 23);
+    unsigned packed;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+        : "=r"(packed)
+        : "f"(fmaf(fabsf(y), ULP, y)), "f"(fmaf(fabsf(x), ULP, x)));
+    float x_high, y_high;
+    asm("{\n.reg .f16 p, q;\nmov.b32 {p, q}, %2;\ncvt.f32.f16 %0, p;\ncvt.f32.f16 %1, q;\n}\n"
+        : "=f"(x_high), "=f"(y_high)
+        : "r"(packed));
+    x_low = x - x_high;
+    y_low = y - y_high;
+    return packed;
+}
+
+__device__ __forceinline__ Parts split(float4 v) {
+    constexpr float LOW = 64.0f, HIGH = 1.0f / 64;
+    Parts p;
+    float4 l;
+    p.fp16.x = to_fp16(v.x, v.y, l.x, l.y);
+    p.fp16.y = to_fp16(v.z, v.w, l.z, l.w);
+    p.low =
+        pack(int8_bits(l.x, LOW), int8_bits(l.y, LOW), int8_bits(l.z, LOW), int8_bits(l.w, LOW));
+    p.high = pack(int8_bits(v.x, HIGH), int8_bits(v.y, HIGH), int8_bits(v.z, HIGH),
+                  int8_bits(v.w, HIGH));
+    return p;
+}
+
+__device__ __forceinline__ float4 scaled(float4 v, float scale) {
+    return {v.x * scale, v.y * scale, v.z * scale, v.w * scale};
+}
+
+__device__ __forceinline__ float squares_of(float4 v) {
+    return v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+}
+
+// Where 16 bytes of a row lie in a stage's image, by the 128-byte swizzle of wgmma.
+__device__ __forceinline__ int place(int row, int segment) {
+    return row * ROW_BYTES + (segment ^ row % 8) * 16;
+}
+
+// The largest scale of a row may be this many times the root mean square of the whole row. The
+// error of a product is then at most 2^-20.5 LIMIT from either side, which is 8e-6 from both.
+constexpr float LIMIT = 9.0f;
+
+// What is known of a row so far: its largest scale, and its squares in units of that scale squared.
+struct RowSize {
+    float largest, squares;
+
+    // Squares of values of one scale, after scaling.
+    __device__ __forceinline__ void add(float factor, float scaled_squares) {
+        if (factor == 0.0f) return;
+        constexpr float UNIT = 1.0f / (1 << 26);  // scaled values are up to 2^13
+        const float before = largest;
+        largest = fmaxf(before, factor);
+        const float old_unit = before / largest, new_unit = factor / largest;
+        squares = squares * old_unit * old_unit + scaled_squares * UNIT * new_unit * new_unit;
+    }
+
+    __device__ __forceinline__ bool too_wide(float all_squares, const Shape& s) const {
+        return largest > 0.0f && (float)s.N > LIMIT * LIMIT * all_squares;
+    }
+};
+
+// A segment of a row of A as a warp holds it: of each chunk four values a lane.
+struct RowPart {
+    float4 v[SEGMENT];
+
+    __device__ __forceinline__ void load(int i, const float* A, const Shape& s, unsigned row,
+                                         unsigned segment, int lane) {
+        const unsigned k = (segment * SEGMENT + i) * DEPTH + lane * 4;
+        v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (row < s.M && k < s.N)
+            v[i] = *reinterpret_cast<const float4*>(A + (size_t)row * s.N + k);
+    }
+
+    // Where rows do not begin at 16 bytes.
+    __device__ __forceinline__ void load_unaligned(const float* A, const Shape& s, unsigned row,
+                                                   unsigned segment, int lane) {
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const unsigned k = (segment * SEGMENT + i) * DEPTH + lane * 4 + e;
+                (&v[i].x)[e] = k < s.N ? A[(size_t)row * s.N + k] : 0.0f;
+            }
+    }
+};
+
+// Split the rows of A that this warp draws from `begin` on. Registers are loaded with what comes
+// next as soon as they are free. Returns how many rows it was.
+__device__ __forceinline__ unsigned split_rows(const float* A, const Shape& s, unsigned begin,
+                                               unsigned end, unsigned long long* tickets,
+                                               unsigned long long* too_wide,
+                                               unsigned long long epoch, int thread) {
+    const int lane = thread % 32;
+    const bool aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
+    Shape reach = s;  // what is loaded ahead
+    reach.M = end;
+    if (!aligned) reach.N = 0;
+    unsigned row = 0, ahead = 0, done = 0;
+    if (lane == 0) {
+        row = begin + take(tickets);
+        ahead = begin + take(tickets);
+    }
+    row = __shfl_sync(0xffffffffu, row, 0);
+    RowPart part;
+#pragma unroll
+    for (int i = 0; i < SEGMENT; ++i) part.load(i, A, reach, row, 0, lane);
+    bool wide = false;
+#pragma unroll 1
+    for (; row < end; ++done) {
+        const unsigned next_row = __shfl_sync(0xffffffffu, ahead, 0);
+        if (lane == 0) ahead = begin + take(tickets);
+        RowSize size = {0.0f, 0.0f};
+        const unsigned unit = row / BM, unit_row = row % BM;
+        unsigned char* to = pool + (size_t)unit * s.chunks * (CHUNK_STAGES * A_BYTES);
+        unsigned char* int8 = to + place(unit_row, lane / 4) + lane % 4 * 4;
+        unsigned char* fp16 =
+            to + (HALF_CHUNK + lane / 16) * A_BYTES + place(unit_row, lane % 16 / 2) + lane % 2 * 8;
+#pragma unroll 1
+        for (unsigned segment = 0; segment < s.segments; ++segment) {
+            if (!aligned) part.load_unaligned(A, s, row, segment, lane);
+            const bool last = segment + 1 == s.segments;
+            const unsigned then = last ? next_row : row, then_segment = last ? 0 : segment + 1;
+            unsigned largest = 0;
+#pragma unroll
+            for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
+            const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
+            wide |= chosen.wide;
+            float squares = 0.0f;
+#pragma unroll
+            for (int i = 0; i < SEGMENT; ++i) {
+                const float4 y = scaled(part.v[i], chosen.scale);
+                squares += squares_of(y);
+                const Parts parts = split(y);
+                if (segment * SEGMENT + i < s.chunks) {
+                    *reinterpret_cast<unsigned*>(int8) = parts.low;
+                    *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
+                    *reinterpret_cast<uint2*>(fp16) = parts.fp16;
+                }
+                int8 += CHUNK_STAGES * A_BYTES;
+                fp16 += CHUNK_STAGES * A_BYTES;
+                part.load(i, A, reach, then, then_segment, lane);
+            }
+#pragma unroll
+            for (int other = 16; other > 0; other /= 2)
+                squares += __shfl_xor_sync(0xffffffffu, squares, other);
+            size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
+            if (lane == 0) factors_a[(unit * s.segments + segment) * BM + unit_row] = chosen.factor;
+        }
+        wide |= size.too_wide(size.squares, s);
+        row = next_row;
+    }
+    if (wide && lane == 0) atomicMax(too_wide, epoch);
+    return done;
+}
+
+constexpr int STRIP = 32;  // columns of B that a block splits at a time, each warp a chunk of them
+constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // of a stage
+static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
+
+// A segment of a strip on its way to the pool, and what the warps tell each other of its columns.
+struct StripBuffer {
+    unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
+    unsigned largest[2][WARPS][STRIP];  // of even and odd segments
+    float squares[WARPS][STRIP];
+};
+static_assert(sizeof(StripBuffer) <= SLOT_BYTES, "the first phase uses the slots");
+
+// A chunk of a strip as a warp holds it: of one column a lane, all of the chunk.
+struct StripPart {
+    float4 v[DEPTH / 4];
+
+    __device__ __forceinline__ void load(int i, const float* B, const Shape& s, unsigned strip,
+                                         unsigned chunk, int lane) {
+        const int column = strip * STRIP + lane, k = chunk * DEPTH + 4 * i;
+        const int rows = column < s.K ? s.N - k : 0;
+        const float* p = B + (size_t)k * s.K + column;
+        const size_t step = s.K;
+#pragma unroll
+        for (int e = 0; e < 4; ++e, p += step) {
+            (&v[i].x)[e] = 0.0f;
+            if (e < rows) (&v[i].x)[e] = *p;
+        }
+    }
+};
+
+__device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
+    return pool + (size_t)s.row_units * s.chunks * (CHUNK_STAGES * A_BYTES);
+}
+
+// Split the strips of B that this block draws. Returns how many it was.
+__device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
+                                                 unsigned long long epoch, int thread, Control& c,
+                                                 StripBuffer& buffer) {
+    const int warp = thread / 32, lane = thread % 32;
+    unsigned strip = c.ticket[0], done = 0;
+    if (strip >= s.strips) return 0;
+    StripPart part;
+#pragma unroll
+    for (int i = 0; i < DEPTH / 4; ++i) part.load(i, B, s, strip, warp, lane);
+    bool wide = false;
+    unsigned parity = 0;
+    unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
+#pragma unroll 1
+    for (; strip < s.strips; ++done) {
+        const unsigned unit = strip * STRIP / BN, unit_column = strip * STRIP % BN;
+        RowSize size = {0.0f, 0.0f};
+        unsigned next_strip = 0;
+        if (thread == 0) next_strip = take(&strip_tickets);
+#pragma unroll 1
+        for (unsigned segment = 0; segment < s.segments; ++segment, parity ^= 1) {
+            unsigned largest = 0;
+#pragma unroll
+            for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(part.v[i]));
+            buffer.largest[parity][warp][lane] = largest;
+            if (thread == 0) c.ticket[1] = next_strip;
+            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[parity][i][lane]);
+            const bool last = segment + 1 == s.segments;
+            const unsigned then_strip = last ? c.ticket[1] : strip;
+            const unsigned then_chunk = (last ? 0 : segment + 1) * SEGMENT + warp;
+            const Scale chosen = scale_for(largest);
+            wide |= chosen.wide;
+            float squares = 0.0f;
+#pragma unroll
+            for (int i = 0; i < DEPTH / 16; ++i) {
+                Parts p[4];
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const float4 y = scaled(part.v[4 * i + e], chosen.scale);
+                    squares += squares_of(y);
+                    p[e] = split(y);
+                }
+                // High comes before low here: each stage multiplies the low parts of one matrix by
+                // the high parts of the other.
+                *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
+                    make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
+                *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
+                    make_uint4(p[0].low, p[1].low, p[2].low, p[3].low);
+                unsigned char* fp16 = stages[HALF_CHUNK + i / 4];
+                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2)) =
+                    make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
+                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2 + 1)) =
+                    make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    part.load(4 * i + e, B, s, then_strip, then_chunk, lane);
+            }
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            __syncwarp();
+            const unsigned chunk = segment * SEGMENT + warp;
+            if (lane < CHUNK_STAGES && chunk < s.chunks) {
+                const size_t stage = ((size_t)unit * s.chunks + chunk) * CHUNK_STAGES + lane;
+                bulk_store(pool_b(s) + stage * B_BYTES + unit_column * ROW_BYTES, stages[lane],
+                           STRIP_BYTES);
+            }
+            size.add(largest == 0 ? 0.0f : chosen.factor, squares);
+            if (warp == 0)
+                factors_b[(unit * s.segments + segment) * BN + unit_column + lane] = chosen.factor;
+        }
+        buffer.squares[warp][lane] = size.squares;
+        __syncthreads();
+        float squares = 0.0f;
+#pragma unroll
+        for (int i = 0; i < WARPS; ++i) squares += buffer.squares[i][lane];
+        wide |= size.too_wide(squares, s);
+        strip = c.ticket[1];
+        __syncthreads();
+    }
+    if (wide) atomicMax(&wide_range[0], epoch);
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    return done;
+}
+
+// Split all that this block draws: strips of B, then each warp rows of A. A block that has a tile
+// fewer than others goes on with the rows that are needed late.
+__device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
+                                               unsigned long long epoch, bool late, int thread,
+                                               Control& c, unsigned char* shared) {
+    unsigned done = split_strips(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
+    if (thread != 0) done = 0;
+#pragma unroll 1
+    for (int pass = 0; pass <= late; ++pass) {
+        done += split_rows(A, s, pass ? s.early_rows() : 0, pass ? s.M : s.early_rows(),
+                           &row_tickets[pass], &wide_range[pass], epoch, thread);
+        async_proxy_fence();
+        __threadfence();
+        __syncthreads();
+        if (thread % 32 == 0) atomicAdd(&units_done[pass], (unsigned long long)done);
+        done = 0;
+    }
+}
+
+// Wait until a counter is `count`; what it counts is held by running blocks, which wait for nobody.
+__device__ __forceinline__ void wait_for(const unsigned long long* counter,
+                                         unsigned long long count, int thread) {
+    if (thread == 0)
+        while (load_acquire(counter) < count) {}
+    __syncthreads();
+    async_proxy_fence();
+}
+
+// ---- phase two: C = INT8 low·high + INT8 high·low + FP16·FP16 ---------------------------------
+
+// acc += A·B for one 64 x ROWS x 32 step in INT8; acc are integers.
+__device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 2], unsigned long long a,
+                                           unsigned long long b, int accumulate) {
+    asm volatile(
+        "{.reg .pred p;\nsetp.ne.b32 p, %74, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n144k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71}, "
+        "%72, %73, p;}\n"
+        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+          "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
+          "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]), "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]),
+          "+r"(acc[18]), "+r"(acc[19]), "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23]),
+          "+r"(acc[24]), "+r"(acc[25]), "+r"(acc[26]), "+r"(acc[27]), "+r"(acc[28]), "+r"(acc[29]),
+          "+r"(acc[30]), "+r"(acc[31]), "+r"(acc[32]), "+r"(acc[33]), "+r"(acc[34]), "+r"(acc[35]),
+          "+r"(acc[36]), "+r"(acc[37]), "+r"(acc[38]), "+r"(acc[39]), "+r"(acc[40]), "+r"(acc[41]),
+          "+r"(acc[42]), "+r"(acc[43]), "+r"(acc[44]), "+r"(acc[45]), "+r"(acc[46]), "+r"(acc[47]),
+          "+r"(acc[48]), "+r"(acc[49]), "+r"(acc[50]), "+r"(acc[51]), "+r"(acc[52]), "+r"(acc[53]),
+          "+r"(acc[54]), "+r"(acc[55]), "+r"(acc[56]), "+r"(acc[57]), "+r"(acc[58]), "+r"(acc[59]),
+          "+r"(acc[60]), "+r"(acc[61]), "+r"(acc[62]), "+r"(acc[63]), "+r"(acc[64]), "+r"(acc[65]),
+          "+r"(acc[66]), "+r"(acc[67]), "+r"(acc[68]), "+r"(acc[69]), "+r"(acc[70]), "+r"(acc[71])
+        : "l"(a), "l"(b), "r"(accumulate));
+}
+
+__device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 6], unsigned long long a,
+                                           unsigned long long b, int accumulate) {
+    asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %26, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n48k32.s32.s8.s8 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23}, "
+                 "%24, %25, p;}\n"
+                 : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]),
+                   "+r"(acc[5]), "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]),
+                   "+r"(acc[10]), "+r"(acc[11]), "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]),
+                   "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]), "+r"(acc[18]), "+r"(acc[19]),
+                   "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23])
+                 : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// acc += A·B for one 64 x ROWS x 16 step in FP16; acc are floats.
+__device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 2], unsigned long long a,
+                                           unsigned long long b) {
+    asm volatile(
+        "{wgmma.mma_async.sync.aligned.m64n144k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71}, "
+        "%72, %73, 1, 1, 1, 0, 0;}\n"
+        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+          "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
+          "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]), "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]),
+          "+r"(acc[18]), "+r"(acc[19]), "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23]),
+          "+r"(acc[24]), "+r"(acc[25]), "+r"(acc[26]), "+r"(acc[27]), "+r"(acc[28]), "+r"(acc[29]),
+          "+r"(acc[30]), "+r"(acc[31]), "+r"(acc[32]), "+r"(acc[33]), "+r"(acc[34]), "+r"(acc[35]),
+          "+r"(acc[36]), "+r"(acc[37]), "+r"(acc[38]), "+r"(acc[39]), "+r"(acc[40]), "+r"(acc[41]),
+          "+r"(acc[42]), "+r"(acc[43]), "+r"(acc[44]), "+r"(acc[45]), "+r"(acc[46]), "+r"(acc[47]),
+          "+r"(acc[48]), "+r"(acc[49]), "+r"(acc[50]), "+r"(acc[51]), "+r"(acc[52]), "+r"(acc[53]),
+          "+r"(acc[54]), "+r"(acc[55]), "+r"(acc[56]), "+r"(acc[57]), "+r"(acc[58]), "+r"(acc[59]),
+          "+r"(acc[60]), "+r"(acc[61]), "+r"(acc[62]), "+r"(acc[63]), "+r"(acc[64]), "+r"(acc[65]),
+          "+r"(acc[66]), "+r"(acc[67]), "+r"(acc[68]), "+r"(acc[69]), "+r"(acc[70]), "+r"(acc[71])
+        : "l"(a), "l"(b));
+}
+
+__device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 6], unsigned long long a,
+                                           unsigned long long b) {
+    asm volatile("{wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23}, "
+                 "%24, %25, 1, 1, 1, 0, 0;}\n"
+                 : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]),
+                   "+r"(acc[5]), "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]),
+                   "+r"(acc[10]), "+r"(acc[11]), "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]),
+                   "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]), "+r"(acc[18]), "+r"(acc[19]),
+                   "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23])
+                 : "l"(a), "l"(b));
+}
+
+// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
+__device__ __forceinline__ unsigned long long descriptor(unsigned address) {
+    return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+template <int PENDING>
+__device__ __forceinline__ void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+struct Tile {
+    unsigned row, column;
+};
+
+// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2
+// cache.
+__device__ __forceinline__ Tile tile_of(unsigned index, unsigned rows, unsigned columns) {
+    const unsigned per_raster = RASTER * rows;
+    const unsigned raster = index / per_raster, rest = index % per_raster;
+    const unsigned width = min(RASTER, columns - min(raster * RASTER, columns - 1));
+    return {rest / width, raster * RASTER + rest % width};
+}
+
+// What a block multiplies between two promotions: the chunks of one segment of a tile.
+struct Piece {
+    unsigned index;         // of the tile
+    unsigned chunk, count;  // the piece's first chunk and how many they are
+    Tile tile;
+
+    __device__ __forceinline__ void begin(unsigned tile_index, const Shape& s) {
+        index = tile_index;
+        tile = tile_of(tile_index, s.row_tiles, s.column_tiles);
+        chunk = 0;
+        count = min((unsigned)SEGMENT, s.chunks);
+    }
+
+    __device__ __forceinline__ bool is_last(const Shape& s) const {
+        return chunk + count == s.chunks;
+    }
+
+    __device__ __forceinline__ void advance(const Shape& s) {
+        if (is_last(s)) return begin(index + s.workers, s);
+        chunk += count;
+        count = min((unsigned)SEGMENT, s.chunks - chunk);
+    }
+};
+
+// The next stage that this block loads. Every warp keeps its own copy and moves it along. A piece
+// is all its INT8 stages, then all its FP16 stages.
+struct Cursor {
+    Piece piece;
+    unsigned step, parity;  // parity of the piece
+
+    __device__ __forceinline__ void advance(const Shape& s) {
+        if (++step < CHUNK_STAGES * piece.count) return;
+        step = 0;
+        parity ^= 1;
+        piece.advance(s);
+    }
+};
+
+// Start loading a stage into a slot, and with the last of a piece its factors; one thread. Rows that
+// are split late are waited for before the first stage of their tile.
+template <typename T>
+__device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s,
+                                           unsigned char* slots, int slot) {
+    constexpr int ROWS_BYTES = T::ROWS * ROW_BYTES, COLUMNS_BYTES = T::COLUMNS * ROW_BYTES;
+    constexpr int ROW_FACTORS = T::ROWS * sizeof(float),
+                  COLUMN_FACTORS = T::COLUMNS * sizeof(float);
+    constexpr unsigned ROW_PARTS = BM / T::ROWS, COLUMN_PARTS = BN / T::COLUMNS;
+    const Piece& p = next.piece;
+    if (p.index >= s.tiles) return;
+    const unsigned row_unit = p.tile.row / ROW_PARTS, row_part = p.tile.row % ROW_PARTS;
+    const unsigned column_unit = p.tile.column / COLUMN_PARTS;
+    const unsigned column_part = p.tile.column % COLUMN_PARTS;
+    if (next.step == 0 && p.chunk == 0 && row_unit >= c.early_units) {
+        while (load_acquire(&units_done[1]) < c.late_units_done) {}
+        async_proxy_fence();
+    }
+    const bool fp16 = next.step >= HALF_CHUNK * p.count;
+    const unsigned chunk = p.chunk + next.step / HALF_CHUNK - (fp16 ? p.count : 0);
+    const unsigned stage = next.step % HALF_CHUNK + (fp16 ? HALF_CHUNK : 0);
+    const size_t a = ((size_t)row_unit * s.chunks + chunk) * CHUNK_STAGES + stage;
+    const size_t b = ((size_t)column_unit * s.chunks + chunk) * CHUNK_STAGES + stage;
+    unsigned char* to = slots + slot * (ROWS_BYTES + COLUMNS_BYTES);
+    unsigned long long* full = &c.full[slot];
+    const bool last = next.step + 1 == CHUNK_STAGES * p.count;
+    barrier_expect(full, ROWS_BYTES + COLUMNS_BYTES + (last ? ROW_FACTORS + COLUMN_FACTORS : 0));
+    bulk_load(to, pool + a * A_BYTES + row_part * ROWS_BYTES, ROWS_BYTES, full);
+    bulk_load(to + ROWS_BYTES, pool_b(s) + b * B_BYTES + column_part * COLUMNS_BYTES, COLUMNS_BYTES,
+              full);
+    if (!last) return;
+    const unsigned segment = p.chunk / SEGMENT;
+    bulk_load(c.row_factors[next.parity],
+              factors_a + (row_unit * s.segments + segment) * BM + row_part * T::ROWS, ROW_FACTORS,
+              full);
+    bulk_load(c.column_factors[next.parity],
+              factors_b + (column_unit * s.segments + segment) * BN + column_part * T::COLUMNS,
+              COLUMN_FACTORS, full);
+}
+
+// The stages of one block on their way through the slots of shared memory.
+template <typename T>
+struct Ring {
+    static constexpr int STAGE_BYTES = (T::ROWS + T::COLUMNS) * ROW_BYTES;
+    const Shape& s;
+    Control& c;
+    unsigned char* slots;
+    unsigned slots_address;
+    int lane, warpgroup;
+    Cursor next;
+    int slot, previous;
+    unsigned parity;
+
+    // The last of the eight warps to release a stage refills it, so nobody ever waits for a free
+    // slot.
+    __device__ __forceinline__ void release(int used) {
+        if (lane == 0) {
+            unsigned before;
+            asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
+                         : "=r"(before)
+                         : "r"(shared_address(&c.released[used]))
+                         : "memory");
+            if (before % WARPS == WARPS - 1) load_stage<T>(next, c, s, slots, used);
+        }
+        __syncwarp();
+        next.advance(s);
+    }
+
+    // acc += the next `steps` stages, 32 bytes of each row at a time.
+    template <bool INT8>
+    __device__ __forceinline__ void multiply(unsigned (&acc)[T::GROUPS][T::ROWS / 2],
+                                             unsigned steps) {
+#pragma unroll 1
+        for (unsigned step = 0; step < steps; ++step) {
+            barrier_wait(&c.full[slot], parity);
+            const unsigned address = slots_address + slot * STAGE_BYTES;
+            const unsigned long long a = descriptor(address);
+            const unsigned long long b =
+                descriptor(address + (T::ROWS + warpgroup * (T::COLUMNS / 2)) * ROW_BYTES);
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+            for (int k = 0; k < ROW_BYTES / 32; ++k) {
+#pragma unroll
+                for (int h = 0; h < T::GROUPS; ++h) {
+                    const unsigned long long columns = b + h * 64 * ROW_BYTES / 16 + 2 * k;
+                    if (INT8)
+                        wgmma_int8(acc[h], columns, a + 2 * k, step > 0 || k > 0);
+                    else
+                        wgmma_fp16(acc[h], columns, a + 2 * k);
+                }
+            }
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            if (step > 0) {
+                wgmma_wait<1>();
+                release(previous);
+            }
+            previous = slot;
+            if (++slot == T::STAGES) {
+                slot = 0;
+                parity ^= 1;
+            }
+        }
+        wgmma_wait<0>();
+        release(previous);
+    }
+};
+
+// An integer to a float, in its register.
+__device__ __forceinline__ void to_float(unsigned& x) {
+    asm volatile("{.reg .f32 f;\ncvt.rn.f32.s32 f, %0;\nmov.b32 %0, f;}\n" : "+r"(x)::"memory");
+}
+
+template <typename T>
+__device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
+                                               Control& c, unsigned char* slots) {
+    const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
+    Ring<T> ring = {s, c, slots, shared_address(slots), lane, warpgroup, {}, 0, 0, 0};
+    Piece piece;
+    piece.begin(block, s);
+    ring.next.piece = piece;
+    ring.next.step = 0;
+    ring.next.parity = 0;
+#pragma unroll 1
+    for (int i = 0; i < T::STAGES; ++i, ring.next.advance(s))
+        if (thread == 0) load_stage<T>(ring.next, c, s, slots, i);
+
+    // A thread's sums: of its left columns in registers, of those 64 further right in shared
+    // memory.
+    float sum[T::ROWS / 2];
+    float4* sum_right = reinterpret_cast<float4*>(slots + SLOT_BYTES) + thread;
+#pragma unroll
+    for (int i = 0; i < T::ROWS / 2; ++i) sum[i] = 0.0f;
+    if (T::GROUPS == 2) {
+#pragma unroll
+        for (int i = 0; i < T::ROWS / 8; ++i) sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
+    }
+    const int own_row = lane % 4 * 2;
+    const int own_column = warpgroup * (T::COLUMNS / 2) + warp * 16 + lane / 4;
+    unsigned parity = 0;
+#pragma unroll 1
+    for (; piece.index < s.tiles; piece.advance(s)) {
+        unsigned acc[T::GROUPS][T::ROWS / 2];
+        ring.template multiply<true>(acc, HALF_CHUNK * piece.count);
+#pragma unroll
+        for (int h = 0; h < T::GROUPS; ++h)
+#pragma unroll
+            for (int i = 0; i < T::ROWS / 2; ++i) to_float(acc[h][i]);
+        ring.template multiply<false>(acc, HALF_CHUNK * piece.count);
+
+        const float* columns = c.column_factors[parity] + own_column;
+        const float* rows = c.row_factors[parity] + own_row;
+        float factor[T::GROUPS][2];
+#pragma unroll
+        for (int h = 0; h < T::GROUPS; ++h) {
+            factor[h][0] = columns[64 * h];
+            factor[h][1] = columns[64 * h + 8];
+        }
+#pragma unroll
+        for (int i = 0; i < T::ROWS / 8; ++i) {
+            const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
+            float v[T::GROUPS][4];
+#pragma unroll
+            for (int h = 0; h < T::GROUPS; ++h)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    asm volatile("" : "+r"(acc[h][4 * i + e])::"memory");
+                    v[h][e] = __uint_as_float(acc[h][4 * i + e]) * factor[h][e / 2];
+                }
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                sum[4 * i + e] = fmaf(v[0][e], e % 2 ? f.y : f.x, sum[4 * i + e]);
+            if (T::GROUPS == 2) {
+                float4 right = sum_right[i * THREADS];
+                constexpr int LAST = T::GROUPS - 1;
+                right.x = fmaf(v[LAST][0], f.x, right.x);
+                right.y = fmaf(v[LAST][1], f.y, right.y);
+                right.z = fmaf(v[LAST][2], f.x, right.z);
+                right.w = fmaf(v[LAST][3], f.y, right.w);
+                sum_right[i * THREADS] = right;
+            }
+        }
+        parity ^= 1;
+        if (!piece.is_last(s)) continue;
+
+        const int row = piece.tile.row * T::ROWS + own_row;
+        const int column = piece.tile.column * T::COLUMNS + own_column;
+        const size_t row_step = s.K, group_step = (size_t)7 * s.K;
+#pragma unroll
+        for (int h = 0; h < T::GROUPS; ++h) {
+            const int left = column + 64 * h;
+            const int height = left < s.K ? s.M - row : 0;
+            const int height_right = left + 8 < s.K ? s.M - row : 0;
+            float* p = C + (size_t)row * s.K + left;
+#pragma unroll
+            for (int i = 0; i < T::ROWS / 8; ++i, p += group_step) {  // rows 8 i, 8 i + 1
+                float4 v;
+                if (h == 0) {
+                    v = {sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]};
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) sum[4 * i + e] = 0.0f;
+                } else {
+                    v = sum_right[i * THREADS];
+                    sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
+                }
+                if (8 * i < height) __stcs(p, v.x);
+                if (8 * i < height_right) __stcs(p + 8, v.z);
+                p += row_step;
+                if (8 * i + 1 < height) __stcs(p, v.y);
+                if (8 * i + 1 < height_right) __stcs(p + 8, v.w);
+            }
+        }
+    }
+}
+
+// Errors are measured over blocks of 16 x 16, where they average. A corner block of fewer than 16
+// elements has too few for that: these elements are computed once more, in FP32, each by one warp.
+__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C,
+                                            const Shape& s, int thread) {
+    const int height = s.M % 16, width = s.K % 16, lane = thread % 32;
+    if (height * width >= 16) return;
+    for (int element = thread / 32; element < height * width; element += WARPS) {
+        const int row = s.M - height + element / width, column = s.K - width + element % width;
+        float sum = 0.0f;
+        for (int k = lane; k < s.N; k += 32)
+            sum += A[(size_t)row * s.N + k] * B[(size_t)k * s.K + column];
+        for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
+        if (lane == 0) C[(size_t)row * s.K + column] = sum;
+    }
+}
+
+// ---- what is small, too large for the pool, or too wide for FP16: plain FP32 --------------------
+
+constexpr int FP32_DEPTH = 32;
+
+// BM x PART_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
+__device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
+                                          int row0, int column0, int thread,
+                                          unsigned char* shared) {
+    constexpr int STRIDE = FP32_DEPTH + 4;  // four rows in different banks
+    constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = FP32_DEPTH / WARPS;
+    float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
+    float(*Bs)[PART_COLUMNS] =
+        reinterpret_cast<float(*)[PART_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
+    const int warp = thread / 32, lane = thread % 32;
+    const int height = min(BM, s.M - row0), row = thread / 8, column = thread % 8 * 4;
+    const int passes = (height + 31) / 32;
+    const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K,
+                 c_step = (size_t)32 * s.K;
+    float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
+    for (int k0 = 0; k0 < s.N + FP32_DEPTH; k0 += FP32_DEPTH) {
+        if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
+            const int rows = k0 + lane < s.N ? height - warp : 0;
+            const float* a = A + (size_t)(row0 + warp) * s.N + k0 + lane;
+#pragma unroll
+            for (int i = 0; i < LOADS_A; ++i, a += a_step) {
+                a_next[i] = 0.0f;
+                if (WARPS * i < rows) a_next[i] = *a;
+            }
+            const int depth = column0 + lane < s.K ? s.N - k0 - warp : 0;
+            const float* b = B + (size_t)(k0 + warp) * s.K + column0 + lane;
+#pragma unroll
+            for (int i = 0; i < LOADS_B; ++i, b += b_step) {
+                b_next[i] = 0.0f;
+                if (WARPS * i < depth) b_next[i] = *b;
+            }
+        }
+        if (k0 > 0) {
+#pragma unroll 1
+            for (int k = 0; k < FP32_DEPTH; k += 4) {
+                float4 b[4];
+#pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    b[j] = *reinterpret_cast<const float4*>(&Bs[k + j][column]);
+#pragma unroll
+                for (int i = 0; i < TM; ++i) {
+                    if (i >= passes) break;
+                    const float4 a =
+                        *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
+                    const float a_k[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        sum[i][0] += a_k[j] * b[j].x;
+                        sum[i][1] += a_k[j] * b[j].y;
+                        sum[i][2] += a_k[j] * b[j].z;
+                        sum[i][3] += a_k[j] * b[j].w;
+                    }
+                }
+            }
+            __syncthreads();
+        }
+        if (k0 < s.N) {
+#pragma unroll
+            for (int i = 0; i < LOADS_A; ++i) As[warp + WARPS * i][lane] = a_next[i];
+#pragma unroll
+            for (int i = 0; i < LOADS_B; ++i) Bs[warp + WARPS * i][lane] = b_next[i];
+            __syncthreads();
+        }
+    }
+    float* to = C + (size_t)(row0 + row) * s.K + column0 + column;
+    const int columns = s.K - column0 - column;
+    const bool whole = s.K % 4 == 0 && (size_t)C % 16 == 0;
+#pragma unroll
+    for (int i = 0; i < TM; ++i, to += c_step) {
+        if (32 * i >= height - row || columns <= 0) break;
+        if (whole) {
+            __stcs(reinterpret_cast<float4*>(to),
+                   make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+        } else {
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                if (j < columns) to[j] = sum[i][j];
+        }
+    }
+}
+
+// ---- the kernel -------------------------------------------------------------------------------
+
+// How many row units must be split before anything is multiplied. In the last wave some blocks have
+// no tile. They split what the first waves do not read, LATE_UNITS in the time of a tile.
+constexpr unsigned LATE_UNITS = 2;
+
+__device__ __forceinline__ unsigned early_units(const Shape& s) {
+    const unsigned waves = (s.tiles + s.workers - 1) / s.workers;
+    const unsigned idle = waves * s.workers - s.tiles;
+    const unsigned width = min(RASTER, s.column_units);
+#pragma unroll
+    for (unsigned each = LATE_UNITS; each > 0; --each) {
+        const unsigned first_waves = (each * s.workers + width - 1) / width;
+        if (waves > each && first_waves < s.row_units)
+            return max(first_waves, s.row_units - min(each * idle, s.row_units));
+    }
+    return s.row_units;
+}
+
+__device__ __forceinline__ unsigned tiles(const Shape& s, int rows, int columns) {
+    return ((s.M + rows - 1) / rows) * ((s.K + columns - 1) / columns);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1)
+    matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    extern __shared__ unsigned char shared[];
+    unsigned char* slots = shared + (1024 - shared_address(shared) % 1024) % 1024;
+    Control& control = *reinterpret_cast<Control*>(slots + SLOT_BYTES + SUM_BYTES);
+    const int thread = threadIdx.y * 16 + threadIdx.x;
+
+    Shape s = {M, N, K};
+    s.row_units = (M + BM - 1) / BM;
+    s.column_units = (K + BN - 1) / BN;
+    s.chunks = (N + DEPTH - 1) / DEPTH;
+    s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
+    s.strips = (K + STRIP - 1) / STRIP;
+
+    // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes
+    // all.
+    const long long needed =
+        (long long)s.chunks * CHUNK_STAGES *
+        ((long long)s.row_units * A_BYTES + (long long)s.column_units * B_BYTES);
+    const bool plain = needed > POOL_BYTES || (long long)M * N * K <= SMALL;
+    unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
+    const unsigned blocks = gridDim.x * gridDim.y;
+    s.workers = plain ? blocks : min(multiprocessors(), blocks);
+    if (block >= s.workers) return;
+
+    const unsigned large_tiles = tiles(s, LargeTile::ROWS, LargeTile::COLUMNS);
+    const unsigned small_tiles = tiles(s, SmallTile::ROWS, SmallTile::COLUMNS);
+    const bool small = (small_tiles + s.workers - 1) / s.workers * SMALL_COST <
+                       (large_tiles + s.workers - 1) / s.workers * LARGE_COST;
+    s.row_tiles = small ? (M + SmallTile::ROWS - 1) / SmallTile::ROWS : s.row_units;
+    s.column_tiles = small ? (K + SmallTile::COLUMNS - 1) / SmallTile::COLUMNS : s.column_units;
+    s.tiles = s.row_tiles * s.column_tiles;
+    s.early_units = small ? s.row_units : early_units(s);
+
+    const unsigned long long epoch = launch_epoch();
+    unsigned fp32_from = 0;  // the first row unit that is computed in plain FP32
+    if (!plain) {
+        if (thread == 0) {
+            for (int i = 0; i < MAX_STAGES; ++i) {
+                barrier_init(&control.full[i], 1);
+                control.released[i] = 0;
+            }
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            atomicMax(&arrivals, epoch);
+            atomicMax(&strip_tickets, epoch);
+            for (int i = 0; i < 2; ++i) {
+                atomicMax(&row_tickets[i], epoch);
+                atomicMax(&units_done[i], epoch);
+            }
+            atomicMax(&blocks_done, epoch);
+            control.ticket[0] = take(&strip_tickets);
+            control.arrival = take(&arrivals);
+            control.early_units = s.early_units;
+            control.late_units_done = epoch + M - s.early_rows();
+        }
+        __syncthreads();
+        // Who comes first is last in the order of tiles, in which the last have one tile fewer.
+        block = s.workers - 1 - control.arrival;
+        const bool late = s.early_units < s.row_units && block >= (s.tiles - 1) % s.workers + 1;
+        split_matrices(A, B, s, epoch, late, thread, control, slots);
+        wait_for(&units_done[0], epoch + s.strips + s.early_rows(), thread);
+        if (*(volatile unsigned long long*)&wide_range[0] != epoch) {
+            if (small)
+                multiply_tiles<SmallTile>(C, s, block, thread, control, slots);
+            else
+                multiply_tiles<LargeTile>(C, s, block, thread, control, slots);
+            wait_for(&units_done[1], control.late_units_done, thread);
+            fp32_from = s.row_units;
+            if (*(volatile unsigned long long*)&wide_range[1] == epoch) fp32_from = s.early_units;
+        }
+    }
+
+    // Parts of BM x PART_COLUMNS of C. All blocks share those of a small problem; else each block
+    // takes those of its own tiles, some of which it may have written before.
+    constexpr unsigned PARTS = BN / PART_COLUMNS;
+    const unsigned group = plain ? 1 : PARTS, parts = s.row_units * s.column_units * PARTS;
+    for (unsigned first = block * group; first < parts; first += s.workers * group)
+        for (unsigned part = first; part < first + group; ++part) {
+            const Tile unit = tile_of(part / PARTS, s.row_units, s.column_units);
+            const int column = unit.column * BN + part % PARTS * PART_COLUMNS;
+            if (unit.row >= fp32_from && column < K)
+                fp32_tile(A, B, C, s, unit.row * BM, column, thread, slots);
+        }
+    if (plain) return;
+
+    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
+    // epoch.
+    __syncthreads();
+    if (thread == 0) {
+        __threadfence();
+        control.ticket[0] = atomicAdd(&blocks_done, 1ull) == epoch + s.workers - 1;
+    }
+    __syncthreads();
+    if (control.ticket[0] == 0) return;
+    fp32_corner(A, B, C, s, thread);
+    if (thread == 0) {
+        arrivals = 0;
+        strip_tickets = 0;
+        blocks_done = 0;
+        for (int i = 0; i < 2; ++i) row_tickets[i] = units_done[i] = wide_range[i] = 0;
+    }
+}
