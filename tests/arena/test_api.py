@@ -251,7 +251,7 @@ def test_a_frozen_board_moves_for_organisers_alone(
 def test_the_rules_say_which_leagues_count(
     client: TestClient, connection: Connection, worker_url: URL, person: Add, rules: Path
 ) -> None:
-    attempts = Attempts(conninfo(worker_url), "test")
+    attempts = joined(worker_url)
     for name, cores in (("plain", Badge.CUDA_CORES), ("wgmma", Badge.TENSOR_CORES)):
         hand_in(connection, person(name), name)
         attempt = take(connection, attempts)
