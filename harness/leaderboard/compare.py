@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from harness import figures
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import distinguishable
+from harness.leaderboard.places import is_known
+from harness.leaderboard.spread import difference, gpu_of
 from harness.report import Report
 
 Quantities = list[tuple[str, str, float | str | None]]
@@ -96,15 +98,16 @@ def _conclude(a: Entry, b: Entry) -> tuple[bool | None, str]:
             f"A is of judge {a.judge}, cases {a.cases}, and B of judge {b.judge}, "
             f"cases {b.cases}: regrade before comparing."
         )
-    difference = figures.change(a.score or 1, b.score or 1)
-    intervals = " and ".join(figures.interval(each.low, each.high) for each in (a, b))
-    if distinguishable(a, b):
-        return True, (
-            f"B against A: {difference}, larger than the noise: the 95 % intervals "
-            f"{intervals} do not overlap."
-        )
-    return False, (
-        f"B against A: {difference}, within the noise: the 95 % intervals {intervals} overlap."
+    change = figures.change(a.score or 1, b.score or 1)
+    found = difference(a, b)
+    low, high = (figures.change(1, math.exp(end)) for end in (found.low, found.high))
+    between = (
+        "" if gpu_of(a) == gpu_of(b) else ", with what two GPUs of a model may differ by in it"
+    )
+    larger = is_known(found)
+    return larger, (
+        f"B against A: {change}, {'larger than' if larger else 'within'} the noise: "
+        f"the 95 % interval of the difference is {low} to {high}{between}."
     )
 
 

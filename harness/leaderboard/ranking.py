@@ -1,28 +1,28 @@
 """Who stands where: one board per GPU model, with ranks that respect the noise.
 
-Ranks are given from the top. The best score opens rank 1; each next kernel shares the rank of the
-kernel that opened it if their 95 % intervals overlap, and otherwise opens the next rank, which is
-its place in the list. A chain of overlaps therefore cannot pull a kernel up to a leader from whom
-it is distinguishable, and a score with a wide interval, which would overlap with everybody, is
-shown and not ranked.
-
-Which runs count is decided in evidence.py; of those, an author's kernel of one name, and an
-author's code under whatever names, has one row: its best run.
+Which runs count is decided in evidence.py, what the runs of one program say together in result.py,
+how much of a score is the GPU's in spread.py, and whose place is before whose in places.py. An
+author's kernel of one name, and an author's code under whatever names, has one row. A score with a
+wide interval, which can hardly be told from any, is shown and not ranked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness.leaderboard import evidence
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
+from harness.leaderboard.places import Decided, places
+from harness.leaderboard.result import Result, results
+from harness.leaderboard.spread import Spreads, gpu_of, measured, said
 
 MAX_HALF_WIDTH = 0.01
 """How far, of the score, a ranked score's 95 % interval may reach to either side. The judge stops
@@ -67,9 +67,16 @@ class Filter:
 
 
 class Row(NamedTuple):
-    """A line of a board: the best run of one author's kernel of one name."""
+    """A line of a board: one author's kernel of one name."""
 
     entry: Entry
+    """The run whose score is nearest to the row's."""
+    score: float
+    """Of all runs of this program."""
+    low: float
+    high: float
+    gpus: int
+    """On how many it was graded."""
     standing: Standing
     rank: int | None
     """Where the standing is "ranked"."""
@@ -92,6 +99,15 @@ class Board:
     edition; without those that have a ranked row."""
     records: tuple[Entry, ...] = field(default=(), repr=False)
     """Each ranked run that was the best so far, in order of time: the progress of the score."""
+    gpus: tuple[str, ...] = ()
+    """Those of this model on which ranked runs were graded."""
+    spreads: Spreads = field(default_factory=dict)
+    """How much GPUs of this model differ; it is in the intervals of the rows."""
+
+    @property
+    def said_of_gpus(self) -> str:
+        """How far its ranks hold for other GPUs of the model; empty where nothing is ranked."""
+        return said(self.gpus, self.spreads) if self.gpus else ""
 
 
 _SCORED = frozenset({Standing.RANKED, Standing.UNSTEADY, Standing.REGRADE})
@@ -111,9 +127,15 @@ def standing(entry: Entry, edition: Edition) -> Standing:
 
 
 def rank(
-    entries: Iterable[Entry], edition: Edition, filter: Filter | None = None
+    entries: Iterable[Entry],
+    edition: Edition,
+    filter: Filter | None = None,
+    decided: Mapping[str, Decided] = MappingProxyType({}),
 ) -> tuple[Board, ...]:
-    """The boards of all GPU models that have a scored entry, those with most kernels first."""
+    """The boards of all GPU models that have a scored entry, those with most kernels first.
+
+    decided: what play-offs on each GPU model say.
+    """
     admits = (filter or Filter()).admits
     everyone = sorted(entries, key=attrgetter("created", "id"))
     # A claim cannot make look copied what the own judge has seen.
@@ -121,17 +143,21 @@ def rank(
         True: shared_sources(entry for entry in everyone if entry.own),
         False: shared_sources(everyone),
     }
-    gpus = dict.fromkeys(
+    models = dict.fromkeys(
         entry.device
         for entry in everyone
         if entry.device is not None and standing(entry, edition) in _SCORED and admits(entry)
     )
     boards = []
-    for gpu in gpus:
+    for gpu in models:
         counted = evidence.weigh(everyone, gpu, edition)
         runs = [run for run in counted if _is_scored(run, edition) and admits(run.entry)]
         if runs:
-            boards.append(_board(gpu, edition, runs, shared))
+            reliable = _reliable(counted, edition)
+            gpus = tuple(sorted({gpu_of(run) for run in reliable}))
+            spreads = _spreads(reliable) if len(gpus) > 1 else {}
+            found = _rows(runs, edition, shared, spreads, decided.get(gpu, {}))
+            boards.append(Board(gpu, edition, *found, gpus, spreads))
     return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
 
 
@@ -140,17 +166,25 @@ def as_data(board: Board) -> dict[str, Any]:
 
     def row(line: Row) -> dict[str, Any]:
         return {
+            **line.entry._asdict(),
             "rank": line.rank,
             "standing": line.standing,
+            "score": line.score,
+            "low": line.low,
+            "high": line.high,
+            "gpus": line.gpus,
             "runs": line.runs,
             "same_source_as": list(line.twins),
-            **line.entry._asdict(),
         }
 
     return {
         "gpu": board.gpu,
         "judge": board.edition.judge,
         "cases": board.edition.cases,
+        "gpus": list(board.gpus),
+        "spread_between_gpus": [
+            {"cores": cores, **spread._asdict()} for cores, spread in board.spreads.items()
+        ],
         "rows": [row(line) for line in (*board.rows, *board.unranked)],
     }
 
@@ -166,58 +200,65 @@ def shared_sources(entries: Iterable[Entry]) -> dict[str, set[str]]:
     return shared
 
 
-def shared_ranks(intervals: Sequence[tuple[float, float]]) -> list[int]:
-    """Ranks of (low, high) intervals that are given best score first."""
-    ranks: list[int] = []
-    leader_low = float("inf")
-    for place, (low, high) in enumerate(intervals, start=1):
-        if not ranks or high < leader_low:
-            leader_low = low
-            ranks.append(place)
-        else:
-            ranks.append(ranks[-1])
-    return ranks
+def _reliable(counted: Sequence[evidence.Run], edition: Edition) -> list[Entry]:
+    """The runs that may say how much GPUs differ: those of the own judge, and claims only where
+    there are none."""
+    ranked = [
+        run.entry
+        for run in counted
+        if not run.disputed and standing(run.entry, edition) is Standing.RANKED
+    ]
+    return [run for run in ranked if run.own] or ranked
 
 
-def distinguishable(one: Entry, other: Entry) -> bool:
-    """Whether two scores differ by more than the noise: their 95 % intervals do not overlap."""
-    (one_low, one_high), (other_low, other_high) = _interval(one), _interval(other)
-    return one_high < other_low or other_high < one_low
+def _spreads(runs: Iterable[Entry]) -> Spreads:
+    by_cores: dict[str | None, list[Entry]] = {}
+    for run in runs:
+        by_cores.setdefault(run.cores, []).append(run)
+    return {cores: measured(some) for cores, some in sorted(by_cores.items(), key=str)}
 
 
-def _board(
-    gpu: str,
-    edition: Edition,
+def _rows(
     runs: Sequence[evidence.Run],
+    edition: Edition,
     shared: dict[bool, dict[str, set[str]]],
-) -> Board:
-    """runs: scored, in order of time. shared: what shared_sources found among own entries, and
-    among all."""
+    spreads: Spreads,
+    decided: Decided,
+) -> tuple[tuple[Row, ...], tuple[Row, ...], tuple[Entry, ...]]:
+    """Those ranked, those not, and the records. runs: scored, in order of time. shared: what
+    shared_sources found among own entries, and among all."""
     standings = {
         run.entry.id: Standing.DISPUTED if run.disputed else standing(run.entry, edition)
         for run in runs
     }
     ranked = [run.entry for run in runs if standings[run.entry.id] is Standing.RANKED]
     others = [run.entry for run in runs if standings[run.entry.id] is not Standing.RANKED]
-    best = list(_best_runs(ranked))
+    best = list(_one_each(results(ranked, spreads)))
     there = _Taken()
     for entry in ranked:
         there.take(entry)
-    rest = [entry for entry in _best_runs(others) if not there.has(entry)]
+    rest = [(entry, one) for entry, one in _one_each(_alone(others)) if not there.has(entry)]
     counts = Counter((run.entry.author, run.entry.name) for run in runs)
 
-    def row(entry: Entry, place: int | None) -> Row:
+    def row(entry: Entry, result: Result, place: int | None) -> Row:
         twins = tuple(sorted(shared[entry.own].get(entry.code, {entry.author}) - {entry.author}))
         runs = counts[entry.author, entry.name]
-        return Row(entry, standings[entry.id], place, runs, twins)
+        score, low, high = result.score()
+        return Row(entry, score, low, high, result.gpus, standings[entry.id], place, runs, twins)
 
-    return Board(
-        gpu=gpu,
-        edition=edition,
-        rows=tuple(map(row, best, shared_ranks([_interval(entry) for entry in best]))),
-        unranked=tuple(row(entry, None) for entry in rest),
-        records=tuple(_records(ranked)),
+    ranks = places([result.contestant for _, result in best], decided)
+    rows = [row(*each, place) for each, place in zip(best, ranks, strict=True)]
+    return (
+        tuple(sorted(rows, key=lambda row: row.rank or 0)),
+        tuple(row(*each, None) for each in rest),
+        tuple(_records(ranked)),
     )
+
+
+def _alone(entries: Iterable[Entry]) -> list[Result]:
+    """Each run by itself: what is not ranked is not put together."""
+    found = [result for entry in entries for result in results([entry], {})]
+    return sorted(found, key=lambda result: -result.estimate.value)
 
 
 class _Taken:
@@ -236,13 +277,16 @@ class _Taken:
         self._codes.add((entry.author, entry.code))
 
 
-def _best_runs(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Best first, each author's name and code once; of equal scores the earlier run."""
+def _one_each(found: Iterable[Result]) -> Iterator[tuple[Entry, Result]]:
+    """Each author's name and code once, with the run that stands for the program."""
     taken = _Taken()
-    for entry in sorted(entries, key=_score, reverse=True):
-        if not taken.has(entry):
+    for result in found:
+        score, *_ = result.score()
+        free = [run for run in result.runs if not taken.has(run)]
+        if free:
+            entry = min(free, key=lambda run: abs(_score(run) - score))
             taken.take(entry)
-            yield entry
+            yield entry, result
 
 
 def _is_scored(run: evidence.Run, edition: Edition) -> bool:

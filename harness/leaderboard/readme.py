@@ -34,8 +34,8 @@ def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str
         entry = row.entry
         cells = (
             link(_cell(entry.name), solutions / f"{entry.name}.cu"),
-            link(f"**{figures.ratio(entry.score)}**", by_id[entry.id].path),
-            figures.interval(entry.low, entry.high),
+            link(f"**{figures.ratio(row.score)}**", by_id[entry.id].path),
+            figures.interval(row.low, row.high),
             row.standing.value if row.rank is None else str(row.rank),
             figures.milliseconds(entry.kernel_ms),
             figures.percent(entry.peak_share),
@@ -58,7 +58,7 @@ def _board(board: Board, line: Callable[[Row], str], by_id: dict[str, Committed]
             "|---|---:|---|---:|---:|---:|---|",
             *map(line, rows),
             "",
-            _provenance(rows, reports),
+            _provenance(rows, reports) + (f" {_cell(board.said_of_gpus)}" if board.rows else ""),
             *_chart(board),
             *_other_sizes(reports),
         )
@@ -154,11 +154,11 @@ def _other_sizes(reports: Iterable[Report]) -> list[str]:
 
 def _chart(board: Board) -> list[str]:
     """A Mermaid chart, which code hosts draw and which is readable where they do not."""
-    entries = [row.entry for row in _in_order(board) if row.rank is not None]
-    if not entries:
+    rows = [row for row in _in_order(board) if row.rank is not None]
+    if not rows:
         return []
-    scores = [entry.score or 0.0 for entry in entries]
-    names = ", ".join(f'"{_label(entry.name)}"' for entry in entries)
+    scores = [row.score for row in rows]
+    names = ", ".join(f'"{_label(row.entry.name)}"' for row in rows)
     return [
         "",
         "```mermaid",

@@ -14,7 +14,9 @@ from typing import Any
 from harness.errors import UsageError
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, Standing, distinguishable
+from harness.leaderboard.places import is_known
+from harness.leaderboard.ranking import Board, Standing
+from harness.leaderboard.spread import difference
 from harness.leaderboard.store import Store
 from harness.report import Report, Submission, Verdict
 
@@ -100,5 +102,5 @@ def _judge(before: Entry, document: Document) -> Change:
         before,
         after,
         True,
-        "larger than the noise" if distinguishable(before, after) else "within the noise",
+        "larger than the noise" if is_known(difference(before, after)) else "within the noise",
     )

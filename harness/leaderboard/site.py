@@ -59,8 +59,7 @@ _ALWAYS = (_BOARD, _RUNS)
 class LeagueRow:
     """A line of the board's page, with its rank in every league."""
 
-    entry: Entry
-    twins: tuple[str, ...]
+    row: Row
     ranks: str
     """One rank a league, separated by commas; empty where the row is not in it."""
 
@@ -220,13 +219,13 @@ def board_page(boards: Sequence[Board], leagues: Leagues) -> dict[str, Any]:
         for row in board.rows:
             rows.setdefault(row.entry.id, row)
             ranks.setdefault(row.entry.id, [""] * len(boards))[league] = str(row.rank)
-    ordered = sorted(rows.values(), key=lambda row: (-(row.entry.score or 0), row.entry.created))
+    ordered = sorted(rows.values(), key=lambda row: (-row.score, row.entry.created))
     return {
         "board": overall,
         "common": provenance.shared(row.entry for row in (*overall.rows, *overall.unranked)),
         "ranked": RANKED.shape,
         "claims": sum(not row.entry.own for row in ordered),
-        "rows": [LeagueRow(row.entry, row.twins, ",".join(ranks[row.entry.id])) for row in ordered],
+        "rows": [LeagueRow(row, ",".join(ranks[row.entry.id])) for row in ordered],
         "records": sorted(
             (entry for place in leagues.of_some_cores() for entry in boards[place].records),
             key=lambda entry: entry.created,

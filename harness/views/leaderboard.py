@@ -60,13 +60,15 @@ def _table(board: Board) -> Table:
             name.append(f"\n{', '.join(differing.values())}", "not bold dim")
         if row.twins:
             name.append(f"\nsame source as {', '.join(row.twins)}", "not bold yellow")
+        if row.gpus > 1:
+            name.append(f"\nmean of {row.gpus} GPUs", "not bold dim")
         if mixed and not entry.own:
             name.append("\nclaim", "not bold yellow")
         table.add_row(
             Text(row.standing, "yellow") if row.rank is None else str(row.rank),
             name,
-            Text(figures.ratio(entry.score), "bold"),
-            figures.interval(entry.low, entry.high),
+            Text(figures.ratio(row.score), "bold"),
+            figures.interval(row.low, row.high),
             figures.milliseconds(entry.kernel_ms),
             _SHORT.get(entry.cores, "–"),
             _SHORT.get(entry.launch, "–"),
@@ -78,6 +80,8 @@ def _below(board: Board) -> Iterator[str]:
     """What is the same for all rows, once; and what the board itself vouches for."""
     common = provenance.shared(row.entry for row in _rows(board))
     yield f"All {', '.join(common.values())}."
+    if board.said_of_gpus:
+        yield board.said_of_gpus
     own = [row.entry.own for row in _rows(board)]
     if not any(own):
         yield "None of these was graded and signed by this board's own judge: all are claims."

@@ -5,29 +5,24 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
+from harness.leaderboard.places import is_known
 from harness.leaderboard.ranking import (
     Board,
     Edition,
     Filter,
     Standing,
-    distinguishable,
     rank,
-    shared_ranks,
     standing,
 )
+from harness.leaderboard.spread import difference
 from harness.report import Badge
 from tests.leaderboard.factory import H100, entry, rejected, report
 
 NOW = Edition.current()
 BEFORE = Edition("0.0.1", NOW.cases)
-INTERVALS = st.lists(st.tuples(st.floats(0.01, 2), st.floats(0, 0.2)), max_size=40).map(
-    lambda pairs: [(score - width, score + width) for score, width in sorted(pairs, reverse=True)]
-)
 
 
 def board(entries: list[Entry], **filters: object) -> Board:
@@ -54,34 +49,22 @@ def test_the_best_run_of_each_author_and_name_counts() -> None:
     assert [row.runs for row in made.rows] == [1, 3, 1]
 
 
-def test_overlapping_intervals_share_a_rank() -> None:
-    made = board([entry("a", score=1.0), entry("b", score=0.997), entry("c", score=0.9)])
+def test_rows_whose_order_is_not_known_share_a_place() -> None:
+    made = board([entry("a", score=1.0), entry("b", score=0.998), entry("c", score=0.9)])
     assert places(made) == [(1, "a"), (1, "b"), (3, "c")]
 
 
-def test_a_chain_of_overlaps_does_not_end_at_the_top() -> None:
-    steps = [entry(f"{i}", score=1 - 0.003 * i) for i in range(5)]
-    assert [row.rank for row in board(steps).rows] == [1, 1, 3, 3, 5]
+def test_a_place_counts_who_is_known_to_be_faster() -> None:
+    steps = [entry(f"{i}", score=1 - 0.002 * i) for i in range(5)]
+    assert [row.rank for row in board(steps).rows] == [1, 1, 2, 3, 4]
 
 
-def test_intervals_that_touch_overlap() -> None:
-    assert shared_ranks([(0.9, 1.0), (0.8, 0.9), (0.7, 0.85)]) == [1, 1, 3]
-    assert shared_ranks([]) == []
-
-
-@given(INTERVALS)
-def test_a_rank_is_shared_exactly_with_who_overlaps_its_leader(
-    intervals: list[tuple[float, float]],
-) -> None:
-    ranks = shared_ranks(intervals)
-    assert ranks == sorted(ranks)
-    for place, ((_, high), mine) in enumerate(zip(intervals, ranks, strict=True), start=1):
-        leader_low, _ = intervals[mine - 1]
-        assert ranks[mine - 1] == mine <= place
-        assert high >= leader_low
-        if mine == place > 1:
-            previous_low, _ = intervals[ranks[place - 2] - 1]
-            assert high < previous_low
+def test_a_program_that_is_graded_again_has_the_mean_of_its_scores() -> None:
+    lucky = [entry("a", score=score, day=day, source="a") for day, score in enumerate((0.9, 0.94))]
+    (row,) = board([*lucky, entry("b", score=0.93)]).rows[1:]
+    assert row.entry.name == "a" and row.runs == 2 and row.gpus == 1
+    assert row.score == pytest.approx((0.9 * 0.94) ** 0.5)
+    assert row.high - row.low == pytest.approx(2 * 0.002 / 2**0.5, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +104,7 @@ def test_the_same_source_by_two_authors_is_marked() -> None:
     made = board(
         [
             entry("mine", "ada", 0.9, source="x"),
-            entry("also mine", "ada", 0.8, source="x"),
+            entry("also mine", "ada", 0.9, source="x", day=1),
             entry("copy", "bob", 0.7, source="x // and a comment"),
             entry("own", "eve", 0.6, source="y"),
         ]
@@ -173,6 +156,12 @@ def test_progress_is_each_run_that_beat_all_before_it() -> None:
 
 
 def test_a_difference_within_the_noise_is_none() -> None:
-    assert not distinguishable(entry(score=0.9), entry(score=0.903))
-    assert distinguishable(entry(score=0.9), entry(score=0.91))
-    assert distinguishable(entry(score=0.91), entry(score=0.9))
+    assert not is_known(difference(entry(score=0.9), entry(score=0.902)))
+    assert is_known(difference(entry(score=0.9), entry(score=0.91)))
+    assert is_known(difference(entry(score=0.91), entry(score=0.9)))
+
+
+def test_two_gpus_may_differ_by_more_than_one_runs_noise() -> None:
+    here, there = entry(score=0.9), entry(score=0.92, uuid="GPU-1")
+    assert not is_known(difference(here, there)) and not is_known(difference(there, here))
+    assert is_known(difference(here, entry(score=0.95, uuid="GPU-1")))
