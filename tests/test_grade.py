@@ -29,6 +29,7 @@ from harness.protocol.timing import (
     MeasureFirstLaunch,
     MeasureHostMemory,
     SharedMatrices,
+    TimedInputs,
     TimeLaunch,
     TimingWorkers,
 )
@@ -75,14 +76,14 @@ class FakeGpu(FakeDevice):
     ms = 8.0
     rescaled_ms = 8.0
     first_is_idle = False
-    rescaled = False
+    inputs = TimedInputs.UNIFORM
 
     def ask(self, request: Any) -> Any:
         match request:
             case LayOut():
                 return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
             case DrawInputs():
-                type(self).rescaled = request.rescaled
+                type(self).inputs = request.inputs
                 return Done()
             case Attach() | Detach():
                 return Done()
@@ -92,7 +93,8 @@ class FakeGpu(FakeDevice):
                 A, B = SMALL.draw(1)
                 return Fetched(A=A, B=B, C=right(A, B))
             case TimeLaunch():
-                ms = self.rescaled_ms if type(self).rescaled else self.ms
+                rescaled = type(self).inputs is TimedInputs.RESCALED
+                ms = self.rescaled_ms if rescaled else self.ms
                 return LaunchTime(
                     ms=ms, host_ms=ms + 0.02, clock_mhz=1980, power_w=500, throttled=()
                 )

@@ -169,11 +169,21 @@ class LayOut(CheckerRequest[SharedMatrices]):
     shape: Shape
 
 
+class TimedInputs(StrEnum):
+    """What a launch at the ranked size is drawn. Those of rounds are in harness.report, too."""
+
+    UNIFORM = "uniform"
+    RESCALED = "rescaled"
+    """Rows and columns get magnitudes of their own, in groups or alone."""
+    LONE_ELEMENTS = "lone elements"
+    """Four elements of A or of B are 2^20, all others uniform. Not scored: a kernel may take its
+    slow path for them. But it must look at all elements, whenever it is launched, to know."""
+
+
 class DrawInputs(CheckerRequest[Done]):
     """A and B drawn anew, C poisoned, the L2 cache overwritten."""
 
-    rescaled: bool = False
-    """Groups of rows and columns get magnitudes of their own."""
+    inputs: TimedInputs = TimedInputs.UNIFORM
 
 
 class Checked(Value):
@@ -199,7 +209,7 @@ class Fetched(Value):
 
 
 class FetchLaunch(CheckerRequest[Fetched]):
-    """A, B and C of the launch just checked; its inputs were not rescaled."""
+    """A, B and C of the launch just checked; its inputs were uniform."""
 
 
 # ------------------------------------------------------------------------------------ who is there

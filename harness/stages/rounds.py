@@ -21,6 +21,7 @@ from harness.protocol.timing import (
     LaunchTime,
     LayOut,
     ScoringDevice,
+    TimedInputs,
     TimeLaunch,
     TimingRequest,
     TimingWorkers,
@@ -60,6 +61,10 @@ CHECK_LIMIT = 1.0
 MAX_SECONDS = 40.0
 """The fewest rounds must be over by then, warm-up included, however slow the kernel: with the rest
 of a grading that makes a minute of the GPU."""
+
+
+ROUNDS_PER_SURPRISE = 2
+"""On average, and nobody knows when: a kernel must not know which launches are scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,8 @@ def _rounds(
     started = time.monotonic()
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
+        if not secrets.randbelow(ROUNDS_PER_SURPRISE):
+            measuring.surprise(len(rounds))
         elapsed = time.monotonic() - started
         fewest = extent.fewest(len(rounds), elapsed)
         if warm_up.seconds + elapsed > MAX_SECONDS and len(rounds) < fewest:
@@ -196,7 +203,7 @@ class _Measuring:
         attach = attach.model_copy(update={"baseline": baseline})
         self._kernels(self._ask(self.workers.kernel, attach))
         self._attached.append(self.workers.kernel)
-        self._check_kernel("in the first launch", RoundInputs.UNIFORM)
+        self._check_kernel("in the first launch", TimedInputs.UNIFORM)
 
     def end(self) -> None:
         """Let go of the matrices, before the checker frees them."""
@@ -209,7 +216,7 @@ class _Measuring:
         readings: list[int] = []
         launches = 0
         while True:
-            inputs = secrets.choice([*RoundInputs])
+            inputs = secrets.choice([*TimedInputs])
             self._baseline(inputs, "warm-up")
             timed, _ = self._kernel(inputs, "during warm-up")
             readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
@@ -224,12 +231,13 @@ class _Measuring:
     def round(self, number: int, inputs: RoundInputs, kernel_first: bool) -> Round:
         """A launch of each, on inputs of its own."""
         where = f"in round {number + 1}"
+        drawn = TimedInputs(inputs)
         if kernel_first:
-            kernel, check = self._kernel(inputs, where)
-            baseline = self._baseline(inputs, where)
+            kernel, check = self._kernel(drawn, where)
+            baseline = self._baseline(drawn, where)
         else:
-            baseline = self._baseline(inputs, where)
-            kernel, check = self._kernel(inputs, where)
+            baseline = self._baseline(drawn, where)
+            kernel, check = self._kernel(drawn, where)
         throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
         return Round(
             kernel_ms=kernel.ms,
@@ -245,6 +253,11 @@ class _Measuring:
             check=check.error,
         )
 
+    def surprise(self, number: int) -> None:
+        """A launch that is checked and not scored, where the next round is expected: that one is
+        no proof of a kernel that looks at some elements to tell whether it is safe to be fast."""
+        self._kernel(TimedInputs.LONE_ELEMENTS, f"before round {number + 1}")
+
     def audit(self, seed: int) -> float:
         """The launch just timed against the full CPU product."""
         launch = _judges(self.workers.checker.ask(FetchLaunch()))
@@ -254,25 +267,24 @@ class _Measuring:
             raise MeasurementAborted(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
         return comparison.worst
 
-    def _kernel(self, inputs: RoundInputs, where: str) -> tuple[LaunchTime, Checked]:
+    def _kernel(self, inputs: TimedInputs, where: str) -> tuple[LaunchTime, Checked]:
         """A launch of the kernel, checked."""
         self._draw(inputs)
         request = TimeLaunch(seconds=self.seconds)
         timed = self._kernels(self._ask(self.workers.kernel, request))
         return timed, self._check_kernel(where, inputs)
 
-    def _baseline(self, inputs: RoundInputs, where: str) -> LaunchTime:
+    def _baseline(self, inputs: TimedInputs, where: str) -> LaunchTime:
         """A launch of the baseline, checked."""
         self._draw(inputs)
         timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
         self._check_baseline(where)
         return timed
 
-    def _draw(self, inputs: RoundInputs) -> None:
-        request = DrawInputs(rescaled=inputs is RoundInputs.RESCALED)
-        _judges(self.workers.checker.ask(request))
+    def _draw(self, inputs: TimedInputs) -> None:
+        _judges(self.workers.checker.ask(DrawInputs(inputs=inputs)))
 
-    def _check_kernel(self, where: str, inputs: RoundInputs) -> Checked:
+    def _check_kernel(self, where: str, inputs: TimedInputs) -> Checked:
         check = _judges(self.workers.checker.ask(CheckLaunch()))
         wrong = _wrong(check, where, inputs, self.shape)
         if wrong is not None:
@@ -320,7 +332,14 @@ def _so_far(rounds: Sequence[Round]) -> str:
     return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
 
 
-def _wrong(check: Checked, where: str, inputs: RoundInputs, shape: Shape) -> Outcome | None:
+_DRAWN = {
+    TimedInputs.UNIFORM: "on inputs drawn for it alone",
+    TimedInputs.RESCALED: "on inputs with rows or columns scaled by 2^±10",
+    TimedInputs.LONE_ELEMENTS: "on inputs with single elements of 2^20",
+}
+
+
+def _wrong(check: Checked, where: str, inputs: TimedInputs, shape: Shape) -> Outcome | None:
     """The verdict for what the checker found. where: "in round 3"."""
     if check.changed_inputs:
         names = " and ".join(check.changed_inputs)
@@ -332,15 +351,10 @@ def _wrong(check: Checked, where: str, inputs: RoundInputs, shape: Shape) -> Out
     if check.wrote_outside:
         return wrote_outside(check.wrote_outside[0], where, shape, Stage.MEASURE)
     if check.error > CHECK_LIMIT:
-        drawn = (
-            "on inputs with rows or columns scaled by 2^±10"
-            if inputs is RoundInputs.RESCALED
-            else "on inputs drawn for it alone"
-        )
         return RuleViolation(
             stage=Stage.MEASURE,
             rule=Rule.STALE_RESULT,
-            message=f"right when verified, wrong when timed: {where}, {drawn}, "
+            message=f"right when verified, wrong when timed: {where}, {_DRAWN[inputs]}, "
             f"the error is {check.error:.3g} times the limit",
         )
     return None

@@ -35,6 +35,8 @@ from problem.cases import (
     Case,
     Matrix,
     Shape,
+    lone_element_case,
+    lone_element_cases,
     mid_size_cases,
     random_cases,
 )
@@ -91,15 +93,16 @@ def verify(
     progress.begin(Stage.VERIFY, total)
     results: list[CaseResult] = []
     with ThreadPoolExecutor(1) as ahead:  # drawing the ranked size takes as long as many cases
-        drawn = ahead.submit(RANKED.draw, seed) if ranked and not whole else None
+        largest = lone_element_case(RANKED.shape, seed)
+        drawn = ahead.submit(largest.draw, seed) if ranked and not whole else None
         for number in range(total):
-            case = cases[number] if number < len(cases) else RANKED
-            if case is RANKED and whole:
-                case = Case(_largest(results, seconds))
+            case = cases[number] if number < len(cases) else largest
+            if case is largest and whole:
+                case = lone_element_case(_largest(results, seconds), seed)
             progress.step(str(case))
-            A, B = drawn.result() if drawn and case is RANKED else case.draw(seed)
+            A, B = drawn.result() if drawn and case is largest else case.draw(seed)
             launching = _Launching(device, launch, case, seed, A, B, seconds, printed)
-            result = launching.sample() if sampled and case is RANKED else launching.whole()
+            result = launching.sample() if sampled and case is largest else launching.whole()
             if not isinstance(result, CaseResult):
                 return Failure(case, result)
             results.append(result)
@@ -121,8 +124,10 @@ def _cases(seed: int, quick: bool, sampled: bool) -> list[Case]:
     """What is verified before the ranked size; part of it is known to nobody before."""
     max_flop = SAMPLED_MID_SIZE_FLOP if sampled else MID_SIZE_FLOP
     if quick:
-        return [*QUICK_CASES, *random_cases(seed, 2), *mid_size_cases(seed, 1, max_flop // 2)]
-    return [*CASES, *random_cases(seed, 8), *mid_size_cases(seed, 4, max_flop)]
+        known, lone = QUICK_CASES, lone_element_cases(seed, 4)
+        return [*known, *lone, *random_cases(seed, 2), *mid_size_cases(seed, 1, max_flop // 2)]
+    known, lone = CASES, lone_element_cases(seed, 8)
+    return [*known, *lone, *random_cases(seed, 8), *mid_size_cases(seed, 4, max_flop)]
 
 
 def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:

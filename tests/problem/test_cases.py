@@ -17,6 +17,8 @@ from problem.cases import (
     Inputs,
     Shape,
     counting_case,
+    lone_element_case,
+    lone_element_cases,
     mid_size_cases,
     random_cases,
 )
@@ -92,6 +94,18 @@ def test_mid_size_cases_lie_between_the_small_ones_and_the_ranked_one() -> None:
     assert len(aligned) >= len(drawn) / 2 and all(shape.N % 32 == 0 for shape in aligned)
 
 
+def test_lone_elements_are_in_turn_those_of_A_and_of_B_at_sizes_nobody_knows() -> None:
+    drawn = [case for seed in range(20) for case in lone_element_cases(seed, 4)]
+    assert [case.inputs for case in drawn] == [Inputs.LONE_IN_A, Inputs.LONE_IN_B] * 40
+    assert len({case.shape for case in drawn}) > 40
+    for shape in {case.shape for case in drawn}:
+        assert all(size % 64 == 0 and size >= 320 for size in (shape.M, shape.N, shape.K))
+    assert {lone_element_case(RANKED.shape, seed).inputs for seed in range(20)} == {
+        Inputs.LONE_IN_A,
+        Inputs.LONE_IN_B,
+    }
+
+
 def test_counting_cases_are_in_multiples_of_16_and_never_the_well_known_size() -> None:
     shapes = {counting_case(seed).shape for seed in range(50)}
     assert len(shapes) > 30 and Shape(256, 256, 256) not in shapes
@@ -126,7 +140,8 @@ DIGESTS = Path(__file__).with_name("digests.json")
 
 def digests() -> dict[str, str]:
     drawn = {}
-    for case in [*CASES, *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 27)]:
+    secret = (*lone_element_cases(1, 2), *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 27))
+    for case in (*CASES, *secret):
         A, B = case.draw(1)
         drawn[str(case)] = hashlib.sha256(A.tobytes() + B.tobytes()).hexdigest()[:16]
     return drawn

@@ -23,6 +23,7 @@ from harness.protocol.timing import (
     LaunchTime,
     LayOut,
     SharedMatrices,
+    TimedInputs,
     TimeLaunch,
     TimingWorkers,
 )
@@ -85,10 +86,10 @@ class FakeWorkers:
 
     kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
     baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
-    check: Callable[[bool, int], Checked | Fault] = lambda rescaled, launch: RIGHT
+    check: Callable[[TimedInputs, int], Checked | Fault] = lambda inputs, launch: RIGHT
     baseline_check: Checked = RIGHT
     C: Matrix | None = None
-    draws: list[bool] = field(default_factory=list)
+    draws: list[TimedInputs] = field(default_factory=list)
     last: FakeDevice | None = None
     interrupted: bool = False
 
@@ -102,7 +103,7 @@ class FakeWorkers:
             case LayOut():
                 return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
             case DrawInputs():
-                self.draws.append(request.rescaled)
+                self.draws.append(request.inputs)
                 return Done()
             case CheckLaunch():
                 if self.last is self.baseline:
@@ -120,6 +121,12 @@ class FakeWorkers:
 @pytest.fixture(autouse=True)
 def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
+
+
+@pytest.fixture
+def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the launches are those of the rounds."""
+    monkeypatch.setattr(rounds, "ROUNDS_PER_SURPRISE", 1 << 40)
 
 
 def run(**what: Any) -> Timed | Outcome:
@@ -146,21 +153,41 @@ def test_an_honest_kernel_is_timed_on_both_kinds_of_inputs() -> None:
     assert isinstance(timed, Timed) and timed.audit_error is not None
     assert {round.inputs for round in timed.rounds} == {*RoundInputs}
     launches = timed.warm_up.launches // 2 + len(timed.rounds)
-    assert workers.kernel.launches == workers.baseline.launches == launches
-    assert len(workers.draws) == 2 * launches + 1  # and one for the kernel's first
-    assert sum(workers.draws) > launches / 4
+    assert workers.baseline.launches == launches
+    assert len(workers.draws) == workers.kernel.launches + launches + 1  # one for the first
+    assert workers.draws.count(TimedInputs.RESCALED) > launches / 4
     assert len(timed.rounds) == 40 and not any(round.dropped for round in timed.rounds)
     assert sum(round.kernel_first for round in timed.rounds) in (19, 20)
     assert all(round.kernel_host_ms == pytest.approx(10.02) for round in timed.rounds)
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
     workers = FakeWorkers()
     timed = run_on(workers)
     assert isinstance(timed, Timed)
-    drawn = workers.draws[-2 * len(timed.rounds) :]
-    kinds = [round.inputs is RoundInputs.RESCALED for round in timed.rounds]
-    assert drawn == [kind for kind in kinds for _ in range(2)]
+    scored = [drawn for drawn in workers.draws if drawn is not TimedInputs.LONE_ELEMENTS]
+    kinds = [TimedInputs(round.inputs) for round in timed.rounds]
+    assert scored[-2 * len(kinds) :] == [kind for kind in kinds for _ in range(2)]
+
+
+def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
+    """In the warm-up alone, a kernel could look at everything until that is over."""
+    workers = FakeWorkers()
+    timed = run_on(workers)
+    assert isinstance(timed, Timed)
+    last = workers.draws[-2 * len(timed.rounds) :]
+    surprises = [n for n, drawn in enumerate(last) if drawn is TimedInputs.LONE_ELEMENTS]
+    assert len(surprises) > 5 and surprises[0] < 30 and surprises[-1] > 50
+    assert workers.kernel.launches > workers.baseline.launches + 5
+
+
+def test_a_kernel_that_does_not_look_at_all_elements_is_found_out() -> None:
+    """It has looked at all of them until the warm-up was over."""
+    lone = TimedInputs.LONE_ELEMENTS
+    outcome = run(check=lambda drawn, n: Checked(error=2) if drawn is lone and n > 20 else RIGHT)
+    assert isinstance(outcome, RuleViolation) and "before round" in outcome.message
+    assert "single elements of 2^20" in outcome.message
 
 
 def test_warm_up_waits_for_a_steady_clock() -> None:
@@ -171,11 +198,12 @@ def test_warm_up_waits_for_a_steady_clock() -> None:
     assert isinstance(timed, Timed) and timed.warm_up.launches == 2 * 14
 
 
+@pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize("number", [1, 17, 40])
 def test_a_wrong_round_is_a_stale_result(number: int) -> None:
     warm_up = 5
 
-    def check(rescaled: bool, launch: int) -> Checked:
+    def check(inputs: TimedInputs, launch: int) -> Checked:
         return RIGHT if launch < warm_up + number else Checked(error=1.01)
 
     outcome = run(check=check)
@@ -184,7 +212,8 @@ def test_a_wrong_round_is_a_stale_result(number: int) -> None:
 
 
 def test_a_kernel_that_takes_the_magnitude_of_timed_inputs_for_granted_is_found_out() -> None:
-    outcome = run(check=lambda rescaled, _: Checked(error=1e6) if rescaled else RIGHT)
+    rescaled = TimedInputs.RESCALED
+    outcome = run(check=lambda drawn, _: Checked(error=1e6) if drawn is rescaled else RIGHT)
     assert isinstance(outcome, RuleViolation) and "2^±10" in outcome.message
 
 
@@ -198,6 +227,7 @@ def test_warm_up_is_checked() -> None:
     assert isinstance(outcome, RuleViolation) and "warm-up" in outcome.message
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_a_store_beside_the_matrices_is_a_memory_error() -> None:
     beside = Checked(error=0.3, wrote_outside=("behind C",))
     outcome = run(check=lambda _, launch: beside if launch > 20 else RIGHT)
@@ -205,6 +235,7 @@ def test_a_store_beside_the_matrices_is_a_memory_error() -> None:
     assert "behind C in round" in outcome.message and outcome.findings[0].array == "C"
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_throttled_rounds_are_dropped() -> None:
     def throttled(launch: int) -> LaunchTime:
         if launch % 8:
@@ -224,6 +255,7 @@ def test_a_power_cap_drops_no_round() -> None:
     assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_changed_inputs_are_named() -> None:
     changed = Checked(error=0.3, changed_inputs=("A", "B"))
     outcome = run(check=lambda _, launch: changed if launch > 20 else RIGHT)
@@ -238,6 +270,7 @@ def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> N
     assert "host's clock" in outcome.message
 
 
+@pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize("often", [2, 3, 4])
 def test_events_that_are_changed_in_a_part_of_the_rounds_are_not_believed(often: int) -> None:
     """One in four is less than a median notices."""
@@ -245,6 +278,7 @@ def test_events_that_are_changed_in_a_part_of_the_rounds_are_not_believed(often:
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_a_host_that_is_late_now_and_then_costs_those_rounds() -> None:
     timed = run(kernel_time=lambda n: launch_time(10, 10.02 if n % 8 else 14.0))
     assert isinstance(timed, Timed)
@@ -261,6 +295,7 @@ def test_a_host_that_is_late_for_both_is_no_proof() -> None:
     assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
     """Nor is it one that the times are right."""
     timed = run(
@@ -271,6 +306,7 @@ def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
     assert sum(round.dropped for round in timed.rounds) > len(timed.rounds) / 4
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_a_host_as_unsteady_as_one_beside_an_h100_drops_next_to_nothing() -> None:
     """The lateness of 30 honest launches there, less that of cuBLAS as a rule."""
     usual = [-0.011, -0.01, -0.009, -0.008, -0.008, -0.007, -0.006, -0.005, 0.029, 0.034, 0.045]
@@ -320,6 +356,7 @@ class Clock:
         return self.workers.kernel.launches * self.seconds
 
 
+@pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize(("seconds", "rounds_then"), [(0.001, 30), (1.0, 25), (3.0, 8), (4.0, 6)])
 def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
     seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
@@ -332,6 +369,7 @@ def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
     assert workers.kernel.launches * seconds < 45
 
 
+@pytest.mark.usefixtures("no_surprises")
 def test_a_kernel_that_has_not_time_for_the_fewest_rounds_is_too_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

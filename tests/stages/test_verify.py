@@ -70,7 +70,11 @@ def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed() -> None:
     assert shapes[-1] == SMALL_RANKED.shape and len(found.cases) == len(shapes)
     assert shapes[len(CASES) : -1] == [
         case.shape
-        for case in (*cases.random_cases(SEED, 8), *cases.mid_size_cases(SEED, 4, 1 << 28))
+        for case in (
+            *cases.lone_element_cases(SEED, 8),
+            *cases.random_cases(SEED, 8),
+            *cases.mid_size_cases(SEED, 4, 1 << 28),
+        )
     ]
     assert sum(min(shape.M, shape.K) >= 512 for shape in shapes) >= 4
     for request, result in zip(device.ran, found.cases, strict=True):
@@ -83,7 +87,7 @@ def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed() -> None:
 def test_a_quick_grading_has_secret_cases_too_and_no_ranked_size() -> None:
     device = FakeDevice()
     assert isinstance(run(device, quick=True), Verification)
-    assert len(device.ran) == len(QUICK_CASES) + 3
+    assert len(device.ran) == len(QUICK_CASES) + 7
     assert SMALL_RANKED.shape not in [request.shape for request in device.ran]
 
 

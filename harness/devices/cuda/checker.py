@@ -23,6 +23,7 @@ from harness.protocol.timing import (
     FetchLaunch,
     LayOut,
     SharedMatrices,
+    TimedInputs,
 )
 from harness.report import Value
 
@@ -53,7 +54,7 @@ class CudaChecker:
 
     @answer.register
     def draw_inputs(self, request: DrawInputs) -> Done:
-        self._matrices.draw(request.rescaled)
+        self._matrices.draw(request.inputs)
         return Done()
 
     @answer.register
@@ -80,10 +81,10 @@ class _Table:
         self.A, self.B, self.C = (guarded.matrix for guarded in self.guarded.values())
         l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
         self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
-        self.draw(rescaled=False)
+        self.draw(TimedInputs.UNIFORM)
 
-    def draw(self, rescaled: bool) -> None:
-        A, B = self._drawn = _random_draws(rescaled)
+    def draw(self, inputs: TimedInputs) -> None:
+        A, B = self._drawn = _random_draws(inputs)
         judge_kernels.draw(self.A, A)
         judge_kernels.draw(self.B, B)
         judge_kernels.poison(self.C)
@@ -124,9 +125,8 @@ class _Table:
         return tuple(found)
 
 
-def _random_draws(rescaled: bool) -> tuple[judge_kernels.Draw, judge_kernels.Draw]:
-    plain = judge_kernels.Scaling.PLAIN
-    of_A, of_B = secrets.choice(judge_kernels.RESCALINGS) if rescaled else (plain, plain)
+def _random_draws(inputs: TimedInputs) -> tuple[judge_kernels.Draw, judge_kernels.Draw]:
+    of_A, of_B = secrets.choice(judge_kernels.SCALINGS[inputs])
     return judge_kernels.Draw(_random_seed(), of_A), judge_kernels.Draw(_random_seed(), of_B)
 
 

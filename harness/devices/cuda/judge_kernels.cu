@@ -11,13 +11,32 @@ __device__ uint64_t mix(uint64_t z) {
 }
 
 // What inputs are drawn from: U(-1, 1) in steps of 2^-23, or that with a power of two from 2^-10 to
-// 2^10 for every 8 rows or columns, or for one row or column in 64.
-enum Scaling { PLAIN, ROW_GROUPS, COLUMN_GROUPS, LONE_ROWS, LONE_COLUMNS };
+// 2^10 for every 8 rows or columns, or for one row or column in 64; or four elements are 2^20.
+enum Scaling { PLAIN, ROW_GROUPS, COLUMN_GROUPS, LONE_ROWS, LONE_COLUMNS, LONE_ELEMENTS };
 
-__device__ float drawn(uint64_t i, uint64_t seed, int columns, int scaling) {
+// Whether this is a random place in an eighth of a line of so many elements.
+__device__ bool in_eighth(uint64_t at, uint64_t length, uint64_t eighth, uint64_t random) {
+    uint64_t from = eighth * length / 8, size = (eighth + 1) * length / 8 - from;
+    return size && at == from + random % size;
+}
+
+// Whether this is the one large element of its quarter of the matrix: as problem/cases.py draws
+// them, in eighths of the rows and of the columns that are no other's.
+__device__ bool is_lone(uint64_t row, uint64_t column, uint64_t rows, uint64_t columns,
+                        uint64_t seed) {
+    int lower = row >= rows / 2, right = column >= columns / 2;
+    int quarter = 2 * lower + (lower ^ right);
+    uint64_t turns = mix(~seed), place = mix(~seed + (quarter + 1) * 0x9e3779b97f4a7c15ULL);
+    return in_eighth(row, rows, 4 * lower + (quarter ^ turns % 4), place >> 32) &&
+           in_eighth(column, columns, 4 * right + (quarter ^ turns / 4 % 4), place & 0xffffffff);
+}
+
+__device__ float drawn(uint64_t i, uint64_t seed, uint64_t count, int columns, int scaling) {
     uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ULL);
     float x = (float)(int)(bits >> 40) * 0x1p-23f - 1.0f;
     if (scaling == PLAIN) return x;
+    if (scaling == LONE_ELEMENTS)
+        return is_lone(i / columns, i % columns, count / columns, columns, seed) ? 0x1p20f : x;
     bool by_row = scaling == ROW_GROUPS || scaling == LONE_ROWS;
     bool lone = scaling == LONE_ROWS || scaling == LONE_COLUMNS;
     uint64_t line = by_row ? i / columns : i % columns;
@@ -29,7 +48,7 @@ __device__ float drawn(uint64_t i, uint64_t seed, int columns, int scaling) {
 extern "C" __global__ void draw(float* x, uint64_t count, uint64_t seed, int columns, int scaling) {
     uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride)
-        x[i] = drawn(i, seed, columns, scaling);
+        x[i] = drawn(i, seed, count, columns, scaling);
 }
 
 // How many elements are no longer what was drawn.
@@ -37,7 +56,8 @@ extern "C" __global__ void count_changed(const float* x, uint64_t count, uint64_
                                          int scaling, uint64_t* changed) {
     uint64_t stride = (uint64_t)gridDim.x * blockDim.x, found = 0;
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += stride)
-        found += __float_as_uint(x[i]) != __float_as_uint(drawn(i, seed, columns, scaling));
+        found +=
+            __float_as_uint(x[i]) != __float_as_uint(drawn(i, seed, count, columns, scaling));
     if (found) atomicAdd(changed, found);
 }
 

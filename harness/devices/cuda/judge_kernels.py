@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 
 from harness.devices.guards import CANARY, POISON
+from harness.protocol.timing import TimedInputs
 from problem.cases import Matrix
 from problem.reference import MAX_ERROR
 
@@ -35,15 +36,23 @@ class Scaling(IntEnum):
     COLUMN_GROUPS = 2
     LONE_ROWS = 3
     LONE_COLUMNS = 4
+    LONE_ELEMENTS = 5
 
 
-RESCALINGS = (
-    (Scaling.ROW_GROUPS, Scaling.COLUMN_GROUPS),
-    (Scaling.LONE_ROWS, Scaling.PLAIN),
-    (Scaling.PLAIN, Scaling.LONE_COLUMNS),
-)
-"""Of A and B. Lone ones not of both: a single element would decide the error of its block. Scales
-that change within a row are for verification, where a kernel may take its slow path for them."""
+SCALINGS: dict[TimedInputs, tuple[tuple[Scaling, Scaling], ...]] = {
+    TimedInputs.UNIFORM: ((Scaling.PLAIN, Scaling.PLAIN),),
+    TimedInputs.RESCALED: (
+        (Scaling.ROW_GROUPS, Scaling.COLUMN_GROUPS),
+        (Scaling.LONE_ROWS, Scaling.PLAIN),
+        (Scaling.PLAIN, Scaling.LONE_COLUMNS),
+    ),
+    TimedInputs.LONE_ELEMENTS: (
+        (Scaling.LONE_ELEMENTS, Scaling.PLAIN),
+        (Scaling.PLAIN, Scaling.LONE_ELEMENTS),
+    ),
+}
+"""Of A and B, to choose from. Lone rows and columns not at once: a single element would decide the
+error of its block. Lone elements not at once: who looks at all of one matrix is to see none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,76 @@
+"""What the judge draws for timed launches, its own kernels run by the CPU device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.devices.cpu.device import CpuDevice
+from harness.devices.cuda import __path__ as folder
+from harness.protocol.device import Ready
+from problem.cases import Case, Inputs, Matrix, Shape
+from tests.devices.cpu.runner import Runner
+
+JUDGE_KERNELS = Path(folder[0], "judge_kernels.cu").read_text(encoding="utf-8")
+
+LONE_ELEMENTS = 5
+
+DRAWS = """
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    uint64_t i = (uint64_t)row * K + column;
+    C[i] = drawn(i, SEED, (uint64_t)M * K, K, SCALING);
+}
+"""
+
+
+def drawn(scaling: int, seed: int, rows: int, columns: int) -> Matrix:
+    """What `draw` fills a matrix with."""
+    runner = Runner(CpuDevice())
+    text = DRAWS.replace("SEED", f"{seed}ull").replace("SCALING", str(scaling))
+    assert isinstance(runner.load(JUDGE_KERNELS + text), Ready)
+    return runner.finish(Shape(rows, 1, columns)).C
+
+
+def places(matrix: Matrix) -> list[tuple[int, int]]:
+    return [(int(row), int(column)) for row, column in np.argwhere(matrix == 2.0**20)]
+
+
+def in_eighths(matrix: Matrix) -> None:
+    """One large element a quarter, in eighths of rows and of columns that differ by half or not."""
+    found = places(matrix)
+    rows, columns = matrix.shape
+    assert len({(2 * row // rows, 2 * column // columns) for row, column in found}) == 4
+    for at, length in (([row for row, _ in found], rows), ([c for _, c in found], columns)):
+        eighths = {8 * place // length % 4 for place in at}
+        assert len(found) == len(eighths) == 4
+
+
+@pytest.mark.parametrize("shape", [(64, 96), (200, 77)])
+def test_lone_elements_lie_one_in_each_quarter(shape: tuple[int, int]) -> None:
+    matrices = [drawn(LONE_ELEMENTS, seed, *shape) for seed in (3, 4, 5)]
+    for matrix in matrices:
+        in_eighths(matrix)
+        rest = np.abs(matrix[matrix != 2.0**20])
+        assert 0.95 < rest.max() <= 1 and rest.min() < 0.01
+    assert len({place for matrix in matrices for place in places(matrix)}) > 9
+
+
+@pytest.mark.parametrize("inputs", [Inputs.LONE_IN_A, Inputs.LONE_IN_B])
+def test_verification_has_them_at_such_places_too(inputs: Inputs) -> None:
+    for seed in range(20):
+        A, B = Case(Shape(96, 120, 64), inputs).draw(seed)
+        one, other = (A, B) if inputs is Inputs.LONE_IN_A else (B, A)
+        in_eighths(one)
+        assert not places(other)
+
+
+def test_a_matrix_of_one_row_has_what_there_is_room_for() -> None:
+    assert len(places(drawn(LONE_ELEMENTS, 1, 1, 64))) <= 4
+    for seed in range(20):
+        A, _ = Case(Shape(1, 3, 1), Inputs.LONE_IN_A).draw(seed)
+        assert len(places(A)) <= 3
