@@ -14,7 +14,7 @@ from sqlalchemy import URL
 from harness.arena import rules
 from harness.arena.crew import crew
 from harness.arena.place import Place, Secrets
-from harness.arena.postgres import Server
+from harness.arena.postgres import Server, address
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.store import people, roles
 from harness.arena.store.database import open_engine
@@ -92,6 +92,19 @@ def database(
         yield server.url, server
     finally:
         server.stop()
+
+
+@contextmanager
+def reached(place: Place, url: URL | None) -> Iterator[URL]:
+    """The database of an arena, as its owner: one that runs, or else started for the while."""
+    if url is not None:
+        yield url
+        return
+    if is_running(place):
+        yield address(place.database, place.secrets().owner)
+        return
+    with alone_in(place), database(place) as (owner, _):
+        yield owner
 
 
 def first_key(owner: URL) -> str | None:

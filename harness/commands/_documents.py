@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.commands._arguments import ENTRY_HELP
+from harness.commands._stores import Address, open_store
 from harness.leaderboard.document import Document, StoreError
-from harness.leaderboard.store import Store
 from harness.views.console import Terminal
+
+if TYPE_CHECKING:
+    from harness.leaderboard.store import Store
 
 
 def read(path: Path) -> str:
@@ -40,16 +44,16 @@ def find(store: Store, name: str) -> Document:
         found.sort(key=lambda entry: (entry.score or 0.0, entry.created))
         found = found[-1:]
     if not found:
-        raise StoreError(f"{store.path} has no entry {name}; name {ENTRY_HELP}.")
+        raise StoreError(f"{store.name} has no entry {name}; name {ENTRY_HELP}.")
     if len(found) > 1:
         raise StoreError(f"{name} is the beginning of {len(found)} ids; write more of it.")
     return store.document(found[0].id)
 
 
-def enter(path: Path, documents: Iterable[Document], terminal: Terminal) -> None:
+def enter(address: Address, documents: Iterable[Document], terminal: Terminal) -> None:
     """Enter all of them or none, and say how many were new."""
-    with Store(path, "create") as store:
+    with open_store(address, "create") as store:
         entered = store.enter_documents(documents)
     known = len(entered.ids) - entered.new
     already = f", {known} already there" if known else ""
-    terminal.show(f"{entered.new} entered into {path}{already}.")
+    terminal.show(f"{entered.new} entered into {address}{already}.")

@@ -8,9 +8,9 @@ from pathlib import Path
 from harness.commands import _documents
 from harness.commands._arguments import ENTRY_HELP, add_store
 from harness.commands._command import Exit
+from harness.commands._stores import Address, open_store
 from harness.leaderboard.compare import as_data, compare
 from harness.leaderboard.document import Document
-from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 HELP = """\
@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.YES
 
 
-def _document(store: Path, name: str) -> Document:
+def _document(store: Address, name: str) -> Document:
     path = Path(name)
     if path.is_file():
         return Document.parse(_documents.read(path), name)
-    with Store(store) as opened:
+    with open_store(store) as opened:
         return _documents.find(opened, name)

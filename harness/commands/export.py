@@ -7,8 +7,8 @@ import argparse
 from harness.commands._arguments import ENTRY_HELP, add_store
 from harness.commands._command import Exit
 from harness.commands._documents import find
+from harness.commands._stores import open_store
 from harness.errors import UsageError
-from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 HELP = """\
@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.source and not arguments.entries:
         raise UsageError("--source needs an ENTRY: whose source?")
-    with Store(arguments.store) as store:
+    with open_store(arguments.store, key=arguments.key) as store:
         if not arguments.entries:
             for document in store.documents():
                 terminal.json(document.json)

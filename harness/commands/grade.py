@@ -12,9 +12,10 @@ from pathlib import Path
 
 from harness.commands._arguments import add_seed, add_store
 from harness.commands._command import Exit
+from harness.commands._stores import open_store
 from harness.errors import UsageError
 from harness.files import write_whole
-from harness.leaderboard.store import Store, signed
+from harness.leaderboard.document import signed
 from harness.report import HostMemoryKind, Report, Verdict
 from harness.views.console import Terminal
 
@@ -137,12 +138,14 @@ def _keep(
     """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
     try:
         if arguments.submit:
-            with Store(arguments.store, "create") as store:
+            with open_store(arguments.store, "create", arguments.key) as store:
                 id = store.enter(report)
-            terminal.note(f"entered into {store.path} as {id[:8]}")
+            terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:
         if arguments.json is not None:
-            _write_json(signed(report, arguments.store), arguments, place, terminal)
+            _write_json(
+                signed(report, arguments.key or arguments.store.key), arguments, place, terminal
+            )
 
 
 def _write_json(

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
+from harness.commands._stores import DEFAULT_STORE, open_store
 from harness.errors import UsageError
 from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import as_data, rank
-from harness.leaderboard.store import DEFAULT_STORE, Store
 from harness.views.console import Terminal
 
 REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"
@@ -82,7 +82,7 @@ def _source(
 ) -> Iterator[tuple[list[Entry], Callable[[str], Document]]]:
     """The entries to rank, and how to get the report of one by its id."""
     folder = arguments.reports
-    nothing_entered = arguments.store == DEFAULT_STORE and not arguments.store.exists()
+    nothing_entered = arguments.store == DEFAULT_STORE and not DEFAULT_STORE.path.exists()
     if folder is None and nothing_entered and REPORTS.is_dir():
         folder = REPORTS
         terminal.note(
@@ -90,7 +90,7 @@ def _source(
             "Enter your own with `grade my_kernel.cu --submit --author NAME`."
         )
     if folder is None:
-        with Store(arguments.store) as store:
+        with open_store(arguments.store, key=arguments.key) as store:
             for why in store.refused():
                 terminal.note(f"An entry of an earlier judge was set aside: {why}")
             yield store.entries(), store.document

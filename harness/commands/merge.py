@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from harness.commands import _documents
 from harness.commands._arguments import add_store
 from harness.commands._command import Exit
+from harness.commands._stores import Address, open_store
 from harness.leaderboard.document import Document
-from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 HELP = """\
@@ -20,17 +19,19 @@ example:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("others", nargs="+", type=Path, metavar="STORE")
+    parser.add_argument("others", nargs="+", type=Address, metavar="STORE")
     add_store(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    documents = (each for path in arguments.others for each in _all(path))
+    documents = (each for address in arguments.others for each in _all(address, terminal))
     _documents.enter(arguments.store, documents, terminal)
     return Exit.YES
 
 
-def _all(path: Path) -> Iterator[Document]:
-    with Store(path, "read") as other:
+def _all(address: Address, terminal: Terminal) -> Iterator[Document]:
+    with open_store(address, "read") as other:
+        for why in other.refused():
+            terminal.note(f"An entry of an earlier judge was left in {address}: {why}")
         for document in other.documents():
-            yield Document.parse(document.json, f"entry {document.id[:12]} of {path}")
+            yield Document.parse(document.json, f"entry {document.id[:12]} of {address}")

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from harness.commands import _documents
 from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
+from harness.commands._stores import open_store
 from harness.errors import UsageError
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.ranking import rank
 from harness.leaderboard.regrade import Grader, as_data, regrade, to_regrade
-from harness.leaderboard.store import Store
 from harness.views.console import Terminal
 
 HELP = """\
@@ -47,10 +47,10 @@ def _grader() -> Iterator[Grader]:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.views.regrading import screen
 
-    kept = arguments.store.with_suffix(".regraded.jsonl")
+    kept = arguments.store.beside(".regraded.jsonl")
     if arguments.json:
         terminal.leave_output_to_programs()
-    with Store(arguments.store) as store:
+    with open_store(arguments.store, key=arguments.key) as store:
         boards = rank(store.entries(), Edition.current(), chosen(arguments))
         todo = to_regrade(boards, arguments.claims)
         if not todo:

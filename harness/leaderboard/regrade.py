@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
 from harness.leaderboard.document import Document
@@ -17,8 +17,10 @@ from harness.leaderboard.entry import Entry
 from harness.leaderboard.places import is_known
 from harness.leaderboard.ranking import Board, Standing
 from harness.leaderboard.spread import difference
-from harness.leaderboard.store import Store
 from harness.report import Report, Submission, Verdict
+
+if TYPE_CHECKING:
+    from harness.leaderboard.store import Store
 
 Grader = Callable[[Submission], Report]
 """Grades a submission completely, on the device at hand."""

@@ -24,6 +24,7 @@ from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import edition, metadata
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
+from harness.leaderboard import tables as board
 from harness.leaderboard.signing import SigningKey
 
 
@@ -67,7 +68,7 @@ def empty(owner: Engine) -> None:
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
     with owner.begin() as connection:
         connection.execute(text("SET LOCAL session_replication_role = replica"))
-        for name in {*queue, *metadata.tables} - {edition.name}:
+        for name in {*queue, *metadata.tables, *board.metadata.tables} - {edition.name}:
             connection.execute(text(f"DELETE FROM {name}"))
 
 

@@ -11,16 +11,17 @@ from sqlalchemy.exc import ProgrammingError
 from harness.arena.place import Secrets
 from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import prepare
-from harness.arena.store.tables import entries, metadata
+from harness.arena.store.tables import metadata
+from harness.leaderboard import tables as board
 from harness.leaderboard.entry import INDEXED
 
-TABLES = [table.name for table in metadata.sorted_tables]
+TABLES = [*metadata.tables, *board.metadata.tables]
 
 
 def test_migrations_end_at_the_tables_of_today(owner: Engine) -> None:
     with owner.connect() as connection:
         context = MigrationContext.configure(connection)
-        differences = compare_metadata(context, metadata)
+        differences = compare_metadata(context, [metadata, board.metadata])
     ours = [each for each in differences if "procrastinate" not in str(each)]
     assert ours == []
 
@@ -30,7 +31,7 @@ def test_preparing_again_changes_nothing(owner: Engine, secrets: Secrets) -> Non
 
 
 def test_the_index_has_the_leaderboards_columns() -> None:
-    assert tuple(entries.columns.keys()) == INDEXED
+    assert tuple(board.entries.columns.keys()) == INDEXED
 
 
 def refused(url: URL, statement: str) -> None:

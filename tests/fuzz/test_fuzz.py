@@ -23,7 +23,7 @@ from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.compiling.text import normalised
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.grade import GradingOptions
-from harness.leaderboard.store import Document, StoreError
+from harness.leaderboard.document import Document, StoreError
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Finished, Load, Ready, Refusal
 from harness.protocol.request import Fault

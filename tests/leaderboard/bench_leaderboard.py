@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.leaderboard import schema
 from harness.leaderboard.edition import Edition
+from harness.leaderboard.entry import INDEXED
 from harness.leaderboard.ranking import Board, rank
 from harness.leaderboard.site import Site
 from harness.leaderboard.store import Store
@@ -25,8 +25,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bench") / "leaderboard.sqlite"
     Store(path, "create").close()
     connection = sqlite3.connect(path)
-    for entry in crowd(ENTRIES):
-        schema.insert_entry(connection, entry)
+    values = ", ".join(f":{name}" for name in INDEXED)
+    connection.executemany(
+        f"INSERT INTO entries ({', '.join(INDEXED)}) VALUES ({values})",
+        [entry._asdict() for entry in crowd(ENTRIES)],
+    )
     connection.commit()
     connection.close()
     return path

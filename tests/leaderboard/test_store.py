@@ -7,15 +7,22 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
 
-from harness.leaderboard import names, schema
+from harness.leaderboard import names, schema, signing, tables
 from harness.leaderboard.document import Document, StoreError
-from harness.leaderboard.entry import Entry
+from harness.leaderboard.entry import INDEXED, Entry
 from harness.leaderboard.store import Store
 from harness.report import Accepted, Report
 from tests.leaderboard import factory
@@ -196,12 +203,26 @@ def test_a_failure_in_the_middle_enters_nothing(path: Path) -> None:
         assert store.enter_documents([good]).new == 1
 
 
+VERSION_1 = """
+PRAGMA application_id = 0x6D6D6172;
+CREATE TABLE reports (id TEXT NOT NULL UNIQUE, report TEXT NOT NULL) STRICT;
+CREATE TABLE entries (
+    id TEXT NOT NULL PRIMARY KEY REFERENCES reports (id), created TEXT NOT NULL,
+    name TEXT NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, code TEXT NOT NULL,
+    verdict TEXT NOT NULL, stage TEXT, quick INTEGER NOT NULL, judge TEXT NOT NULL,
+    cases INTEGER NOT NULL, seed TEXT NOT NULL, device TEXT, on_gpu INTEGER NOT NULL,
+    driver TEXT, cuda TEXT, cublas TEXT, clock_mhz INTEGER, score REAL, low REAL, high REAL,
+    kernel_ms REAL, baseline_ms REAL, tflops REAL, peak_share REAL, cores TEXT, launch TEXT,
+    registers INTEGER
+) STRICT;
+PRAGMA user_version = 1;
+"""
+
+
 def version_1(path: Path, *reports: Report) -> None:
     """A store as the first version of the judge made it, whatever was in the reports."""
     connection = sqlite3.connect(path)
-    for statement in schema.MIGRATIONS[0]:
-        connection.execute(statement)
-    connection.execute("PRAGMA user_version = 1")
+    connection.executescript(VERSION_1)
     for report in reports:
         text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
         id = hashlib.sha256(text.encode()).hexdigest()
@@ -245,27 +266,129 @@ def test_a_store_of_version_1_is_merged_without_being_changed(path: Path, tmp_pa
     assert path.read_bytes() == before
 
 
+VERSION_2 = Path(__file__).with_name("before") / "version-2.sqlite"
+"""Written by the judge of 2026-11-21: three reports of its own, one that another key has signed,
+one that none has, and a line of what was refused."""
+
+
+def content(path: Path) -> list[tuple[object, ...]]:
+    """Everything that people entered into a file of version 2, to the letter."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            row
+            for query in (
+                "SELECT * FROM reports ORDER BY id",
+                f"SELECT {', '.join(INDEXED[:-1])} FROM entries ORDER BY id",
+                "SELECT * FROM signatures ORDER BY id, key",
+                "SELECT * FROM refused",
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def test_a_store_of_version_2_opens_and_keeps_all_that_is_in_it(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    private = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
+    path.with_suffix(".key").write_bytes(
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    before = content(path)
+    with Store(path) as store:
+        assert {(entry.name, entry.own) for entry in store.entries()} == {
+            ("tile", True),
+            ("wide", True),
+            ("broken", True),
+            ("claimed", False),
+            ("laptop", False),
+        }
+        signed = [document for document in store.documents() if document.signature]
+        assert [signing.fits(d.signature, d.text) for d in signed if d.signature] == [True] * 4
+        assert store.refused() == ["a report was set aside: for the test"]
+        store.enter(factory.report("new"))
+    assert len(content(path)) == len(before) + 3
+    assert set(before) < set(content(path))
+
+
+def test_a_store_of_version_3_opens(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "ALTER TABLE entries ADD COLUMN uuid TEXT; PRAGMA user_version = 3"
+        )
+    with Store(path) as store:
+        assert len(store.entries()) == 5
+
+
+def test_a_store_of_version_2_is_merged_without_being_changed(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    with Store(path, "read") as store:
+        documents = list(store.documents())
+        assert len(documents) == 5
+        assert [document.signature is None for document in documents].count(True) == 1
+    assert path.read_bytes() == VERSION_2.read_bytes()
+
+
+def test_an_old_judge_is_told_that_the_file_is_newer(path: Path) -> None:
+    """It looks at the number in the header: it knew versions 1 and 2."""
+    Store(path, "create").close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+
+
+def test_the_revisions_are_alembics(path: Path) -> None:
+    script = ScriptDirectory(str(schema.MIGRATIONS))
+    assert tuple(each.revision for each in script.walk_revisions())[::-1] == schema.REVISIONS
+
+
+def test_migrations_end_at_the_tables_of_today(path: Path) -> None:
+    Store(path, "create").close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": _other_type})
+        assert compare_metadata(context, tables.metadata) == []
+    engine.dispose()
+
+
+def _other_type(_: object, __: object, ___: object, found: object, wanted: object) -> bool:
+    """SQLite's strict tables have no booleans and one kind of integer."""
+    kinds = {Boolean: Integer, BigInteger: Integer, Float: REAL}
+    return not isinstance(found, kinds.get(type(wanted), type(wanted)))
+
+
 def test_a_migration_that_fails_leaves_the_old_version(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store(path, "create") as store:
         id = store.enter(factory.report())
-    bad = ("ALTER TABLE entries ADD COLUMN colour TEXT", "ALTER TABLE nowhere ADD COLUMN x TEXT")
+    folder = Path(shutil.copytree(schema.MIGRATIONS, tmp_path / "migrations"))
+    (folder / "versions" / "board_next.py").write_text(
+        "from alembic import op\n"
+        f"revision, down_revision = 'next', {schema.HEAD!r}\n"
+        "def upgrade():\n"
+        "    op.execute('ALTER TABLE entries ADD COLUMN colour TEXT')\n"
+        "    op.execute('ALTER TABLE nowhere ADD COLUMN x TEXT')\n"
+    )
+    before = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, bad))
+        patch.setattr(schema, "MIGRATIONS", folder)
+        patch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "next"))
+        patch.setattr(schema, "HEAD", "next")
         with pytest.raises(StoreError, match="nowhere"):
             Store(path)
+    assert path.read_bytes() == before
     with Store(path) as store:
         assert [entry.id for entry in store.entries()] == [id]
 
 
-def test_a_store_of_a_newer_judge_is_left_alone(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_of_a_newer_judge_is_left_alone(path: Path) -> None:
     Store(path, "create").close()
-    monkeypatch.setattr(schema, "MIGRATIONS", ())
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'board_9999'")
+        connection.commit()
+    before = path.read_bytes()
     with pytest.raises(StoreError, match="newer judge"):
         Store(path)
+    assert path.read_bytes() == before
 
 
 def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None:
@@ -283,7 +406,7 @@ def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None
                 Document.parse(document.json, str(source)) for document in other.documents()
             ).new
 
-    def content(path: Path) -> tuple[list[str], list[Entry]]:
+    def everything(path: Path) -> tuple[list[str], list[Entry]]:
         with Store(path) as opened:
             entries = [entry._replace(own=False) for entry in opened.entries()]
             return [document.text for document in opened.documents()], sorted(entries)
@@ -292,6 +415,6 @@ def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None
     copy = Path(shutil.copy(two, tmp_path / "copy"))
     assert merge(two, one) == 2
     assert merge(one, copy) == 2
-    assert content(one) == content(two)
+    assert everything(one) == everything(two)
     assert merge(one, two) == 0
-    assert len(content(one)[1]) == 6
+    assert len(everything(one)[1]) == 6

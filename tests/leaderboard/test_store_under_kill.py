@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import signal
+import sqlite3
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.leaderboard.document import Document
+from harness.leaderboard.sqlite_file import SqliteFile
 from harness.leaderboard.store import Store
 from harness.report import Report
 from tests.leaderboard import factory
@@ -84,7 +86,12 @@ def enter_and_die(path: Path, statement: int) -> None:
             if len(begun) == statement:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        store._connection.set_trace_callback(trace)
+        database = store._database
+        assert isinstance(database, SqliteFile)
+        with database.reading() as connection:
+            driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.set_trace_callback(trace)
         store.enter(share(0))
 
 

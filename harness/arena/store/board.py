@@ -1,15 +1,17 @@
-"""What a board is made of: the entries whose gradings count, of submissions that stand."""
+"""What a board is made of: the entries whose gradings count, of submissions that stand, and what
+was imported."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, select, text
+from sqlalchemy import Connection, or_, select, text
 
-from harness.arena.store.tables import entries, gradings, reports, submissions
-from harness.leaderboard.entry import INDEXED, Entry
-
-_ENTRY_COLUMNS = [entries.c[name] for name in INDEXED]
+from harness.arena.store.tables import gradings, submissions
+from harness.leaderboard.document import Document
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.store import kept_document, standing_entries
+from harness.leaderboard.tables import reports, standing
 
 
 def version(connection: Connection) -> int:
@@ -17,19 +19,16 @@ def version(connection: Connection) -> int:
     return int(connection.scalar(text("SELECT last_value FROM board_version")) or 0)
 
 
-def counting(connection: Connection, handed_in_before: datetime | None = None) -> list[Entry]:
-    """Entries of submissions that were neither withdrawn nor disqualified, in no order."""
-    query: Select[tuple[object, ...]] = (
-        select(*_ENTRY_COLUMNS)
-        .select_from(entries)
-        .join(gradings, gradings.c.report == entries.c.id)
-        .join(submissions, submissions.c.counts == gradings.c.id)
-        .where(submissions.c.withdrawn.is_(None), submissions.c.disqualified.is_(None))
-    )
+def counting(
+    connection: Connection, handed_in_before: datetime | None = None, own: str = ""
+) -> list[Entry]:
+    """Entries that stand, in no order: what the arena's workers have graded is its own, and what
+    was imported a claim, unless the arena's own key has signed it."""
+    query = standing_entries(own)
     if handed_in_before is not None:
-        query = query.where(submissions.c.received < handed_in_before)
-    # An arena's reports all come from its own workers.
-    return [Entry._make((*row, True)) for row in connection.execute(query)]
+        handed_in = standing.c.handed_in
+        query = query.where(or_(handed_in.is_(None), handed_in < handed_in_before))
+    return [Entry(*row) for row in connection.execute(query)]
 
 
 def submission_of(connection: Connection, entry: str) -> str | None:
@@ -40,6 +39,16 @@ def submission_of(connection: Connection, entry: str) -> str | None:
         .where(gradings.c.report.startswith(entry, autoescape=True))
         .limit(1)
     )
+
+
+def imported(connection: Connection, entry: str) -> Document | None:
+    """A report that was imported; by the beginning of its id."""
+    id = connection.scalar(
+        select(standing.c.id)
+        .where(~standing.c.graded_here, standing.c.id.startswith(entry, autoescape=True))
+        .limit(1)
+    )
+    return kept_document(connection, id) if id else None
 
 
 def report_text(connection: Connection, id: str) -> str | None:

@@ -15,12 +15,12 @@ from harness.arena.store.people import NotPossible, Person
 from harness.arena.store.tables import (
     announcements,
     audit,
-    entries,
     gradings,
     people,
     rejudges,
     submissions,
 )
+from harness.leaderboard.tables import entries
 
 
 def note(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
 
 CONNECT_SECONDS = 5
 
@@ -25,3 +26,14 @@ def open_engine(url: URL, connections: int = 10) -> Engine:
         connection.commit()  # type: ignore[attr-defined]
 
     return engine
+
+
+def address(text: str) -> URL | None:
+    """Of a PostgreSQL; None where the text is none."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        return None
+    if url.get_backend_name() != "postgresql" or not url.database:
+        return None
+    return url.set(drivername="postgresql+psycopg")

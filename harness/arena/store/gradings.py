@@ -15,9 +15,10 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, sele
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
-from harness.arena.store.tables import attempts, entries, gradings, people, submissions
+from harness.arena.store.tables import attempts, gradings, people, submissions
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
+from harness.leaderboard.tables import entries
 from harness.report import Report, Submission
 
 DAY = timedelta(days=1)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from importlib.resources import files
+from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import URL, Connection, delete, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
@@ -15,6 +13,13 @@ from harness.arena.place import Secrets
 from harness.arena.store import roles
 from harness.arena.store.database import open_engine
 from harness.arena.store.tables import edition, workers
+from harness.leaderboard import schema
+
+MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
+REVISIONS = ("0001", "arena_0002", "arena_0003")
+"""Oldest first. They depend on the board's, which therefore come before them."""
+
+HEAD = REVISIONS[-1]
 
 OLDEST_POSTGRES = 15
 
@@ -28,15 +33,18 @@ def prepare(owner: URL, secrets: Secrets) -> None:
     engine = open_engine(owner, connections=1)
     try:
         with engine.begin() as connection:
-            version = int(connection.scalar(text("SHOW server_version_num")) or 0) // 10000
-            if version < OLDEST_POSTGRES:
-                raise DatabaseError(
-                    f"the database is PostgreSQL {version}; "
-                    f"the arena needs {OLDEST_POSTGRES} or newer."
-                )
+            check_version(connection)
             # Two arenas that are started on one database at once migrate it one after the other.
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
-            command.upgrade(migrations(connection), "head")
+            found = schema.applied(connection)
+            newer = sorted(found - {*REVISIONS, *schema.REVISIONS})
+            if newer:
+                raise DatabaseError(
+                    f"the database is of a newer arena (version {newer[0]}, this one knows {HEAD}); "
+                    "it was left as it is. Update this one."
+                )
+            if found != {HEAD}:
+                schema.upgrade(connection, HEAD, MIGRATIONS)
             roles.grant(connection, owner, secrets)
             set_build(connection, Build.here())
     except DBAPIError as error:
@@ -55,8 +63,10 @@ def set_build(connection: Connection, build: Build) -> None:
     connection.execute(update(workers).values(seen=None))
 
 
-def migrations(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(files(__package__) / "migrations"))
-    config.attributes["connection"] = connection
-    return config
+def check_version(connection: Connection) -> None:
+    """Raises DatabaseError where the server is too old."""
+    version = int(connection.scalar(text("SHOW server_version_num")) or 0) // 10000
+    if version < OLDEST_POSTGRES:
+        raise DatabaseError(
+            f"the database is PostgreSQL {version}; {OLDEST_POSTGRES} or newer is needed."
+        )

@@ -6,6 +6,7 @@ from sqlalchemy import URL, Connection, text
 
 from harness.arena.place import Secrets
 from harness.arena.store.tables import metadata
+from harness.leaderboard import tables as board
 
 WORKER_FUNCTIONS = (
     "arena_join(text, uuid, text, text, text, integer, text, timestamptz, double precision)",
@@ -51,7 +52,8 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
             connection.execute(text(f"CREATE ROLE {role} LOGIN"))
         connection.execute(text(f"ALTER ROLE {role} PASSWORD '{password}'"))
     pages, grader = _quoted(web(owner, secrets).username), _quoted(worker(owner, secrets).username)
-    ours = ", ".join(_quoted(table.name) for table in metadata.sorted_tables)
+    boards = ", ".join(_quoted(name) for name in (*board.metadata.tables, board.standing.name))
+    ours = ", ".join(map(_quoted, metadata.tables))
     queue = "procrastinate_jobs, procrastinate_events, procrastinate_workers"
     for statement in (
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
@@ -60,8 +62,10 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
         f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM {pages}, {grader}",
         f"GRANT USAGE ON SCHEMA public TO {pages}, {grader}",
         f"GRANT SELECT, INSERT, UPDATE ON {ours}, {queue} TO {pages}",
+        f"GRANT SELECT ON {boards} TO {pages}",
+        f"GRANT INSERT ON reports, entries TO {pages}",
         f"GRANT DELETE ON sessions, {queue} TO {pages}",
-        f"REVOKE UPDATE ON audit, reports, entries FROM {pages}",
+        f"REVOKE UPDATE ON audit FROM {pages}",
         f"GRANT SELECT, DELETE, UPDATE ON procrastinate_periodic_defers TO {pages}",
         f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {pages}",
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {pages}",

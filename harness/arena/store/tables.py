@@ -1,7 +1,8 @@
 """The arena's tables.
 
 A submission is a file that somebody handed in. Each time that it is graded is a grading; each time
-that a worker takes a grading up is an attempt. The reports and their index are the leaderboard's.
+that a worker takes a grading up is an attempt. The reports and their index are the board's
+(harness/leaderboard/tables.py).
 """
 
 from __future__ import annotations
@@ -28,15 +29,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+from harness.leaderboard.tables import NAMING, reports
+
+metadata = MetaData(naming_convention=NAMING)
 
 
 def _now() -> Column[object]:
@@ -151,7 +146,7 @@ gradings = Table(
     Column("ended", DateTime(timezone=True)),
     Column("progress", JSONB(none_as_null=True)),
     Column("verdict", Text),
-    Column("report", Text, ForeignKey("reports.id")),
+    Column("report", Text, ForeignKey(reports.c.id)),
     Column("seconds", Float, comment="that a worker spent on it, dead attempts included"),
     CheckConstraint("state IN ('queued', 'grading', 'done', 'cancelled')", name="state"),
     CheckConstraint("(state = 'grading') = (attempt IS NOT NULL)", name="held_by_an_attempt"),
@@ -164,6 +159,7 @@ gradings = Table(
     Index("ix_gradings_held", "id", postgresql_where=text("state = 'grading'")),
     Index("ix_gradings_started_turn", "turn", postgresql_where=text("started IS NOT NULL")),
     Index("ix_gradings_ended", "ended"),
+    Index("ix_gradings_report", "report", postgresql_ops={"report": "text_pattern_ops"}),
 )
 
 attempts = Table(
@@ -257,45 +253,3 @@ audit = Table(
     Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
 )
 """The pages' role may add to it and read it, not change it."""
-
-reports = Table(
-    "reports",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("report", Text, nullable=False),
-)
-
-entries = Table(
-    "entries",
-    metadata,
-    Column("id", Text, ForeignKey("reports.id"), primary_key=True),
-    Column("created", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("author", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("stage", Text),
-    Column("quick", Boolean, nullable=False),
-    Column("judge", Text, nullable=False),
-    Column("cases", Integer, nullable=False),
-    Column("seed", Text, nullable=False),
-    Column("device", Text),
-    Column("on_gpu", Boolean, nullable=False),
-    Column("driver", Text),
-    Column("cuda", Text),
-    Column("cublas", Text),
-    Column("clock_mhz", Integer),
-    Column("score", Float),
-    Column("low", Float),
-    Column("high", Float),
-    Column("kernel_ms", Float),
-    Column("baseline_ms", Float),
-    Column("tflops", Float),
-    Column("peak_share", Float),
-    Column("cores", Text),
-    Column("launch", Text),
-    Column("registers", Integer),
-    Column("uuid", Text),
-)
-"""What ranking needs of each report, column for column `harness.leaderboard.entry.INDEXED`."""

@@ -111,7 +111,8 @@ class Boards:
                 if known is not None and known.version == version:
                     self._kept[frozen is None] = began, known
                     return known
-                entries = tuple(board.counting(connection, frozen))
+                own = self._site.signing_key.public
+                entries = tuple(board.counting(connection, frozen, own))
                 announced = tuple(contest.announced(connection))
             boards = boards_by_gpu(entries, Edition.current(), rules.leagues)
             pages = _rendered(self._site, rules, entries, boards, announced, MAX_ROWS)

@@ -86,6 +86,10 @@ def _document(site: Site, visitor: Visitor, id: str) -> Document:
     with site.transaction() as connection:
         submission = id if len(id) == 16 and gradings.status(connection, [id]) else None
         submission = submission or board.submission_of(connection, id)
+        if submission is None and visitor.reads_imported(site.rules):
+            imported = board.imported(connection, id)
+            if imported is not None:
+                return imported
         status = gradings.status(connection, [submission or ""]).get(submission or "")
         if status is None or not visitor.reads(status, site.rules):
             raise unknown_submission()

@@ -9,6 +9,8 @@ from sqlalchemy.dialects import postgresql
 
 revision = "0001"
 down_revision = None
+branch_labels = ("arena",)
+depends_on = "board_0001"
 
 
 def upgrade() -> None:
@@ -34,12 +36,6 @@ def upgrade() -> None:
     )
     op.create_index(
         "ix_people_name_unique", "people", [sa.literal_column("lower(name)")], unique=True
-    )
-    op.create_table(
-        "reports",
-        sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("report", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_reports")),
     )
     op.create_table(
         "announcements",
@@ -70,39 +66,6 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["actor"], ["people.id"], name=op.f("fk_audit_actor")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
-    )
-    op.create_table(
-        "entries",
-        sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("created", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("author", sa.Text(), nullable=False),
-        sa.Column("sha256", sa.Text(), nullable=False),
-        sa.Column("code", sa.Text(), nullable=False),
-        sa.Column("verdict", sa.Text(), nullable=False),
-        sa.Column("stage", sa.Text(), nullable=True),
-        sa.Column("quick", sa.Boolean(), nullable=False),
-        sa.Column("judge", sa.Text(), nullable=False),
-        sa.Column("cases", sa.Integer(), nullable=False),
-        sa.Column("seed", sa.Text(), nullable=False),
-        sa.Column("device", sa.Text(), nullable=True),
-        sa.Column("on_gpu", sa.Boolean(), nullable=False),
-        sa.Column("driver", sa.Text(), nullable=True),
-        sa.Column("cuda", sa.Text(), nullable=True),
-        sa.Column("cublas", sa.Text(), nullable=True),
-        sa.Column("clock_mhz", sa.Integer(), nullable=True),
-        sa.Column("score", sa.Float(), nullable=True),
-        sa.Column("low", sa.Float(), nullable=True),
-        sa.Column("high", sa.Float(), nullable=True),
-        sa.Column("kernel_ms", sa.Float(), nullable=True),
-        sa.Column("baseline_ms", sa.Float(), nullable=True),
-        sa.Column("tflops", sa.Float(), nullable=True),
-        sa.Column("peak_share", sa.Float(), nullable=True),
-        sa.Column("cores", sa.Text(), nullable=True),
-        sa.Column("launch", sa.Text(), nullable=True),
-        sa.Column("registers", sa.Integer(), nullable=True),
-        sa.ForeignKeyConstraint(["id"], ["reports.id"], name=op.f("fk_entries_id")),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_entries")),
     )
     op.create_table(
         "invitations",

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0003"
-down_revision = "0002"
+revision = "arena_0002"
+down_revision = "0001"
 
 
 def upgrade() -> None:
@@ -84,5 +84,5 @@ def upgrade() -> None:
     )
     connection = op.get_bind().connection.dbapi_connection
     assert connection is not None
-    functions = Path(__file__).with_name("0003_functions.sql")
+    functions = Path(__file__).with_name("0002_functions.sql")
     connection.cursor().execute(functions.read_text(encoding="utf-8"))

@@ -1,0 +1,139 @@
+"""A PostgreSQL as a store, which reports are exported from and imported into: an arena's database,
+or one with a board alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, func, select, text
+from sqlalchemy.exc import DBAPIError
+
+from harness.arena.arena import reached
+from harness.arena.place import Place
+from harness.arena.postgres import ServerFailed
+from harness.arena.store.database import address, open_engine
+from harness.arena.store.preparing import HEAD, DatabaseError, check_version
+from harness.leaderboard import schema
+from harness.leaderboard.document import StoreError
+from harness.leaderboard.sqlite_file import BUSY_SECONDS, Mode
+
+_LOCK_NOT_AVAILABLE = "55P03"
+
+
+class BoardDatabase:
+    """An open PostgreSQL; see harness.leaderboard.database."""
+
+    def __init__(self, url: URL, name: str, key: Path | None, mode: Mode) -> None:
+        """mode: "create" makes a board in an empty database; an arena's is migrated by the arena
+        alone. Raises StoreError."""
+        self.name = name
+        self.key = key
+        self._engine: Engine = open_engine(url, connections=1)
+        try:
+            self._prepare(mode)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._errors(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self._errors(), self._engine.begin() as connection:
+            connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_SECONDS:.0f}s'"))
+            # Two that enter the same reports in different orders would wait for each other.
+            connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("board"))))
+            yield connection
+
+    def check(self) -> None:
+        """The server does."""
+
+    def damaged(self, reason: str) -> str:
+        return f"{self.name} is damaged ({reason}). Restore a backup of it."
+
+    def _prepare(self, mode: Mode) -> None:
+        with self.writing() as connection:
+            check_version(connection)
+            found = schema.applied(connection)
+            if found in ({schema.HEAD}, {HEAD}):
+                return
+            if not found and (mode != "create" or _tables(connection)):
+                raise StoreError(
+                    f"there is no store in {self.name}; enter a result with "
+                    "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
+                )
+            if not found <= set(schema.REVISIONS):
+                raise StoreError(
+                    f"the arena of {self.name} is of another version of the judge "
+                    f"({min(found)}; this one knows {HEAD}); "
+                    "start it once with this version, or use the version that it runs."
+                )
+            schema.upgrade(connection)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError as error:
+            raise StoreError(str(error)) from None
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+                raise StoreError(
+                    f"{self.name} stayed locked by another program for {BUSY_SECONDS:.0f} s; "
+                    "nothing was changed. Try again."
+                ) from None
+            first = str(error.orig).strip().split("\n")[0]
+            raise StoreError(f"{self.name} cannot be used: {first}.") from None
+
+
+@contextmanager
+def of_folder(folder: Path) -> Iterator[BoardDatabase]:
+    """The database of the arena in this folder, whether it runs or not. Raises StoreError."""
+    place = Place(folder)
+    if not (place.database / "PG_VERSION").is_file():
+        raise StoreError(
+            f"{folder} is a folder without an arena's database; name a file, the folder of an "
+            "arena, or postgresql://OWNER@HOST/DATABASE."
+        )
+    try:
+        with (
+            reached(place, None) as owner,
+            closing(BoardDatabase(owner, str(folder), place.signing_key, "update")) as board,
+        ):
+            yield board
+    except (DatabaseError, ServerFailed) as error:
+        raise StoreError(str(error)) from None
+
+
+@contextmanager
+def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
+    """name: as people call it. Raises StoreError."""
+    url = address(text)
+    if url is None:
+        raise StoreError(
+            f"{name} is no store: name a file, the folder of an arena, or "
+            "postgresql://OWNER@HOST/DATABASE."
+        )
+    with closing(BoardDatabase(url, name, None, mode)) as board:
+        yield board
+
+
+def _tables(connection: Connection) -> int:
+    """How many tables there are, whosever."""
+    return int(
+        connection.scalar(
+            text(
+                "SELECT count(*) FROM information_schema.tables "
+                "WHERE table_schema = current_schema()"
+            )
+        )
+        or 0
+    )
