@@ -12,7 +12,8 @@ from sqlalchemy import URL, Connection
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
 from harness.arena.place import Place
-from harness.arena.store import board, gradings, people
+from harness.arena.states import State
+from harness.arena.store import board, contest, gradings, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person
 from harness.errors import UsageError
@@ -67,3 +68,30 @@ def test_what_is_no_backup_is_said(content: bytes | None, tmp_path: Path) -> Non
 def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no arena in"):
         backup(Place(tmp_path / "data"), None, tmp_path / "x.backup")
+
+
+BEFORE = Path(__file__).with_name("before") / "arena-0001.backup"
+"""Of the arena of 2026-11-21, before its board's tables were those of every store."""
+
+
+def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
+    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
+        place = Place(Path(folder, "data"))
+        restore(place, None, BEFORE)
+        with database(place) as (owner, _):
+            engine = open_engine(owner, connections=1)
+            with engine.begin() as connection:
+                found = {each.name: each for each in gradings.recent(connection)}
+                assert {name: (each.state, each.score) for name, each in found.items()} == {
+                    "counts": (State.DONE, 1.5),
+                    "withdrawn": (State.DONE, 1.6),
+                    "disqualified": (State.DONE, 1.7),
+                    "again": (State.DONE, 1.1),
+                    "waits": (State.QUEUED, None),
+                }
+                assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
+                assert {entry.own for entry in board.counting(connection)} == {True}
+                (rejudging,) = contest.rejudgings(connection)
+                assert (rejudging.reason, rejudging.ready) == ("a look", True)
+                assert fetch(connection) is not None
+            engine.dispose()

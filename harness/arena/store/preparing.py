@@ -40,7 +40,8 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             newer = sorted(found - {*REVISIONS, *schema.REVISIONS})
             if newer:
                 raise DatabaseError(
-                    f"the database is of a newer arena (version {newer[0]}, this one knows {HEAD}); "
+                    f"the database is of a newer arena (version {newer[0]}, "
+                    f"this one knows {HEAD}); "
                     "it was left as it is. Update this one."
                 )
             if found != {HEAD}:
