@@ -97,9 +97,9 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Change one thing at a time: does a test notice? nox -s mutants -- 'harness.leaderboard.*'."""
-    install(session, "judge", device_group(), "test", "mutants")
-    run(session, "-m", "mutmut", "run", *session.posargs)
+    """Change one thing at a time: does a test notice? nox -s mutants -- stages."""
+    install(session, "judge", device_group(), "arena", "test", "mutants")
+    run(session, "-m", "tests.mutation.run", *session.posargs)
 
 
 @nox.session

@@ -83,6 +83,8 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
             "C is not finite somewhere: perhaps a read outside A or B, behind whose ends "
             "the judge puts NaN, or an accumulator that was not set to zero"
         )
+    if not C.any():
+        return "every element of C is zero"
     if C.size > 1 << 20:
         return _magnitude(comparison.worst)
     R = reference(A, B)
@@ -94,7 +96,7 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
     N = A.shape[1]
     for tile in (16, 32, 8, 64, 128):
         kept = N // tile * tile
-        if kept < N and _close(C, reference(A[:, :kept], B[:kept])):
+        if 0 < kept < N and _close(C, reference(A[:, :kept], B[:kept])):
             return f"the last {N - kept} of {N} products of each sum are missing (N mod {tile})"
     if N > 1 and _close(C, reference(A[:, :-1], B[:-1])):
         return "the last product of each sum is missing"

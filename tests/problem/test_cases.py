@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from problem import cases
 from problem.cases import (
     CASES,
     CASES_VERSION,
@@ -139,7 +140,17 @@ DIGESTS = Path(__file__).with_name("digests.json")
 
 
 def digests() -> dict[str, str]:
-    drawn = {}
+    unknown = [
+        str(case)
+        for seed in range(20)
+        for case in (
+            *random_cases(seed, 8),
+            *mid_size_cases(seed, 7, 1 << 28),
+            *mid_size_cases(seed, 7, 1 << 35),
+            counting_case(seed),
+        )
+    ]
+    drawn = {"shapes not known before": hashlib.sha256(repr(unknown).encode()).hexdigest()[:16]}
     secret = (*lone_element_cases(1, 2), *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 27))
     for case in (*CASES, *secret):
         A, B = case.draw(1)
@@ -155,9 +166,35 @@ def test_whoever_changes_a_case_raises_the_version() -> None:
     assert pinned["cases"] == digests()
 
 
-def test_a_shape_without_elements_is_refused() -> None:
+@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)])
+def test_a_shape_without_elements_is_refused(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Shape(0, 1, 1)
+        Shape(*sizes)
+    assert Shape(1, 1, 1).flop == 2
+
+
+def test_the_work_is_a_product_and_a_sum_for_each_of_n_in_each_element() -> None:
+    assert Shape(3, 5, 7).flop == 2 * 3 * 5 * 7
+
+
+@pytest.mark.parametrize(("lines", "lone"), [(1, 1), (63, 1), (64, 2), (65, 2), (256, 5)])
+def test_few_rows_or_columns_are_lone(lines: int, lone: int) -> None:
+    found = set()
+    for seed in range(40):
+        A, B = Case(Shape(lines, 512, lines), Inputs.LONE_ROWS).draw(seed)
+        for name, matrix in (("A", A), ("B", B.T)):
+            scales = np.log2(np.abs(matrix).max(axis=1)).round()
+            assert np.count_nonzero(scales) <= lone and np.abs(scales).max() <= 10
+            found |= {(name, np.count_nonzero(scales))}
+    assert {("A", lone), ("B", lone)} <= found
+
+
+def test_each_size_comes_once_in_each_place_when_they_are_mixed() -> None:
+    mixed = cases._mixed(5, 11)
+    assert {*mixed} <= {*CASES}
+    for dimension in ("M", "N", "K"):
+        assert sorted(getattr(case.shape, dimension) for case in mixed) == sorted(SIZES)
+    assert mixed[0].shape == Shape(SIZES[0], SIZES[5], SIZES[11])
 
 
 if __name__ == "__main__":

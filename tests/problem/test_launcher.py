@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from problem.launcher import LaunchLine, solve
+from problem.launcher import LaunchLine, launch, solve
 
 
 def test_solve_launches_once_and_waits() -> None:
@@ -34,12 +34,27 @@ def test_the_grid_covers_C(line: LaunchLine, grid: tuple[int, int, int]) -> None
     assert line.grid(8192, 4096) == grid
 
 
-@pytest.mark.parametrize("values", [(0, 16), (16, 0), (16, 1 << 20), (-1, 16)])
-def test_impossible_tiles_are_refused(values: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="a tile has 1 to"):
-        LaunchLine(*values)
+@pytest.mark.parametrize("size", [0, -1, 65_537])
+def test_impossible_tiles_are_refused(size: int) -> None:
+    with pytest.raises(ValueError, match=f"a tile has 1 to 65536 rows, not {size}$"):
+        LaunchLine(size, 16)
+    with pytest.raises(ValueError, match=f"a tile has 1 to 65536 columns, not {size}$"):
+        LaunchLine(16, size)
 
 
-def test_impossible_shared_memory_is_refused() -> None:
-    with pytest.raises(ValueError, match="shared_memory"):
-        LaunchLine(16, 16, -1)
+@pytest.mark.parametrize("size", [-1, (1 << 20) + 1])
+def test_impossible_shared_memory_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match=f"shared_memory is 0 to 1048576 bytes, not {size}$"):
+        LaunchLine(16, 16, size)
+
+
+def test_the_limits_themselves_are_allowed() -> None:
+    assert LaunchLine(1, 65_536, 0) != LaunchLine(65_536, 1, 1 << 20)
+    assert LaunchLine(1, 1).grid(7, 9) == (9, 7, 1)
+
+
+def test_dynamic_shared_memory_is_passed_on() -> None:
+    given: list[dict[str, Any]] = []
+    line = LaunchLine(32, 64, 12_345)
+    launch(lambda *_, **how: given.append(how), "A", "B", "C", 100, 7, 33, line)
+    assert given == [{"shared_mem": 12_345}]

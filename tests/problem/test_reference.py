@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from problem.cases import CASES, Case, Inputs, Matrix, Shape
-from problem.reference import MAX_ERROR, compare
+from problem.reference import MAX_ERROR, Comparison, compare, compare_repeated, repeated
 
 LENGTHS = (1, 16, 17, 512, 6144)
 
@@ -112,3 +112,63 @@ def test_panels_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = compare(A, B, C, exact=False).block_errors
     monkeypatch.setattr("problem.reference._PANEL_ROWS", 16)
     assert np.allclose(compare(A, B, C, exact=False).block_errors, whole, rtol=1e-9)
+
+
+def test_more_rows_than_a_panel_are_compared_whole() -> None:
+    A, B = Case(Shape(1100, 8, 20)).draw(1)
+    C = sequential(A, B)
+    C[1030, 18] += 1
+    comparison = compare(A, B, C, exact=False)
+    assert comparison.block_errors.shape == (69, 2)
+    assert comparison.worst_block == (64, 1) and comparison.wrong.sum() == 1
+
+
+def test_the_error_is_the_one_that_the_problem_states() -> None:
+    A, B, C = drawn(17)
+    C[20:40, 20:30] += 1e-3
+    R = A.astype(np.float64) @ B.astype(np.float64)
+    S = np.outer(np.linalg.norm(A.astype(float), axis=1), np.linalg.norm(B.astype(float), axis=0))
+    found = compare(A, B, C, exact=False).block_errors
+    for i, j in np.ndindex(found.shape):
+        block = np.s_[16 * i : 16 * i + 16, 16 * j : 16 * j + 16]
+        scale = max(np.linalg.norm(R[block]), np.linalg.norm(S[block]) / 17**0.5)
+        assert found[i, j] == pytest.approx(np.linalg.norm((C - R)[block]) / scale, rel=1e-9)
+
+
+def test_the_error_of_exact_inputs_is_the_largest_difference() -> None:
+    A, B = Case(Shape(20, 8, 20), Inputs.INTEGERS).draw(1)
+    C = A @ B
+    C[3, 4] += 2
+    C[5, 6] -= 3
+    comparison = compare(A, B, C, exact=True)
+    assert comparison.block_errors.tolist() == [[3, 0], [0, 0]] and not comparison.passed
+
+
+@pytest.mark.parametrize("left", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_is_not_finite_is_infinitely_wrong(left: float, exact: bool) -> None:
+    A, B, C = drawn(16)
+    C[0, 0] = left
+    assert compare(A, B, C, exact=exact).worst == np.inf
+
+
+def test_the_limit_itself_is_allowed() -> None:
+    errors = np.array([[MAX_ERROR, np.nextafter(MAX_ERROR, 1)]])
+    comparison = Comparison(errors)
+    assert comparison.wrong.tolist() == [[False, True]] and comparison.worst_block == (0, 1)
+    assert Comparison(errors[:, :1]).passed and MAX_ERROR == 1e-5
+
+
+def test_a_comparison_of_repeated_rows_and_columns_is_that_of_the_whole() -> None:
+    rows, columns = Case(Shape(32, 24, 48)).draw(4)
+    A, B = repeated(rows, 96, axis=0), repeated(columns, 144, axis=1)
+    assert A.shape == (96, 24) and B.shape == (24, 144)
+    assert np.array_equal(A[32:64], rows) and np.array_equal(B[:, 96:], columns)
+    C = sequential(A, B)
+    C[70, 100] += 1e-3
+    C[40, 10] = np.nan
+    found = compare_repeated(rows, columns, C).block_errors
+    whole = compare(A, B, C, exact=False).block_errors
+    assert found.shape == whole.shape == (6, 9) and found[2, 0] == np.inf
+    found[2, 0] = whole[2, 0] = 0
+    assert np.allclose(found, whole, rtol=1e-6) and found.argmax() == 4 * 9 + 6

@@ -1,0 +1,213 @@
+"""A plugin of pytest: it changes the code, one thing at a time, and asks which test notices."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pickle
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from harness.compiling.compiler import compile_source
+from harness.protocol.compiler import Compile
+from harness.workers.worker import Worker
+from tests.mutation.changes import Change, changes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SLOWER = 10.0
+SPARE_SECONDS = 5.0
+"""A change is endless that takes so many times what its tests usually take, and that much besides:
+of the processor's time, or six times that by the clock."""
+
+MAX_TEST_SECONDS = 8.0
+"""A test that takes longer is not asked: there are thousands of changes."""
+
+NOTICED = ("noticed", "endless")
+
+Function = tuple[str, str]
+"""Its file, and its name as Python qualifies it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRun:
+    """Of the tests, by their numbers, while nothing is changed."""
+
+    failed: list[str]
+    seconds: list[float]
+    calls: dict[Function, list[int]]
+    """The tests that call it."""
+    modules: list[str]
+    """What they have imported."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--change", action="append", default=[], help="a file to change")
+    parser.addoption("--compile-here", action="store_true", help="in this process, not in a worker")
+    parser.addoption(
+        "--outcomes", help="what became of each change; those noticed are not repeated"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    items, files = session.items, session.config.getoption("change")
+    for file in files:
+        importlib.import_module(file.removesuffix(".py").replace("/", "."))
+    if session.config.getoption("compile_here"):
+        compile_here()
+    clean = in_child(lambda: clean_run(items))
+    if clean is None or clean.failed:
+        raise session.Failed(f"as the code stands, these fail: {clean and clean.failed}")
+    slow = sum(seconds >= MAX_TEST_SECONDS for seconds in clean.seconds)
+    print(f"{len(items)} tests in {sum(clean.seconds):.0f} s, {slow} of them too slow to ask")
+    for name in clean.modules:  # so that no child has to
+        with suppress(Exception):
+            importlib.import_module(name)
+    functions = functions_by_place()
+    path = Path(session.config.getoption("outcomes"))
+    outcomes = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for file in files:
+        known, found = outcomes.get(file, {}), dict[str, str]()
+        for change in changes(ROOT / file):
+            if known.get(change.key) in NOTICED:
+                found[change.key] = known[change.key]
+                continue
+            place = (file, change.function)
+            callers = clean.calls.get(place, ())
+            numbers = [n for n in callers if clean.seconds[n] < MAX_TEST_SECONDS]
+            numbers.sort(key=clean.seconds.__getitem__)
+            seconds = SLOWER * sum(clean.seconds[number] for number in numbers) + SPARE_SECONDS
+            tests = [items[number] for number in numbers]
+            found[change.key] = became_of(change, functions[place], tests, seconds)
+            if len(found) % 20 == 0:
+                outcomes[file] = known | found
+                path.write_text(json.dumps(outcomes), encoding="utf-8")
+        outcomes[file] = found
+        path.write_text(json.dumps(outcomes), encoding="utf-8")
+        survived = sum(outcome not in NOTICED for outcome in found.values())
+        print(f"{file}: {len(found) - survived} of {len(found)} noticed", flush=True)
+    return True
+
+
+def compile_here() -> None:
+    """A changed compiler is changed in this process only."""
+    asked = Worker.ask
+
+    def ask(worker: Worker, request: Any) -> Any:
+        return compile_source(request) if isinstance(request, Compile) else asked(worker, request)
+
+    Worker.ask = ask  # type: ignore[assignment, method-assign]
+
+
+def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
+    """Each test by itself, so that what it calls is known, fixtures included."""
+    called: set[Function] = set()
+    prefix = f"{ROOT}/"
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(prefix):
+            called.add((code.co_filename[len(prefix) :], outermost(code)))
+
+    calls: dict[Function, list[int]] = defaultdict(list)
+    failed, seconds = [], []
+    threading.setprofile(note)
+    for number, item in enumerate(items):
+        called.clear()
+        started = time.perf_counter()
+        sys.setprofile(note)
+        passed = passes(item, None)
+        sys.setprofile(None)
+        seconds.append(time.perf_counter() - started)
+        failed += [] if passed else [item.nodeid]
+        for function in called:
+            calls[function].append(number)
+    return CleanRun(failed, seconds, dict(calls), list(sys.modules))
+
+
+def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, False, following))
+
+
+def functions_by_place() -> dict[Function, list[FunctionType]]:
+    """All that there are; one that is decorated is found behind its decorator."""
+    found: dict[Function, list[FunctionType]] = defaultdict(list)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType):
+            code = function.__code__
+            with suppress(ValueError):
+                file = str(Path(code.co_filename).relative_to(ROOT))
+                found[file, outermost(code)].append(function)
+    return found
+
+
+def outermost(code: CodeType) -> str:
+    """The name of the function that this is, or is made by."""
+    return code.co_qualname.partition(".<locals>")[0]
+
+
+def became_of(
+    change: Change, functions: list[FunctionType], tests: list[pytest.Item], seconds: float
+) -> str:
+    """What became of a change that these tests could notice."""
+
+    def attempt() -> str:
+        try:
+            change.apply_to(functions)
+        except ValueError:  # of a function within a function that has other variables now
+            return "untried"
+        try:
+            for test, following in zip(tests, [*tests[1:], None], strict=True):
+                if not passes(test, following):
+                    return "noticed"
+        except BaseException:
+            return "noticed"
+        return "survived"
+
+    if not tests or not functions:
+        return "untested"
+    return in_child(attempt, seconds) or "endless"
+
+
+def in_child(work: Callable[[], Any], seconds: float | None = None) -> Any:
+    """The result of this work in a child process; None where it does not come to its end."""
+    with tempfile.NamedTemporaryFile() as said:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setsid()
+                if seconds is not None:
+                    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+                    nothing = os.open(os.devnull, os.O_RDWR)
+                    for descriptor in (0, 1, 2):
+                        os.dup2(nothing, descriptor)
+                said.write(pickle.dumps(work()))
+                said.flush()
+            finally:
+                os._exit(0)
+        timer = threading.Timer(6 * (seconds or 1e6), os.killpg, (child, signal.SIGKILL))
+        timer.start()
+        os.waitpid(child, 0)
+        timer.cancel()
+        with suppress(ProcessLookupError):  # what it has started and left behind
+            os.killpg(child, signal.SIGKILL)
+        said.seek(0)
+        text = said.read()
+    return pickle.loads(text) if text else None

@@ -1,0 +1,157 @@
+"""Changes one thing at a time and asks whether a test notices: `nox -s mutants -- AREA ...`.
+
+Each function of an area is changed in every way of changes.py, and those tests of the area's own
+folder run that call it. What survived the last time is tried again, and what has changed since.
+Without an area: all of them. It ends with the survivors that nobody has given a reason for.
+
+    results.json  of each file: how many changes there are and how many were noticed, when it was
+                  first tried and now
+    stays.toml    why a survivor stays
+    README.md     both, for reading; written by this program
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.mutation.changes import Change, changes
+from tests.mutation.plugin import NOTICED, ROOT
+
+HERE = Path(__file__).resolve().parent
+FOLDER = ROOT / ".mutants"
+"""What became of each change, for the next time; kept out of the repository."""
+
+AREAS = {
+    "problem": "problem",
+    "stages": "harness/stages",
+    "compiling": "harness/compiling",
+    "tuning": "harness/tuning",
+    "workers": "harness/workers",
+    "leaderboard": "harness/leaderboard",
+}
+"""Where the code of each is; its tests are in the folder of its name."""
+
+OPTIONS = {
+    # What these hold is confinement: unconfined, the compiler would take all there is.
+    "compiling": ("--compile-here", "--ignore=tests/compiling/test_compile_attacks.py"),
+    "tuning": ("--compile-here",),
+    "leaderboard": (
+        "--ignore=tests/leaderboard/test_site_in_browser.py",
+        "--ignore=tests/leaderboard/test_store_under_kill.py",
+    ),
+}
+
+QUICK = ("unraisableexception", "threadexception", "cacheprovider")
+"""Parts of pytest that would take longer than most tests."""
+
+Results = dict[str, dict[str, dict[str, int]]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("--list", action="store_true", help="only say what came of the last time")
+    arguments = parser.parse_args()
+    unknown = sorted({*arguments.areas} - {*AREAS})
+    if unknown:
+        parser.error(f"there is no area {unknown[0]}: there are {', '.join(AREAS)}")
+    reasons = read_reasons()
+    for area in arguments.areas or AREAS:
+        kept = FOLDER / f"{area}.json"
+        if not arguments.list and (failed := ask(area, kept)):
+            return failed
+        outcomes = json.loads(kept.read_text(encoding="utf-8"))
+        write_results(outcomes)
+        for change in survivors(outcomes):
+            if (change.function, change.lines) not in reasons:
+                print(f"\n{change.function}\n{change.lines}")
+    (HERE / "README.md").write_text(page(reasons), encoding="utf-8")
+    return 0
+
+
+def ask(area: str, kept: Path) -> int:
+    """Try the changes of an area; pytest's exit code where it could not."""
+    kept.parent.mkdir(exist_ok=True)
+    files = sorted(Path(AREAS[area]).glob("[!_]*.py"))
+    command = [
+        *(sys.executable, "-m", "pytest", "--quiet", "--capture=no", "--benchmark-skip"),
+        *(f"-pno:{part}" for part in QUICK),
+        *("-ptests.mutation.plugin", f"--outcomes={kept}"),
+        *(f"--change={file}" for file in files),
+        *(f"tests/{area}", *OPTIONS.get(area, ())),
+    ]
+    done = subprocess.run(command, cwd=ROOT, check=False)
+    return 0 if done.returncode == 5 else done.returncode  # 5: "no tests ran" as tests
+
+
+def survivors(outcomes: dict[str, dict[str, str]]) -> Iterator[Change]:
+    for file, found in outcomes.items():
+        for change in changes(ROOT / file):
+            if found.get(change.key, "noticed") not in NOTICED:
+                yield change
+
+
+def read_reasons() -> dict[tuple[str, str], str]:
+    """Of function and change."""
+    entries = tomllib.loads((HERE / "stays.toml").read_text(encoding="utf-8")).get("survivor", [])
+    return {
+        (entry["function"], change.strip("\n")): entry["why"]
+        for entry in entries
+        for change in entry["changes"]
+    }
+
+
+def write_results(outcomes: dict[str, dict[str, str]]) -> None:
+    path = HERE / "results.json"
+    known: Results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for file, found in outcomes.items():
+        number = Counter(outcome in NOTICED for outcome in found.values())
+        now = {"changes": number.total(), "noticed": number[True]}
+        known[file] = {"first": known.get(file, {}).get("first", now), "now": now}
+    text = json.dumps(dict(sorted(known.items())), indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def page(reasons: dict[tuple[str, str], str]) -> str:
+    """README.md."""
+    known: Results = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
+    lines = [INTRODUCTION]
+    for area, folder in AREAS.items():
+        files = [file for file in known if Path(file).parent == Path(folder)]
+        if files:
+            lines.append(row(f"**{area}**", [known[file] for file in files]))
+        lines += [row(f"`{Path(file).name}`", [known[file]]) for file in files]
+    lines += ["", "## Survivors that stay", ""]
+    for (function, change), why in sorted(reasons.items()):
+        lines += [f"`{function}`: {why}", "", *(f"    {line}" for line in change.splitlines()), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def row(name: str, found: list[dict[str, dict[str, int]]]) -> str:
+    cells = [name]
+    for when in ("first", "now"):
+        number, noticed = (sum(each[when][key] for each in found) for key in ("changes", "noticed"))
+        cells += [f"{noticed} of {number}", f"{100 * noticed / number:.1f} %" if number else ""]
+    return f"| {' | '.join(cells)} |"
+
+
+INTRODUCTION = """\
+# What the tests notice
+
+Written by `nox -s mutants`, which changes one thing at a time in a function, in all the ways that
+mutmut knows, and runs the tests that call it: a change that no test notices is a survivor. Not
+changed are constants of a module, types, and sentences, for how they are worded is no behaviour.
+
+| | first tried: noticed | | now: noticed | |
+|---|---:|---:|---:|---:|"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

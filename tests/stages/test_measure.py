@@ -1,0 +1,327 @@
+"""Measuring with workers that answer as they are told: who is asked what, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.progress import Silent
+from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
+    FirstLaunches,
+    MeasureFirstLaunch,
+    MeasureHostMemory,
+    TimingWorkers,
+)
+from harness.report import (
+    Badge,
+    FirstLaunch,
+    HostMemory,
+    HostMemoryKind,
+    JudgeError,
+    Outcome,
+    Round,
+    RoundInputs,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Score,
+    Stage,
+    Steadiness,
+    TimeLimit,
+    Unscored,
+)
+from harness.stages import measure as module
+from harness.stages.measure import MAX_LAUNCH_SECONDS, Measured, impossible, measure
+from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
+from harness.stages.score import possible_tflops
+from problem.cases import RANKED, Case, Shape
+from tests.stages.fakes import INFO, kernel, right
+
+SMALL = Case(Shape(256, 16, 512))
+"""Stands for the ranked size."""
+
+KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
+STUCK = Fault(cause="time-limit", message="no end")
+TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
+
+
+def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
+    names = [name for name in HostMemory.model_fields if name != "kind"]
+    given = {"allocate_ms": once, "fill_ms": 2 * once, "to_device_ms": each, "to_host_ms": 3 * each}
+    return HostMemory(kind=kind, **dict.fromkeys(names, 1.0) | given)
+
+
+class Device:
+    """Answers what measuring asks of the kernel's process and of the newcomer."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.ready: Any = Ready()
+        self.first: Callable[[MeasureFirstLaunch], Any] = self.launched
+        self.memory: Callable[[HostMemoryKind], Any] = host_memory
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        match request:
+            case Load():
+                return self.ready
+            case MeasureFirstLaunch():
+                return self.first(request)
+            case MeasureHostMemory():
+                return self.memory(request.memory)
+        raise AssertionError(request)
+
+    @staticmethod
+    def launched(request: MeasureFirstLaunch) -> FirstLaunches:
+        C = right(request.rows, request.columns)
+        repeats = (request.shape.M // C.shape[0], request.shape.K // C.shape[1])
+        return FirstLaunches(times=TIMES, C=np.tile(C, repeats))
+
+
+class Rounds:
+    """Stands for timed_rounds, which has tests of its own."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.kernel_ms = 8.0
+        self.answers: dict[Shape, Outcome] = {}
+
+    def __call__(self, workers: TimingWorkers, extent: Any, **options: Any) -> Timed | Outcome:
+        self.asked.append({"extent": extent} | options)
+        shape = options.get("shape", SMALL.shape)
+        if shape in self.answers:
+            return self.answers[shape]
+        timed = Round(
+            kernel_ms=self.kernel_ms,
+            baseline_ms=16.0,
+            inputs=RoundInputs.UNIFORM,
+            kernel_first=False,
+            clock_mhz=1980,
+            power_w=500,
+            check=0.1,
+        )
+        return Timed(WarmUp(14, 0.7), (timed,) * 12, Steadiness.STEADY, 1e-6)
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    found = Rounds()
+    monkeypatch.setattr(module, "timed_rounds", found)
+    monkeypatch.setattr(module, "RANKED", SMALL)
+    return found
+
+
+def run(device: Device, newcomer: Device | None = None, **options: Any) -> Measured | Outcome:
+    chosen: dict[str, Any] = {
+        "compile_seconds": 0.25,
+        "host_memory": KINDS,
+        "quick": False,
+        "sizes": (),
+        "seed": 9,
+        "seconds": 4.0,
+        "progress": Silent(),
+    }
+    workers = TimingWorkers(device, device, checker=Device(), newcomer=newcomer or Device())
+    return measure(workers, INFO, kernel(), **chosen | options)
+
+
+def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
+    found = run(Device())
+    assert isinstance(found, Measured) and isinstance(found.score, Score)
+    assert found.score.ratio == 2.0
+    assert found.score.tflops == pytest.approx(INFO.fp32_peak_tflops * found.score.peak_share)
+    measured = found.measurement
+    assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
+    assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
+    assert measured.audit_error == 1e-6 and measured.first_launch == TIMES
+    assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
+    assert measured.sizes == () and measured.pinning_pays_after is None
+
+
+def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
+    device, newcomer = Device(), Device()
+    run(device, newcomer)
+    assert device.asked == [
+        *(MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS),
+        Load(kernel=kernel()),
+    ]
+    (first,) = newcomer.asked
+    assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
+    rows, columns = Case(Shape(256, 16, 256)).draw(9)
+    assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
+def test_a_launch_has_little_time_on_a_gpu(rounds: Rounds, asked: float, given: float) -> None:
+    newcomer = Device()
+    run(Device(), newcomer, seconds=asked, sizes=[Shape(64, 64, 64)])
+    assert newcomer.asked[0].seconds == given
+    assert [options["seconds"] for options in rounds.asked] == [given, given]
+
+
+def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
+    newcomer = Device()
+    for _ in range(24):
+        run(Device(), newcomer)
+    assert {request.fetch for request in newcomer.asked} == {1, 2}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_kernel_is_timed_beside_the_baseline(rounds: Rounds, quick: bool) -> None:
+    progress = Silent()
+    run(Device(), quick=quick, progress=progress)
+    assert rounds.asked == [
+        {
+            "extent": QUICK if quick else FULL,
+            "baseline": False,
+            "seed": 9,
+            "seconds": 4.0,
+            "progress": progress,
+            "audit": not quick,
+        }
+    ]
+
+
+def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
+    sizes, progress = (Shape(64, 32, 48), Shape(128, 32, 48)), Silent()
+    found = run(Device(), sizes=sizes, progress=progress)
+    assert isinstance(found, Measured)
+    assert [other.shape for other in found.measurement.sizes] == [*sizes]
+    for other in found.measurement.sizes:
+        assert isinstance(other.score, Score) and other.score.ratio == 2.0
+        assert other.score.tflops == pytest.approx(other.shape.flop / 8e-3 / 1e12)
+        assert other.score.peak_share == pytest.approx(other.score.tflops / 67)
+    assert rounds.asked[1:] == [
+        {
+            "extent": OTHER_SIZE,
+            "baseline": False,
+            "seed": 9,
+            "seconds": 4.0,
+            "progress": progress,
+            "shape": size,
+            "audit": False,
+        }
+        for size in sizes
+    ]
+
+
+def test_what_goes_wrong_in_rounds_is_the_outcome(rounds: Rounds) -> None:
+    late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
+    rounds.answers = {Shape(64, 64, 64): late}
+    assert run(Device(), sizes=[Shape(64, 64, 64)]) is late
+    rounds.answers = {SMALL.shape: late}
+    assert run(Device()) is late
+
+
+def test_a_launch_that_hangs_when_it_is_the_first_is_a_time_limit(rounds: Rounds) -> None:
+    newcomer = Device()
+    newcomer.first = lambda _: STUCK
+    found = run(Device(), newcomer)
+    assert isinstance(found, TimeLimit) and found.stage is Stage.MEASURE and found.seconds == 4
+    assert found.message == "the kernel did not end within 4 s at 256×16×512"
+    assert not rounds.asked
+
+
+def test_the_first_launches_are_held_to_the_product(rounds: Rounds) -> None:
+    newcomer = Device()
+
+    def idle(request: MeasureFirstLaunch) -> FirstLaunches:
+        launched = Device.launched(request)
+        C = launched.C.copy()
+        C[-1, -1] += 0.02
+        return FirstLaunches(times=TIMES, C=C)
+
+    newcomer.first = idle
+    found = run(Device(), newcomer)
+    assert isinstance(found, RuleViolation)
+    assert (found.stage, found.rule) == (Stage.MEASURE, Rule.STALE_RESULT)
+    said, _, limits = found.message.rpartition("is ")
+    assert "wrong in the first launches" in said
+    assert 10 < float(limits.removesuffix(" times the limit")) < 100
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (512, 256), (256, 513)])
+def test_a_c_of_another_shape_is_the_judges_fault(rounds: Rounds, shape: tuple[int, int]) -> None:
+    newcomer = Device()
+    newcomer.first = lambda _: FirstLaunches(times=TIMES, C=np.zeros(shape, np.float32))
+    found = run(Device(), newcomer)
+    message = "C of the first launch has another shape"
+    assert found == JudgeError(stage=Stage.MEASURE, message=message)
+
+
+def test_host_memory_that_cannot_be_had_is_said(rounds: Rounds) -> None:
+    device = Device()
+    device.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
+    assert run(device) == RuntimeFault(
+        stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
+    )
+
+
+def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
+    device = Device()
+    device.ready = STUCK
+    found = run(device)
+    assert isinstance(found, TimeLimit) and found.seconds == 4 and "loaded" in found.message
+    device.ready = Refusal(message="no clusters")
+    message = "loaded once, then not: no clusters"
+    assert run(device) == JudgeError(stage=Stage.MEASURE, message=message)
+
+
+def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
+    rounds.kernel_ms = RANKED.shape.flop / 1e9 / 400
+    found = run(Device())
+    assert isinstance(found, RuleViolation)
+    assert (found.stage, found.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)
+    assert found.message.startswith("400.0 TFLOP/s is more") and "(89.3)" in found.message
+
+
+def test_what_is_possible_depends_on_the_cores() -> None:
+    facts = kernel().facts
+    tensor = facts.model_copy(update={"badges": (Badge.TENSOR_CORES,)})
+    assert possible_tflops(INFO, facts) == pytest.approx(67 * 4 / 3)
+    assert possible_tflops(INFO, tensor) == 67 * 16
+    unknown = INFO.model_copy(update={"fp32_peak_tflops": None})
+    assert possible_tflops(unknown, facts) == possible_tflops(unknown, tensor) == float("inf")
+
+
+def test_the_limit_itself_is_possible() -> None:
+    score = Score(
+        ratio=1, low=1, high=1, kernel_ms=1, baseline_ms=1, tflops=67 * 4 / 3, peak_share=None
+    )
+    assert impossible(score, INFO, kernel().facts) is None
+    more = score.model_copy(update={"tflops": 90.0})
+    assert impossible(more, INFO, kernel().facts) is not None
+    unscored = Unscored(reason="throttled", message="it was hot")
+    assert impossible(unscored, INFO, kernel().facts) is None
+
+
+@pytest.mark.parametrize(
+    ("pageable", "pinned", "expected"),
+    [
+        ((1, 2), (5, 1), 12 / 4),  # once: 3 and 15; each: 8 and 4
+        ((1, 2), (1, 1), 0.0),
+        ((9, 2), (1, 1), 0.0),
+        ((1, 2), (5, 2), None),
+        ((1, 1), (5, 2), None),
+    ],
+)
+def test_pinned_memory_pays_after_some_round_trips(
+    rounds: Rounds, pageable: Any, pinned: Any, expected: float | None
+) -> None:
+    costs = dict(zip(KINDS, (pageable, pinned), strict=True))
+    device = Device()
+    device.memory = lambda kind: host_memory(kind, *costs[kind])
+    found = run(device)
+    assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected
+
+
+@pytest.mark.parametrize("kinds", [(), KINDS[:1], KINDS[1:]])
+def test_one_kind_of_memory_pays_nothing(rounds: Rounds, kinds: Any) -> None:
+    found = run(Device(), host_memory=kinds)
+    assert isinstance(found, Measured) and found.measurement.pinning_pays_after is None
+    assert [memory.kind for memory in found.measurement.host_memory] == [*kinds]
