@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from harness.commands._stores import DEFAULT_STORE, Address
+from harness.errors import UsageError
 from harness.leaderboard.ranking import Filter
 from harness.report import Badge
 
@@ -35,6 +36,26 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--seed", type=_seed, metavar="N", help=help)
+
+
+def add_gpus(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gpus",
+        metavar="GPU,…",
+        help="on several GPUs of this machine at once: all, or their numbers or UUIDs",
+    )
+
+
+def chosen_gpus(arguments: argparse.Namespace) -> list[str]:
+    """The UUIDs that add_gpus was given. Raises UsageError."""
+    from harness.devices import available
+
+    if arguments.device == "cpu":
+        raise UsageError("--gpus names GPUs, and --device cpu is none of them; leave one out")
+    missing = available.why_no_cuda()
+    if missing is not None:
+        raise UsageError(f"--gpus: {missing}")
+    return available.chosen_gpus(arguments.gpus, available.gpus())
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:

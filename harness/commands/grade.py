@@ -6,18 +6,27 @@ Is it right, is it safe, how fast is it relative to cuBLAS, and why?
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.commands._arguments import add_seed, add_store
+from harness.commands._arguments import add_gpus, add_seed, add_store, chosen_gpus
 from harness.commands._command import Exit
 from harness.commands._stores import open_store
 from harness.errors import UsageError
 from harness.files import write_whole
 from harness.leaderboard.document import signed
-from harness.report import HostMemoryKind, Report, Verdict
+from harness.progress import Progress
+from harness.report import HostMemoryKind, Report, Submission, Verdict
+from harness.submission import Unreadable
 from harness.views.console import Terminal
+
+if TYPE_CHECKING:
+    from harness.grade import GradingOptions
+    from harness.workers.session import Session
 
 HELP = """\
 examples:
@@ -26,12 +35,25 @@ examples:
   python3 -m harness grade --seed 1234 my_kernel.cu      replay a failure
   python3 -m harness grade --json - my_kernel.cu | jq .outcome
   python3 -m harness grade --submit --author ada my_kernel.cu
+  python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl
 
 exit codes:
   0  every file was accepted
   1  a file was not accepted
   2  wrong usage, a fault of the judge, or a kernel that this device cannot run
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One file, read, and where its report goes."""
+
+    name: str
+    submission: Submission | Unreadable
+    place: Path | None
+
+
+Graded = Generator[tuple[Job, Report], None, None]
 
 SOLUTIONS = Path(__file__).resolve().parent.parent.parent / "solutions"
 
@@ -53,6 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
     )
+    add_gpus(parser)
     add_seed(parser, "draw the inputs of that grading")
     parser.add_argument(
         "--host-memory",
@@ -66,11 +89,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.grade import GradingOptions, grade
+    from harness.grade import GradingOptions
     from harness.submission import read
     from harness.views.grading import screen, summary, verdict_line
-    from harness.views.progress import TerminalProgress
-    from harness.workers.session import open_session
 
     if str(arguments.json) == "-":
         terminal.leave_output_to_programs()
@@ -88,27 +109,71 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     )
     reports: list[Report] = []
     code = Exit.YES
-    with open_session(arguments.device) as session:
-        for file, place in zip(files, _places(files, arguments.json), strict=True):
-            try:
-                submission = read(file, arguments.author)
-            except UsageError as error:
-                terminal.note(f"grade: {error}")
-                code = Exit.NO_ANSWER
-                continue
-            with TerminalProgress(terminal.results, file.name) as progress:
-                report = grade(submission, session, options, progress)
+    jobs: list[Job] = []
+    for file, place in zip(files, _places(files, arguments.json), strict=True):
+        try:
+            jobs.append(Job(file.name, read(file, arguments.author), place))
+        except UsageError as error:
+            terminal.note(f"grade: {error}")
+            code = Exit.NO_ANSWER
+    graded = _in_turn if arguments.gpus is None else _on_several
+    with closing(graded(jobs, arguments, options, terminal)) as results:
+        for job, report in results:
             reports.append(report)
             terminal.show(verdict_line(report) if several else screen(report))
             code = max(code, exit_code(report))
             try:
-                _keep(report, arguments, place, terminal)
+                _keep(report, arguments, job.place, terminal)
             except (OSError, UsageError) as error:
                 terminal.note(f"grade: the report was not kept: {error}")
                 code = Exit.NO_ANSWER
     if several and reports:
         terminal.show("", summary(reports))
     return code
+
+
+def _in_turn(
+    jobs: Iterable[Job],
+    arguments: argparse.Namespace,
+    options: GradingOptions,
+    terminal: Terminal,
+) -> Graded:
+    """On one device, one after the other."""
+    from harness.grade import grade
+    from harness.views.progress import TerminalProgress
+    from harness.workers.session import open_session
+
+    with open_session(arguments.device) as session:
+        for job in jobs:
+            with TerminalProgress(terminal.results, job.name) as progress:
+                report = grade(job.submission, session, options, progress)
+            yield job, report
+
+
+def _on_several(
+    jobs: Sequence[Job],
+    arguments: argparse.Namespace,
+    options: GradingOptions,
+    terminal: Terminal,
+) -> Graded:
+    """On several GPUs at once, in the order in which they are done."""
+    from harness.grade import grade
+    from harness.pool import Lost, working
+    from harness.views.progress import PoolProgress
+
+    def work(job: Job, session: Session, progress: Progress) -> Report:
+        return grade(job.submission, session, options, progress)
+
+    gpus = chosen_gpus(arguments)
+    with (
+        PoolProgress(terminal.results, len(jobs)) as progress,
+        working(jobs, gpus, work, progress) as results,
+    ):
+        for result in results:
+            if isinstance(result, Lost):
+                terminal.note(f"grade: {result.gpu} is not used: {result.why}")
+            else:
+                yield result.job, result.found
 
 
 def exit_code(report: Report) -> Exit:

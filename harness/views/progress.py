@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import RenderableType
 from rich.progress import (
@@ -18,6 +19,7 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from harness.progress import Progress
 from harness.report import Stage
 from harness.views.console import SafeConsole
 
@@ -37,20 +39,57 @@ class _Bar(Bar):
         yield from super().get_renderables()
 
 
-class TerminalProgress:
-    """Progress as lines that go away; nothing where there is no terminal."""
+def _bar(console: SafeConsole) -> _Bar:
+    return _Bar(
+        SpinnerColumn(),
+        TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[step]}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+class _Line:
+    """Progress as one line of a bar."""
+
+    def __init__(self, bar: _Bar, name: str, label: str = "") -> None:
+        """label: before what is found, where that may be of several."""
+        self._name = name
+        self._label = label
+        self._bar = bar
+        self._task: TaskID | None = None
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self.end()
+        self._task = self._bar.add_task(
+            "", total=total, name=self._name[:20], stage=stage.value, step=""
+        )
+        self._done = 0
+
+    def step(self, text: str) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=self._done, step=text[:36])
+            self._done += 1
+
+    def found(self, sentences: Iterable[str]) -> None:
+        new = (
+            Text(self._label + sentence, "dim", no_wrap=True, overflow="ellipsis")
+            for sentence in sentences
+        )
+        self._bar.found = [*self._bar.found, *new][-MAX_FOUND:]
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = None
+
+
+class TerminalProgress(_Line):
+    """One grading as lines that go away; nothing where there is no terminal."""
 
     def __init__(self, console: SafeConsole, name: str) -> None:
-        self._name = name
-        self._bar = _Bar(
-            SpinnerColumn(),
-            TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[step]}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-        )
-        self._task: TaskID | None = None
+        super().__init__(_bar(console), name)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -65,19 +104,37 @@ class TerminalProgress:
     ) -> None:
         self._bar.stop()
 
-    def begin(self, stage: Stage, total: int | None) -> None:
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(
-            "", total=total, name=self._name[:20], stage=stage.value, step=""
-        )
-        self._done = 0
 
-    def step(self, text: str) -> None:
-        if self._task is not None:
-            self._bar.update(self._task, completed=self._done, step=text[:36])
-            self._done += 1
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
 
-    def found(self, sentences: Iterable[str]) -> None:
-        new = (Text(sentence, "dim", no_wrap=True, overflow="ellipsis") for sentence in sentences)
-        self._bar.found = [*self._bar.found, *new][-MAX_FOUND:]
+
+class PoolProgress:
+    """Many gradings at once: a line for all, and one for each."""
+
+    def __init__(self, console: SafeConsole, total: int) -> None:
+        self._bar = _bar(console)
+        self._total = total
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        self._all = self._bar.add_task("", total=self._total, name="all", stage="", step="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    @contextmanager
+    def job(self, job: Named, gpu: str) -> Iterator[Progress]:
+        line = _Line(self._bar, f"{gpu[4:8]} {job.name}", label=f"{job.name}: ")
+        try:
+            yield line
+            self._bar.advance(self._all)
+        finally:
+            line.end()

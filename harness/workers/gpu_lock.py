@@ -61,7 +61,7 @@ def exclusive_gpu(gpu: str, progress: Progress, seconds: float = WAIT_SECONDS) -
             if not waiting:
                 waiting = True
                 progress.begin(Stage.READ, None)
-                progress.step("waiting: another grading is on this GPU")
+            progress.step("waiting: another grading is on this GPU")
             time.sleep(_LOOK_AGAIN_SECONDS)
         yield
 

@@ -15,6 +15,7 @@ from harness.protocol.device import BackgroundSanitizer, Describe, Device
 from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
 from harness.report import DeviceInfo
+from harness.workers.cores import Cores
 from harness.workers.cpu_sanitizer import CpuSanitizer
 from harness.workers.gpu_lock import exclusive_gpu
 from harness.workers.isolation import Role
@@ -46,15 +47,20 @@ class Session:
 
 
 @contextmanager
-def open_session(choice: Choice) -> Iterator[Session]:
-    """On the device asked for; auto is the GPU where there is one. Raises UsageError where there is
-    no such device, JudgeFailure where it does not work."""
+def open_session(
+    choice: Choice, gpu: str | None = None, cores: Cores | None = None
+) -> Iterator[Session]:
+    """On the device asked for; auto is the GPU where there is one. gpu: the UUID of that one.
+    cores: for those who measure, and for the rest. Raises UsageError where there is no such device,
+    JudgeFailure where it does not work."""
     role = _role(choice)
-    compiler, device = Worker(Role.COMPILER), Worker(role)
+    compiler, device = Worker(Role.COMPILER), Worker(role, gpu)
     cpu_sanitizer = CpuSanitizer()
-    baseline, checker, newcomer = Worker(Role.CUDA), Worker(Role.CHECKER), Worker(Role.CUDA)
+    baseline, newcomer = Worker(Role.CUDA, gpu), Worker(Role.CUDA, gpu)
+    checker = Worker(Role.CHECKER, gpu)
     touched = (compiler, device, cpu_sanitizer.worker, newcomer)
     workers = (*touched, baseline, checker) if role is Role.CUDA else (compiler, device)
+    measuring = (device, baseline, checker, newcomer)
 
     def isolation() -> tuple[str, ...]:
         rules = {worker.role: worker.isolation for worker in workers}
@@ -67,18 +73,26 @@ def open_session(choice: Choice) -> Iterator[Session]:
 
     @contextmanager
     def turn(progress: Progress) -> Iterator[None]:
+        for worker in workers:  # before its turn, so that the GPU need not wait for it
+            worker.start()
         lock = exclusive_gpu(info.uuid or info.name, progress)
-        with lock if role is Role.CUDA else nullcontext():
-            for worker in workers:
-                worker.start()
-            try:
+        try:
+            with lock if role is Role.CUDA else nullcontext():
+                if cores is not None:
+                    for worker in measuring:
+                        worker.keep_to(cores.measuring)
                 yield
-            finally:
-                renew()
+        finally:
+            renew()
+            if cores is not None:
+                for worker in measuring:
+                    worker.keep_to(cores.helping)
 
     with ExitStack() as stack:
         for worker in workers:
             stack.enter_context(worker)
+            if cores is not None:
+                worker.keep_to(cores.helping)
         stack.callback(cpu_sanitizer.reset)
         compiler.start()
         described = device.ask(Describe())

@@ -23,6 +23,7 @@ from harness.protocol.device import Load
 from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, answer_to
 from harness.report import Value
 from harness.workers import channel
+from harness.workers import cores as cores_of
 from harness.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
 from harness.workers.scratch import Scratch, sweep
 from harness.workers.server import Hello
@@ -41,8 +42,11 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE
 class Worker:
     """A child process that answers requests; started when first asked, replaced after a fault."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: Role, gpu: str | None = None) -> None:
+        """gpu: the UUID of the only one that it sees."""
         self.role = role
+        self._gpu = gpu
+        self._cores: frozenset[int] | None = None
         self.isolation: tuple[str, ...] = ()
         self._child: _Child | None = None
         self._load: Load | None = None
@@ -72,7 +76,19 @@ class Worker:
         """Start the child without waiting until it is ready; where that fails, `ask` says so."""
         if self._child is None:
             with suppress(OSError):
-                self._child = _start(self.role)
+                self._child = self._start()
+
+    def keep_to(self, cores: frozenset[int]) -> None:
+        """Hold the child, and whoever takes its place, to these cores."""
+        self._cores = cores
+        if self._child is not None:
+            cores_of.keep_to(self._child.process.pid, cores)
+
+    def _start(self) -> _Child:
+        child = _start(self.role, self._gpu)
+        if self._cores is not None:
+            cores_of.keep_to(child.process.pid, self._cores)
+        return child
 
     def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
         """The child's answer, or the Fault that came of asking.
@@ -81,7 +97,7 @@ class Worker:
         kernel is preceded by the last one loaded.
         """
         try:
-            child = self._child = self._child or _start(self.role)
+            child = self._child = self._child or self._start()
         except OSError as error:
             return judge_fault(f"no {self.role} worker can be started", without_paths(str(error)))
         if not child.greeted:
@@ -182,7 +198,7 @@ class _Child:
         return judge_fault(f"the {self.role} worker ended with exit code {code}", details)
 
 
-def _start(role: Role) -> _Child:
+def _start(role: Role, gpu: str | None) -> _Child:
     sweep()
     scratch = Scratch()
     ours, theirs = Pipe()
@@ -194,7 +210,7 @@ def _start(role: Role) -> _Child:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 cwd=scratch.path,
-                env=environment(role, scratch.path),
+                env=environment(role, scratch.path, gpu),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -207,12 +223,14 @@ def _start(role: Role) -> _Child:
     return _Child(role, process, ours, scratch)
 
 
-def environment(role: Role, scratch: Path) -> dict[str, str]:
+def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:
     """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
     code, which later gradings execute, belongs to the CPU device alone."""
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}
+    visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
     return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+        **visible,
         "PYTHONPATH": os.pathsep.join(search),
         "HOME": str(scratch),
         "TMPDIR": str(scratch),

@@ -1,0 +1,195 @@
+"""Many gradings on several GPUs at once: one queue, and two lanes to each GPU.
+
+The lanes of a GPU take turns on it: while a submission of one is verified and measured, the next is
+compiled in the other, and its processes get ready. Their cores are others than those of the
+measurement; where there are too few cores for that, a GPU has one lane.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from harness.errors import JudgeFailure, UsageError
+from harness.progress import Progress
+from harness.report import Stage
+from harness.workers.cores import Cores, keep_to, shared_out
+from harness.workers.session import Session, open_session
+
+Job = TypeVar("Job")
+Found = TypeVar("Found")
+Job_contra = TypeVar("Job_contra", contravariant=True)
+
+Opening = Callable[[str, Cores | None], AbstractContextManager[Session]]
+"""Opens a session on the GPU of this UUID."""
+
+Work = Callable[[Job, Session, Progress], Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[Job, Found]):
+    """One job, done."""
+
+    job: Job
+    gpu: str
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A GPU that could not be used, and why. The others go on."""
+
+    gpu: str
+    why: str
+
+
+class Watcher(Protocol[Job_contra]):
+    """Shows many jobs at once."""
+
+    def job(self, job: Job_contra, gpu: str) -> AbstractContextManager[Progress]:
+        """Inside, this job is being done on that GPU."""
+        ...
+
+
+class Stopped(BaseException):
+    """Ends a lane. No Exception, because the judge makes a verdict of those."""
+
+
+def open_gpu(gpu: str, cores: Cores | None) -> AbstractContextManager[Session]:
+    return open_session("cuda", gpu, cores)
+
+
+@contextmanager
+def working(
+    jobs: Iterable[Job],
+    gpus: Sequence[str],
+    work: Work[Job, Found],
+    watcher: Watcher[Job],
+    opening: Opening = open_gpu,
+) -> Generator[Iterable[Finished[Job, Found] | Lost], None, None]:
+    """Inside, what is done comes in the order in which it is done. Leaving ends what is not.
+
+    Raises JudgeFailure where no GPU can be used.
+    """
+    cores = shared_out(len(gpus))
+    if cores is not None:
+        keep_to(os.getpid(), cores[0].helping)
+    with ExitStack() as stack:
+        lanes, lost = _open(gpus, cores, opening, stack)
+        if not lanes:
+            raise JudgeFailure("; ".join(f"{each.gpu}: {each.why}" for each in lost))
+        pool = _Pool(jobs, work, watcher)
+        stack.callback(pool.stop)
+        yield pool.results(lanes, lost)
+
+
+def _open(
+    gpus: Sequence[str], cores: Sequence[Cores] | None, opening: Opening, stack: ExitStack
+) -> tuple[list[tuple[str, Session]], list[Lost]]:
+    """All sessions are opened before the first measures: opening one touches its GPU."""
+
+    def opened(place: int) -> tuple[list[tuple[str, Session]], list[Lost]]:
+        gpu, mine = gpus[place], cores[place] if cores else None
+        sessions: list[tuple[str, Session]] = []
+        try:
+            for _ in range(2 if mine else 1):
+                manager = opening(gpu, mine)
+                sessions.append((gpu, manager.__enter__()))
+                closing.append(manager)
+        except (UsageError, JudgeFailure) as error:
+            return sessions, [] if sessions else [Lost(gpu, str(error))]
+        return sessions, []
+
+    closing: list[AbstractContextManager[Session]] = []
+    stack.callback(lambda: [manager.__exit__(None, None, None) for manager in closing])
+    with ThreadPoolExecutor(len(gpus)) as threads:
+        found = list(threads.map(opened, range(len(gpus))))
+    return (
+        [session for sessions, _ in found for session in sessions],
+        [each for _, lost in found for each in lost],
+    )
+
+
+class _Pool(Generic[Job, Found]):
+    """The lanes at work."""
+
+    def __init__(self, jobs: Iterable[Job], work: Work[Job, Found], watcher: Watcher[Job]) -> None:
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        for job in jobs:
+            self._jobs.put(job)
+        self._results: queue.SimpleQueue[Finished[Job, Found] | BaseException | None]
+        self._results = queue.SimpleQueue()
+        self._work = work
+        self._watcher = watcher
+        self._stopping = threading.Event()
+        self._lanes: list[tuple[Session, threading.Thread]] = []
+
+    def results(
+        self, lanes: Sequence[tuple[str, Session]], lost: Iterable[Lost]
+    ) -> Iterable[Finished[Job, Found] | Lost]:
+        for gpu, session in lanes:
+            thread = threading.Thread(target=self._serve, args=(gpu, session), daemon=True)
+            self._lanes.append((session, thread))
+            thread.start()
+        yield from lost
+        at_work = len(lanes)
+        while at_work:
+            result = self._results.get()
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
+                at_work -= 1
+            else:
+                yield result
+
+    def stop(self) -> None:
+        """What lanes are at ends with its processes."""
+        self._stopping.set()
+        for session, thread in self._lanes:
+            if thread.is_alive():
+                session.renew()
+        for _, thread in self._lanes:
+            thread.join()
+
+    def _serve(self, gpu: str, session: Session) -> None:
+        try:
+            while not self._stopping.is_set():
+                job = self._jobs.get_nowait()
+                with self._watcher.job(job, gpu) as shown:
+                    found = self._work(job, session, _Stoppable(shown, self._stopping))
+                self._results.put(Finished(job, gpu, found))
+        except (queue.Empty, Stopped):
+            pass
+        except BaseException as error:
+            self._results.put(error)
+        finally:
+            self._results.put(None)
+
+
+class _Stoppable:
+    """Progress that ends its grading once that is to stop."""
+
+    def __init__(self, progress: Progress, stopping: threading.Event) -> None:
+        self._progress = progress
+        self._stopping = stopping
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self._check()
+        self._progress.begin(stage, total)
+
+    def step(self, text: str) -> None:
+        self._check()
+        self._progress.step(text)
+
+    def found(self, sentences: Iterable[str]) -> None:
+        self._progress.found(sentences)
+
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise Stopped
