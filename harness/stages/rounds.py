@@ -211,12 +211,14 @@ class _Measuring:
             device.ask(Detach())
 
     def warm_up(self) -> WarmUp:
-        """Launch both in turn until the clock is steady, or for as long as that may take."""
+        """Launch both in turn until the clock is steady, or for as long as that may take. Inputs
+        are of the kinds that are scored: on others a kernel may take a way of its own, at a clock
+        of its own."""
         started = time.monotonic()
         readings: list[int] = []
         launches = 0
         while True:
-            inputs = secrets.choice([*TimedInputs])
+            inputs = TimedInputs(secrets.choice([*RoundInputs]))
             self._baseline(inputs, "warm-up")
             timed, _ = self._kernel(inputs, "during warm-up")
             readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
