@@ -15,6 +15,9 @@ CREW_VARIABLE = "MATMUL_ARENA_CREW"
 
 COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
 
+NICENESS = 5
+"""Of what grades and what ranks: on a machine that is short of processors, pages come first."""
+
 
 class End(IntEnum):
     """The exit code of a part that is not to be started again."""

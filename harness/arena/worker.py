@@ -28,7 +28,13 @@ from harness.arena.build import Build
 from harness.arena.judging import Judge, open_judge
 from harness.arena.logs import log_as
 from harness.arena.presence import Presence
-from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE, End, end_with_parent
+from harness.arena.processes import (
+    CREW_VARIABLE,
+    DATABASE_VARIABLE,
+    NICENESS,
+    End,
+    end_with_parent,
+)
 from harness.arena.progress import GradingProgress
 from harness.arena.queue import QUEUE, TASK, conninfo, queue_app, queue_of
 from harness.arena.store.attempts import Attempt, Attempts
@@ -42,9 +48,6 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 1.0
 HEARTBEAT_SECONDS = 5.0
 """How often the queue hears of the worker itself."""
-
-NICENESS = 5
-"""Pages come before gradings on a machine that is short of processors."""
 
 
 class Superseded(BaseException):

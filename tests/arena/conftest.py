@@ -122,7 +122,10 @@ def rules(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def site(engine: Engine, rules: Path) -> Site:
+def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Its boards are always the newest, however slow the machine."""
+    monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", float("inf"))
     key = SigningKey.at(rules.with_name("key.pem"))
     return Site(
         engine=engine,

@@ -384,7 +384,7 @@ def test_a_long_board_shows_the_best_and_leads_to_the_others(
     worker: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("harness.arena.web.boards.MAX_ROWS", 2)
+    monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)
     ada = person("ada")
     for score in (1.0, 2.0, 3.0):
         hand_in(connection, ada, f"kernel {score}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any
@@ -21,7 +19,10 @@ from harness.arena.states import State
 from harness.arena.store import board, gradings
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
+from harness.arena.web.board_files import DATA, Form
+from harness.arena.web.boards import Boards, answer
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.report import Value
 
@@ -225,17 +226,9 @@ async def events(
     This only watches: closing it ends nothing.
     """
     first = await run_in_threadpool(readable, site, visitor, id)
-    watch = request.app.state.watch
-
-    async def stream() -> AsyncIterator[str]:
-        async for status in watch.follow(first):
-            if status is None:
-                yield ": nothing new\n\n"
-            else:
-                yield f"event: status\ndata: {SubmissionStatus.of(status).model_dump_json()}\n\n"
-
+    watch: Watch = request.app.state.watch
     return StreamingResponse(
-        stream(),
+        watch.follow(first, _status_event),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -279,10 +272,15 @@ def give_up(site: Site, visitor: Visitor, id: str) -> Status:
 
 
 @router.get("/board", responses=_ERRORS)
-def show_board(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     """Every ranking, as `leaderboard --json` writes it."""
-    boards = request.app.state.boards.boards(visitor)
-    return Response(json.dumps(boards), media_type="application/json")
+    boards: Boards = request.app.state.boards
+    made = await boards.made(visitor, Form.DATA)
+    return answer(request, made.files[DATA], "application/json")
+
+
+def _status_event(status: Status) -> str:
+    return f"event: status\ndata: {SubmissionStatus.of(status).model_dump_json()}\n\n"
 
 
 def readable(site: Site, visitor: Visitor, id: str) -> Status:

@@ -14,7 +14,7 @@ from starlette.middleware.sessions import SessionMiddleware
 
 from harness import __version__
 from harness.arena.web import api, health, openid, organiser, pages, people, streams
-from harness.arena.web.boards import Boards
+from harness.arena.web.boards import Boards, Maker, MakerHere
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
@@ -24,13 +24,18 @@ from harness.arena.web.rendering import page
 log = logging.getLogger(__name__)
 
 
-def application(site: Site) -> FastAPI:
+def application(site: Site, maker: Maker | None = None) -> FastAPI:
+    """maker: of the boards; None for here."""
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watching = asyncio.create_task(app.state.watch.run())
+        running = [asyncio.create_task(app.state.watch.run())]
+        if maker is not None:
+            running.append(asyncio.create_task(app.state.boards.prepare()))
         yield
-        watching.cancel()
-        await asyncio.wait([watching], timeout=2)
+        for each in running:
+            each.cancel()
+        await asyncio.wait(running, timeout=2)
 
     app = FastAPI(
         title="matmul-arena",
@@ -44,7 +49,7 @@ def application(site: Site) -> FastAPI:
     )
     app.state.site = site
     app.state.watch = Watch(site)
-    app.state.boards = Boards(site)
+    app.state.boards = Boards(site, maker or MakerHere(site))
     app.include_router(api.router)
     app.include_router(health.router)
     app.include_router(people.router)

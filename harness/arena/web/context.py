@@ -13,6 +13,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
+from starlette.concurrency import run_in_threadpool
 
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import people
@@ -117,19 +118,24 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def site(request: Request) -> Site:
+async def site(request: Request) -> Site:
     found: Site = request.app.state.site
     return found
 
 
-def visitor(request: Request) -> Visitor:
+async def visitor(request: Request, site: Annotated[Site, Depends(site)]) -> Visitor:
     """By key in a header, or by a session's cookie. Raises Problem where the key is none."""
-    here = site(request)
+    if "authorization" in request.headers or COOKIE in request.cookies:
+        return await run_in_threadpool(_known, request, site)
+    return Visitor(None)
+
+
+def _known(request: Request, site: Site) -> Visitor:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme:
         if scheme.lower() != "bearer":
             raise Problem(401, "Write the header as: Authorization: Bearer YOUR_KEY.")
-        with here.transaction() as connection:
+        with site.transaction() as connection:
             person = people.by_key(connection, key.strip())
         if person is None:
             raise Problem(401, "This key is not valid: it was revoked, has expired or never was.")
@@ -137,7 +143,7 @@ def visitor(request: Request) -> Visitor:
     session = request.cookies.get(COOKIE)
     if not session:
         return Visitor(None)
-    with here.transaction() as connection:
+    with site.transaction() as connection:
         return Visitor(people.by_session(connection, session), session)
 
 

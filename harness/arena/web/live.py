@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 import psycopg
@@ -29,6 +29,9 @@ GATHER_SECONDS = 0.1
 ALIVE_SECONDS = 15.0
 """A watcher hears from us so often, lest a proxy think the connection dead."""
 
+Writer = Callable[[Status], str]
+"""Says a status as server-sent events."""
+
 
 class Watch:
     """Everybody who watches a submission."""
@@ -37,6 +40,7 @@ class Watch:
         self._site = site
         self._watchers: defaultdict[str, set[asyncio.Queue[Status]]] = defaultdict(set)
         self._last: dict[str, Status] = {}
+        self._written: dict[tuple[str, Writer], tuple[Status, str]] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -49,26 +53,36 @@ class Watch:
             group.create_task(self._listen())
             group.create_task(self._look())
 
-    async def follow(self, first: Status) -> AsyncIterator[Status | None]:
-        """What a submission's status becomes, until it is final; None when nothing has."""
+    async def follow(self, first: Status, write: Writer) -> AsyncIterator[str]:
+        """What a submission's status becomes, until it is final, and a comment when nothing has."""
         queue: asyncio.Queue[Status] = asyncio.Queue()
         self._watchers[first.id].add(queue)
         try:
-            yield first
+            yield write(first)
             latest = first
             while not latest.state.final:
                 try:
                     async with asyncio.timeout(ALIVE_SECONDS):
                         latest = await queue.get()
                 except TimeoutError:
-                    yield None
+                    yield ": nothing new\n\n"
                     continue
-                yield latest
+                yield self._as_written(latest, write)
         finally:
             self._watchers[first.id].discard(queue)
             if not self._watchers[first.id]:
                 del self._watchers[first.id]
                 self._last.pop(first.id, None)
+                for written in [each for each in self._written if each[0] == first.id]:
+                    del self._written[written]
+
+    def _as_written(self, status: Status, write: Writer) -> str:
+        """Written once for all who watch."""
+        known, text = self._written.get((status.id, write), (None, ""))
+        if known is not status:
+            text = write(status)
+            self._written[status.id, write] = status, text
+        return text
 
     async def _listen(self) -> None:
         while True:
@@ -103,6 +117,7 @@ class Watch:
                 self._last[id] = each
                 for queue in self._watchers.get(id, ()):
                     queue.put_nowait(each)
+                await asyncio.sleep(0)  # these are told before the next, and others are served
 
     def _fetch(self, ids: list[str]) -> dict[str, Status]:
         with self._site.engine.connect() as connection:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import mimetypes
 import secrets
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Form as FormField
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -15,6 +15,8 @@ from harness.arena.states import State
 from harness.arena.store import board, contest, gradings
 from harness.arena.store.gradings import Status
 from harness.arena.web import api
+from harness.arena.web.board_files import Form
+from harness.arena.web.boards import Boards, answer
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY
 from harness.arena.web.problems import Problem, unknown_submission
@@ -27,32 +29,31 @@ from problem import starter
 
 router = APIRouter(include_in_schema=False)
 
-Token = Annotated[str, Form(max_length=100)]
+Token = Annotated[str, FormField(max_length=100)]
 PER_PAGE = 50
 
 
 @router.get("/")
-def root(
+async def root(
     request: Request, visitor: ThisVisitor, whole: Annotated[bool, Query(alias="all")] = False
 ) -> Response:
-    return shown_board(request, visitor, "index", whole)
+    return await shown_board(request, visitor, "index", whole)
 
 
 @router.get("/{name}.html")
-def shown_board(
+async def shown_board(
     request: Request,
     visitor: ThisVisitor,
     name: str,
     whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
-    """A GPU's board, or all runs: rendered once for each change, not for each visitor."""
-    compressed = request.app.state.boards.page(visitor, f"{name}.html", whole=whole)
-    if compressed is None:
+    """A GPU's board, or all runs."""
+    boards: Boards = request.app.state.boards
+    made = await boards.made(visitor, Form.WHOLE_PAGES if whole else Form.PAGES)
+    file = made.files.get(f"{name}.html")
+    if file is None:
         raise Problem(404, "There is nothing at this address.")
-    headers = {"Vary": "Accept-Encoding, Cookie", "Cache-Control": "no-cache"}
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return HTMLResponse(compressed, headers=headers | {"Content-Encoding": "gzip"})
-    return HTMLResponse(gzip.decompress(compressed), headers=headers)
+    return answer(request, file, "text/html")
 
 
 @router.get("/assets/{name}")

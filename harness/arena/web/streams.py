@@ -11,9 +11,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.store.gradings import Status
 from harness.arena.web.api import SubmissionId, readable
+from harness.arena.web.board_files import Form
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import ThisSite, ThisVisitor
-from harness.arena.web.live import ALIVE_SECONDS
+from harness.arena.web.live import ALIVE_SECONDS, Watch
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import fragment
 
@@ -28,31 +31,31 @@ async def submission(
 ) -> StreamingResponse:
     """Its state as words and where it stands as HTML, until there is a result."""
     first = await run_in_threadpool(readable, site, visitor, id)
+    watch: Watch = request.app.state.watch
+    return _events(watch.follow(first, _standing))
 
-    async def stream() -> AsyncIterator[str]:
-        async for status in request.app.state.watch.follow(first):
-            if status is None:
-                yield ": nothing new\n\n"
-                continue
-            yield _event("state", fragment("state.html", submission=status))
-            yield _event("standing", fragment("standing.html", submission=status))
-            if status.state.final:
-                yield _event("over", status.state.value)
 
-    return _events(stream())
+def _standing(status: Status) -> str:
+    events = {
+        "state": fragment("state.html", submission=status),
+        "standing": fragment("standing.html", submission=status),
+    }
+    if status.state.final:
+        events["over"] = status.state.value
+    return "".join(_event(name, text) for name, text in events.items())
 
 
 @router.get("/board")
 async def board(request: Request, visitor: ThisVisitor) -> StreamingResponse:
     """The version of the board, now and whenever it changes."""
-    boards = request.app.state.boards
+    boards: Boards = request.app.state.boards
 
     async def stream() -> AsyncIterator[str]:
         told = None
         quiet = 0.0
         while True:
             with suppress(Problem):
-                version = (await run_in_threadpool(boards.ranked, visitor)).version
+                version = (await boards.made(visitor, Form.PAGES)).version
                 if version != told or quiet >= ALIVE_SECONDS:
                     told, quiet = version, 0.0
                     yield _event("board", str(version))

@@ -1,0 +1,124 @@
+"""Makes the boards: every page of them, or what programs read, compressed as it is sent."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from harness.arena.rules import Rules
+from harness.arena.store import board, contest
+from harness.arena.store.contest import Announcement
+from harness.arena.web.context import Site
+from harness.arena.web.rendering import page
+from harness.leaderboard.edition import Edition
+from harness.leaderboard.entry import Entry
+from harness.leaderboard.ranking import Board, as_data
+from harness.leaderboard.site import Page, board_page, boards_by_gpu, file_names, runs_page
+
+MAX_ROWS = 200
+"""On a page, unless all are asked for."""
+
+DATA = "board.json"
+
+
+class Form(StrEnum):
+    """What is made of the boards."""
+
+    PAGES = "pages"
+    """For people, the first rows of each."""
+    WHOLE_PAGES = "whole pages"
+    DATA = "data"
+    """For programs: of each GPU model the league that its board shows first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the boards depend on beside the database.
+
+    frozen_at: only what was handed in before counts.
+    """
+
+    form: Form
+    rules: Rules
+    frozen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    compressed: bytes
+    tag: str
+    """Another one for other content."""
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        compressed = gzip.compress(content, compresslevel=4, mtime=0)
+        return cls(compressed, hashlib.sha256(compressed).hexdigest()[:16])
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """All of one moment, by the file's name."""
+
+    version: int
+    files: Mapping[str, File]
+
+
+def make(site: Site, wanted: Wanted) -> Made:
+    """Raises Problem where the database is away."""
+    with site.transaction() as connection:
+        version = board.version(connection)
+        entries = board.counting(connection, wanted.frozen_at, site.signing_key.public)
+        announcements = contest.announced(connection)
+    boards = boards_by_gpu(entries, Edition.current(), wanted.rules.leagues)
+    if wanted.form is Form.DATA:
+        data = [as_data(of_leagues[0]) for of_leagues in boards.values()]
+        return Made(version, {DATA: File.of(json.dumps(data).encode())})
+    most = MAX_ROWS if wanted.form is Form.PAGES else None
+    pages = _pages(site, wanted.rules, entries, boards, announcements, most)
+    return Made(version, {name: File.of(html) for name, html in pages.items()})
+
+
+def _pages(
+    site: Site,
+    rules: Rules,
+    entries: Sequence[Entry],
+    boards: Mapping[str, Sequence[Board]],
+    announcements: Sequence[Announcement],
+    most: int | None,
+) -> dict[str, bytes]:
+    """Every board, and the list of all runs; most: rows of each."""
+    names = file_names(list(boards))
+    links = [Page(names[gpu], gpu) for gpu in boards] or [Page("index.html", "Leaderboard")]
+    frame: dict[str, Any] = {"boards": links, "announcements": announcements}
+    made: dict[str, bytes] = {}
+    for gpu, of_leagues in boards.items():
+        values = board_page(of_leagues, rules.leagues)
+        frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
+        file = names[gpu]
+        made[file] = _html(site, "board.html", here=file, **frame, **values)
+    if not made:
+        made["index.html"] = _html(site, "empty.html", here="index.html", **frame)
+    overall = [of_leagues[0] for of_leagues in boards.values()]
+    values = runs_page(entries, overall, Edition.current())
+    frame["shortened"] = _shorten(values, "runs", "The newest {} of {} runs.", most)
+    made["runs.html"] = _html(site, "runs.html", here="runs.html", **frame, **values)
+    return made
+
+
+def _shorten(values: dict[str, Any], name: str, sentence: str, most: int | None) -> str:
+    """Keep the first rows, and say so; nothing where all are kept."""
+    count = len(values[name])
+    if most is None or count <= most:
+        return ""
+    values[name] = values[name][:most]
+    return sentence.format(most, count)
+
+
+def _html(site: Site, template: str, **values: Any) -> bytes:
+    return bytes(page(site, template, **values).body)

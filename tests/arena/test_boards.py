@@ -1,0 +1,179 @@
+"""The boards are made once for all visitors, beside the web process, and whatever dies there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection
+
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
+from harness.arena.store.people import Person
+from harness.arena.web.app import application
+from harness.arena.web.board_files import DATA, Form, Made, Wanted, make
+from harness.arena.web.boards import Boards, MakerHere
+from harness.arena.web.context import Site, Visitor
+from harness.arena.web.maker import MakerBeside
+from harness.arena.web.problems import Problem, database_away
+from tests.arena.handing_in import graded, hand_in, joined, take
+
+NOBODY = Visitor(None)
+
+
+class Counted(MakerHere):
+    """Counts what it makes, and fails when told to."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.count = 0
+        self.fails = False
+
+    async def make(self, wanted: Wanted) -> Made:
+        self.count += 1
+        if self.fails:
+            raise database_away()
+        return await super().make(wanted)
+
+
+@pytest.fixture
+def result(
+    connection: Connection, worker_url: URL, person: Callable[..., Person]
+) -> Callable[[float], None]:
+    """Another result, of a kernel of its own."""
+    ada = person("ada")
+
+    def add(score: float) -> None:
+        hand_in(connection, ada, f"kernel {score}")
+        attempts = joined(worker_url)
+        attempt = take(connection, attempts)
+        assert attempts.finish(attempt.attempt, graded(attempt, score))
+        attempts.close()
+
+    return add
+
+
+def test_made_once_for_everybody_and_again_for_each_change(
+    site: Site, result: Callable[[float], None]
+) -> None:
+    maker = Counted(site)
+    boards = Boards(site, maker)
+    result(1.0)
+
+    async def visits() -> list[Made]:
+        return await asyncio.gather(*(boards.made(NOBODY, Form.PAGES) for _ in range(20)))
+
+    async def scenario() -> tuple[list[Made], list[Made]]:
+        before = [*await visits(), *await visits()]
+        assert maker.count == 1
+        await asyncio.to_thread(result, 2.0)
+        return before, await visits()
+
+    before, after = asyncio.run(scenario())
+    assert maker.count == 2
+    assert {made.version for made in before}.isdisjoint({made.version for made in after})
+    assert before[0].files["index.html"].tag != after[0].files["index.html"].tag
+
+
+def test_a_large_board_is_shown_as_it_was_while_the_next_is_made(
+    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
+    boards = Boards(site, MakerHere(site))
+    result(1.0)
+
+    async def scenario() -> None:
+        first = await boards.made(NOBODY, Form.PAGES)
+        await asyncio.to_thread(result, 2.0)
+        assert await boards.made(NOBODY, Form.PAGES) is first
+        while await boards.made(NOBODY, Form.PAGES) is first:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_the_board_stays_while_the_database_is_away(
+    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = Counted(site)
+    boards = Boards(site, maker)
+    result(1.0)
+
+    def away(_: Boards) -> int:
+        raise database_away()
+
+    async def scenario() -> None:
+        kept = await boards.made(NOBODY, Form.PAGES)
+        maker.fails = True
+        monkeypatch.setattr(Boards, "_version", away)
+        assert await boards.made(NOBODY, Form.PAGES) is kept
+        with pytest.raises(Problem, match="nothing is lost"):
+            await boards.made(NOBODY, Form.DATA)
+
+    asyncio.run(scenario())
+
+
+def test_who_has_the_board_is_told_that_it_is_the_same(
+    site: Site, result: Callable[[float], None]
+) -> None:
+    with TestClient(application(site)) as client:
+        for path in ("/", "/runs.html", "/api/v1/board"):
+            first = client.get(path)
+            known = {"If-None-Match": first.headers["etag"]}
+            same = client.get(path, headers=known)
+            assert (same.status_code, same.content) == (304, b"")
+            result(float(len(path)))
+            changed = client.get(path, headers=known)
+            assert changed.status_code == 200 and changed.headers["etag"] != first.headers["etag"]
+        plain = client.get("/", headers={"Accept-Encoding": "identity"})
+        assert "content-encoding" not in plain.headers and plain.text == client.get("/").text
+
+
+@asynccontextmanager
+async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[MakerBeside]:
+    arguments = ["--rules", str(rules), "--signing-key", str(rules.with_name("key.pem"))]
+    secrets = {
+        DATABASE_VARIABLE: web_url.render_as_string(hide_password=False),
+        COOKIE_VARIABLE: "test",
+    }
+    maker = MakerBeside(arguments, {**os.environ, **secrets})
+    try:
+        yield maker
+    finally:
+        await maker.end()
+
+
+def test_another_process_makes_the_same(
+    site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
+) -> None:
+    result(1.0)
+
+    async def scenario() -> None:
+        async with beside(site, rules, web_url) as maker:
+            for form in Form:
+                wanted = Wanted(form, site.rules, None)
+                assert await maker.make(wanted) == make(site, wanted)
+
+    asyncio.run(scenario())
+
+
+def test_that_process_may_be_killed_at_any_time(
+    site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
+) -> None:
+    result(1.0)
+
+    async def scenario() -> None:
+        async with beside(site, rules, web_url) as maker:
+            wanted = Wanted(Form.DATA, site.rules, None)
+            for _ in range(2):
+                await maker.start()
+                assert maker.process is not None
+                maker.process.kill()
+                assert DATA in (await maker.make(wanted)).files
+
+    asyncio.run(scenario())
