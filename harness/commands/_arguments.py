@@ -38,11 +38,14 @@ def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--seed", type=_seed, metavar="N", help=help)
 
 
-def add_gpus(parser: argparse.ArgumentParser) -> None:
+def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """default: where none are named."""
     parser.add_argument(
         "--gpus",
         metavar="GPU,…",
-        help="on several GPUs of this machine at once: all, or their numbers or UUIDs",
+        default=default,
+        help="on several GPUs of this machine: all, or their numbers or UUIDs"
+        + (f" (default: {default})" if default else ""),
     )
 
 

@@ -14,10 +14,12 @@ from harness.commands._arguments import add_filters, add_store, chosen
 from harness.commands._command import Exit
 from harness.commands._stores import DEFAULT_STORE, open_store
 from harness.errors import UsageError
+from harness.leaderboard import playoffs
 from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import as_data, rank
+from harness.stages.playoff import PlayOff
 from harness.views.console import Terminal
 
 REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"
@@ -64,9 +66,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.views.leaderboard import screen
 
     with _source(arguments, terminal) as (entries, document):
-        boards = rank(entries, Edition.current(), chosen(arguments))
+        played = [] if arguments.reports else _played(arguments)
+        boards = rank(entries, Edition.current(), chosen(arguments), played)
         if arguments.site:
-            _write_site(arguments, entries, document, terminal)
+            _write_site(arguments, entries, played, document, terminal)
     if arguments.readme:
         _write_readme(arguments)
     if arguments.json:
@@ -114,15 +117,22 @@ def _write_readme(arguments: argparse.Namespace) -> None:
     readme.write(arguments.readme, board)
 
 
+def _played(arguments: argparse.Namespace) -> list[PlayOff]:
+    """The play-offs that were entered beside the store."""
+    path = arguments.store.beside(playoffs.SUFFIX)
+    return playoffs.read(path, arguments.key or arguments.store.key)
+
+
 def _write_site(
     arguments: argparse.Namespace,
     entries: list[Entry],
+    played: list[PlayOff],
     document: Callable[[str], Document],
     terminal: Terminal,
 ) -> None:
     from harness.leaderboard.site import Site  # its template engine would slow every command
 
-    site = Site(arguments.site, entries, Edition.current(), chosen(arguments))
+    site = Site(arguments.site, entries, Edition.current(), chosen(arguments), played)
     site.write_boards()
     pages = list(terminal.track(site.write_entries(document), "Pages", len(site.entries)))
     for why in filter(None, pages):

@@ -9,20 +9,20 @@ wide interval, which can hardly be told from any, is shown and not ranked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness.leaderboard import evidence
+from harness.leaderboard import evidence, playoffs
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.places import Decided, places
 from harness.leaderboard.result import Result, results
 from harness.leaderboard.spread import Spreads, gpu_of, measured, said
+from harness.stages.playoff import PlayOff
 
 MAX_HALF_WIDTH = 0.01
 """How far, of the score, a ranked score's 95 % interval may reach to either side. The judge stops
@@ -103,11 +103,17 @@ class Board:
     """Those of this model on which ranked runs were graded."""
     spreads: Spreads = field(default_factory=dict)
     """How much GPUs of this model differ; it is in the intervals of the rows."""
+    played: tuple[PlayOff, ...] = field(default=(), repr=False)
+    """The play-offs that have the last word on the order of some."""
 
     @property
     def said_of_gpus(self) -> str:
-        """How far its ranks hold for other GPUs of the model; empty where nothing is ranked."""
-        return said(self.gpus, self.spreads) if self.gpus else ""
+        """How far its ranks hold for other GPUs of the model, and which play-offs they follow;
+        empty where nothing is ranked."""
+        if not self.gpus:
+            return ""
+        sentences = [said(self.gpus, self.spreads), *map(playoffs.said, self.played)]
+        return " ".join(sentences)
 
 
 _SCORED = frozenset({Standing.RANKED, Standing.UNSTEADY, Standing.REGRADE})
@@ -130,11 +136,11 @@ def rank(
     entries: Iterable[Entry],
     edition: Edition,
     filter: Filter | None = None,
-    decided: Mapping[str, Decided] = MappingProxyType({}),
+    played: Sequence[PlayOff] = (),
 ) -> tuple[Board, ...]:
     """The boards of all GPU models that have a scored entry, those with most kernels first.
 
-    decided: what play-offs on each GPU model say.
+    played: the play-offs that count, in order of time.
     """
     admits = (filter or Filter()).admits
     everyone = sorted(entries, key=attrgetter("created", "id"))
@@ -156,8 +162,9 @@ def rank(
             reliable = _reliable(counted, edition)
             gpus = tuple(sorted({gpu_of(run) for run in reliable}))
             spreads = _spreads(reliable) if len(gpus) > 1 else {}
-            found = _rows(runs, edition, shared, spreads, decided.get(gpu, {}))
-            boards.append(Board(gpu, edition, *found, gpus, spreads))
+            heard = playoffs.counting(played, edition, gpu, gpus)
+            found = _rows(runs, edition, shared, spreads, playoffs.decided(heard))
+            boards.append(Board(gpu, edition, *found, gpus, spreads, tuple(heard)))
     return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
 
 
@@ -184,6 +191,9 @@ def as_data(board: Board) -> dict[str, Any]:
         "gpus": list(board.gpus),
         "spread_between_gpus": [
             {"cores": cores, **spread._asdict()} for cores, spread in board.spreads.items()
+        ],
+        "playoffs": [
+            playoff.model_dump(mode="json", exclude={"games"}) for playoff in board.played
         ],
         "rows": [row(line) for line in (*board.rows, *board.unranked)],
     }

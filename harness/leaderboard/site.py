@@ -33,6 +33,7 @@ from harness.leaderboard.entry import Entry
 from harness.leaderboard.leagues import Leagues
 from harness.leaderboard.ranking import Board, Filter, Row, Standing, rank, standing
 from harness.report import Badge, Report
+from harness.stages.playoff import PlayOff
 from problem.cases import RANKED
 
 MARKER = ".matmul-arena-site"
@@ -77,15 +78,17 @@ class Site:
         entries: Iterable[Entry],
         edition: Edition,
         chosen: Filter | None = None,
+        played: Sequence[PlayOff] = (),
     ) -> None:
-        """Raises StoreError where the folder holds something else."""
+        """played: the play-offs that count. Raises StoreError where the folder holds something
+        else."""
         chosen = chosen or Filter()
         self.folder = folder
         self.edition = edition
         everything = list(entries)
         self.entries = [entry for entry in everything if chosen.admits(entry)]
         self.leagues = Leagues()
-        self.boards = boards_by_gpu(everything, edition, self.leagues, chosen)
+        self.boards = boards_by_gpu(everything, edition, self.leagues, chosen, played)
         names = file_names(list(self.boards))
         self.pages = [Page(names[gpu], gpu) for gpu in self.boards] or [_BOARD]
         self.pages.append(_RUNS)
@@ -176,12 +179,19 @@ REASONS = {
 
 
 def boards_by_gpu(
-    entries: Sequence[Entry], edition: Edition, leagues: Leagues, chosen: Filter | None = None
+    entries: Sequence[Entry],
+    edition: Edition,
+    leagues: Leagues,
+    chosen: Filter | None = None,
+    played: Sequence[PlayOff] = (),
 ) -> dict[str, list[Board]]:
     """Of each GPU model its board in every league; empty where nobody is in that."""
     chosen = chosen or Filter()
     ranked = [
-        {board.gpu: board for board in rank(entries, edition, replace(chosen, badges=badges))}
+        {
+            board.gpu: board
+            for board in rank(entries, edition, replace(chosen, badges=badges), played)
+        }
         for badges in (chosen.badges | league for league in leagues.badges())
     ]
     gpus = dict.fromkeys(gpu for league in ranked for gpu in league)

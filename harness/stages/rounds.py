@@ -21,6 +21,7 @@ from harness.protocol.timing import (
     LaunchTime,
     LayOut,
     ScoringDevice,
+    SharedMatrices,
     TimedInputs,
     TimeLaunch,
     TimingRequest,
@@ -122,11 +123,11 @@ def timed_rounds(
     seconds: time limit of one launch. audit: hold one of the ranked size's launches to the full
     CPU product, besides the checks of every one.
     """
-    measuring = _Measuring(workers, shape, seconds)
+    measuring = Measuring(workers, shape, seconds)
     result: Timed | Outcome
     try:
         progress.step("warm-up")
-        measuring.begin(baseline)
+        measuring.attach(measuring.lay_out(), baseline)
         warm_up = measuring.warm_up()
         result = _rounds(measuring, extent, warm_up, seed, progress, audit)
     except MeasurementAborted as aborted:
@@ -136,7 +137,7 @@ def timed_rounds(
 
 
 def _rounds(
-    measuring: _Measuring,
+    measuring: Measuring,
     extent: Extent,
     warm_up: WarmUp,
     seed: int,
@@ -176,6 +177,9 @@ def _rounds(
             return Timed(warm_up, judged, stopped, audit_error)
 
 
+CheckedLaunch = tuple[LaunchTime, Checked]
+
+
 class MeasurementAborted(Exception):
     """Ends a measurement early, with this outcome."""
 
@@ -183,7 +187,7 @@ class MeasurementAborted(Exception):
         self.outcome = outcome
 
 
-class _Measuring:
+class Measuring:
     """Timing workers on one shape. Raises MeasurementAborted where something is wrong."""
 
     def __init__(self, workers: TimingWorkers, shape: Shape, seconds: float) -> None:
@@ -192,15 +196,19 @@ class _Measuring:
         self.seconds = seconds
         self._attached: list[ScoringDevice] = []
 
-    def begin(self, baseline: bool) -> None:
-        """baseline: in the kernel's place too."""
+    def lay_out(self) -> SharedMatrices:
+        """Matrices, and the baseline's first launch on them."""
         matrices = _judges(self.workers.checker.ask(LayOut(shape=self.shape)))
         attach = Attach(matrices=matrices, baseline=True, seconds=self.seconds)
         _judges(self._ask(self.workers.baseline, attach))
         self._attached.append(self.workers.baseline)
         self._check_baseline("its first launch")
+        return matrices
+
+    def attach(self, matrices: SharedMatrices, baseline: bool = False) -> None:
+        """The kernel's first launch on them. baseline: in its place, too."""
         _judges(self.workers.checker.ask(DrawInputs()))
-        attach = attach.model_copy(update={"baseline": baseline})
+        attach = Attach(matrices=matrices, baseline=baseline, seconds=self.seconds)
         self._kernels(self._ask(self.workers.kernel, attach))
         self._attached.append(self.workers.kernel)
         self._check_kernel("in the first launch", TimedInputs.UNIFORM)
@@ -232,14 +240,28 @@ class _Measuring:
 
     def round(self, number: int, inputs: RoundInputs, kernel_first: bool) -> Round:
         """A launch of each, on inputs of its own."""
-        where = f"in round {number + 1}"
-        drawn = TimedInputs(inputs)
         if kernel_first:
-            kernel, check = self._kernel(drawn, where)
-            baseline = self._baseline(drawn, where)
+            kernel = self.launch(number, inputs)
+            baseline = self.launch(number, inputs, baseline=True)
         else:
-            baseline = self._baseline(drawn, where)
-            kernel, check = self._kernel(drawn, where)
+            baseline = self.launch(number, inputs, baseline=True)
+            kernel = self.launch(number, inputs)
+        return self.paired(kernel, baseline, inputs, kernel_first)
+
+    def launch(self, number: int, inputs: RoundInputs, baseline: bool = False) -> CheckedLaunch:
+        """One launch of a round."""
+        where, drawn = f"in round {number + 1}", TimedInputs(inputs)
+        return self._baseline(drawn, where) if baseline else self._kernel(drawn, where)
+
+    @staticmethod
+    def paired(
+        of_kernel: CheckedLaunch,
+        of_baseline: CheckedLaunch,
+        inputs: RoundInputs,
+        kernel_first: bool,
+    ) -> Round:
+        """A round of two launches."""
+        (kernel, check), (baseline, _) = of_kernel, of_baseline
         throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
         return Round(
             kernel_ms=kernel.ms,
@@ -269,19 +291,18 @@ class _Measuring:
             raise MeasurementAborted(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
         return comparison.worst
 
-    def _kernel(self, inputs: TimedInputs, where: str) -> tuple[LaunchTime, Checked]:
+    def _kernel(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
         """A launch of the kernel, checked."""
         self._draw(inputs)
         request = TimeLaunch(seconds=self.seconds)
         timed = self._kernels(self._ask(self.workers.kernel, request))
         return timed, self._check_kernel(where, inputs)
 
-    def _baseline(self, inputs: TimedInputs, where: str) -> LaunchTime:
+    def _baseline(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
         """A launch of the baseline, checked."""
         self._draw(inputs)
         timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
-        self._check_baseline(where)
-        return timed
+        return timed, self._check_baseline(where)
 
     def _draw(self, inputs: TimedInputs) -> None:
         _judges(self.workers.checker.ask(DrawInputs(inputs=inputs)))
@@ -293,11 +314,13 @@ class _Measuring:
             raise MeasurementAborted(wrong)
         return check
 
-    def _check_baseline(self, where: str) -> None:
-        error = _judges(self.workers.checker.ask(CheckLaunch())).error
-        if error > CHECK_LIMIT:
-            message = f"cuBLAS itself was wrong ({where}): its error is {error:.3g} times the limit"
+    def _check_baseline(self, where: str) -> Checked:
+        check = _judges(self.workers.checker.ask(CheckLaunch()))
+        if check.error > CHECK_LIMIT:
+            times = f"its error is {check.error:.3g} times the limit"
+            message = f"cuBLAS itself was wrong ({where}): {times}"
             raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
+        return check
 
     def _ask(self, device: ScoringDevice, request: TimingRequest[T]) -> T | Fault:
         """A process that answers with a Fault is gone, and what it had opened with it."""

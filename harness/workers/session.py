@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
@@ -34,6 +34,8 @@ class Session:
     isolation: what the operating system holds the workers to.
     renew: ends the processes that a submission has touched; others take their place.
     turn: inside, one grading has the device for itself, in processes that it is the first to touch.
+    side_by_side: inside, so many kernels can be timed on the same matrices, each in a process of
+    its own; in a turn.
     """
 
     info: DeviceInfo
@@ -44,6 +46,7 @@ class Session:
     isolation: Callable[[], tuple[str, ...]] = tuple
     renew: Callable[[], None] = lambda: None
     turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
+    side_by_side: Callable[[int], AbstractContextManager[Sequence[TimingWorkers]]] | None = None
 
 
 @contextmanager
@@ -88,6 +91,12 @@ def open_session(
                 for worker in measuring:
                     worker.keep_to(cores.helping)
 
+    @contextmanager
+    def side_by_side(count: int) -> Iterator[Sequence[TimingWorkers]]:
+        with ExitStack() as stack:
+            kernels = [stack.enter_context(Worker(Role.CUDA, gpu)) for _ in range(count)]
+            yield [TimingWorkers(kernel, baseline, checker, newcomer) for kernel in kernels]
+
     with ExitStack() as stack:
         for worker in workers:
             stack.enter_context(worker)
@@ -109,6 +118,7 @@ def open_session(
             isolation=isolation,
             renew=renew,
             turn=turn,
+            side_by_side=side_by_side if scoring else None,
         )
 
 

@@ -1,0 +1,111 @@
+"""A table at which fake kernels are timed, with known truth: how fast each is, on which GPU."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.protocol.device import Load, Ready
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
+    Attach,
+    Checked,
+    CheckLaunch,
+    Detach,
+    Done,
+    DrawInputs,
+    LaunchTime,
+    LayOut,
+    SharedMatrices,
+    TimedInputs,
+    TimeLaunch,
+    TimingWorkers,
+)
+
+RIGHT = Checked(error=0.3)
+Drift = Callable[[int], float]
+
+
+@dataclass
+class Player:
+    """A process whose launches take a time that is known; the baseline is one, too."""
+
+    table: Table
+    ms: float
+    slower_when_rescaled: float = 1.0
+    attached: bool = False
+
+    def ask(self, request: Any) -> Any:
+        match request:
+            case Load():
+                return Ready()
+            case Attach():
+                self.attached = True
+                self.table.last = self
+                return Done()
+            case Detach():
+                self.attached = False
+                return Done()
+            case TimeLaunch():
+                assert self.attached
+                return self.table.launch(self)
+        raise AssertionError(request)
+
+
+@dataclass
+class Table:
+    """Baseline, players and checker, and every launch that there was.
+
+    noise: of each launch, as a standard deviation; drift: of the n-th launch, common to all.
+    """
+
+    times: Sequence[float]
+    baseline_ms: float = 8.0
+    noise: float = 0.001
+    drift: Drift = lambda launch: 1.0
+    check: Callable[[Player, int], Checked] = lambda player, launch: RIGHT
+    throttled: Callable[[int], tuple[str, ...]] = lambda launch: ()
+    seed: int = 1
+    last: Player | None = None
+    inputs: TimedInputs = TimedInputs.UNIFORM
+    launches: list[Player] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.generator = random.Random(self.seed)
+        self.baseline = Player(self, self.baseline_ms)
+        self.players = [Player(self, ms) for ms in self.times]
+
+    @property
+    def workers(self) -> list[TimingWorkers]:
+        return [TimingWorkers(each, self.baseline, self, each) for each in self.players]
+
+    def launch(self, player: Player) -> LaunchTime | Fault:
+        self.launches.append(player)
+        self.last = player
+        number = len(self.launches)
+        slower = player.slower_when_rescaled if self.inputs is TimedInputs.RESCALED else 1.0
+        ms = player.ms * slower * self.drift(number)
+        ms *= math.exp(self.generator.gauss(0, self.noise))
+        return LaunchTime(
+            ms=ms,
+            host_ms=ms + 0.02,
+            clock_mhz=1980,
+            power_w=500,
+            throttled=self.throttled(number),
+        )
+
+    def ask(self, request: Any) -> Any:
+        """As the checker."""
+        match request:
+            case LayOut():
+                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
+            case DrawInputs():
+                self.inputs = request.inputs
+                return Done()
+            case CheckLaunch():
+                assert self.last is not None
+                return self.check(self.last, len(self.launches))
+        raise AssertionError(request)
