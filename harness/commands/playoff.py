@@ -29,9 +29,9 @@ examples:
   python3 -m harness playoff --gpus 0,1 --json result.json one.cu other.cu
   python3 -m harness playoff --submit --author ada one.cu other.cu third.cu
 
-With --submit the gradings are entered, and the play-off beside them: from then on
-it has the last word on the order of these kernels. On one GPU alone it speaks of
-that GPU, and counts on a board that has seen no other.
+With --submit the gradings are entered, and the play-off beside them: from then
+on it has the last word on the order of these kernels. On one GPU alone it
+speaks of that GPU, and counts on a board that has seen no other.
 
 exit codes:
   0  the order of all is known, or they are equal
