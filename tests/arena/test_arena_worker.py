@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, update
 
 from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE
-from harness.arena.queue import conninfo
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
@@ -39,7 +38,11 @@ def worker(url: URL) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "harness.arena.worker", "--device", "cpu", "--quick"],
         stdin=subprocess.PIPE,
-        env={**os.environ, DATABASE_VARIABLE: conninfo(url), CREW_VARIABLE: str(CREW)},
+        env={
+            **os.environ,
+            DATABASE_VARIABLE: url.render_as_string(hide_password=False),
+            CREW_VARIABLE: str(CREW),
+        },
     )
     try:
         yield process

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, delete, insert, select, text, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from harness.arena.build import Build
 from harness.arena.place import Secrets
@@ -32,8 +33,13 @@ def prepare(owner: URL, secrets: Secrets) -> None:
     """Migrate, and set the roles right: all of it or nothing. Raises DatabaseError."""
     engine = open_engine(owner, connections=1)
     try:
+        engine.connect().close()
+    except OperationalError as error:
+        raise DatabaseError(_unreachable(owner, error)) from None
+    try:
         with engine.begin() as connection:
             check_version(connection)
+            check_owner(connection, owner)
             # Two arenas that are started on one database at once migrate it one after the other.
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
             found = schema.applied(connection)
@@ -49,7 +55,8 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             roles.grant(connection, owner, secrets)
             set_build(connection, Build.here())
     except DBAPIError as error:
-        raise DatabaseError(f"the database cannot be used: {error.orig}") from None
+        why = " ".join(str(error.orig).split())
+        raise DatabaseError(f"the database cannot be used: {why}") from None
     finally:
         engine.dispose()
 
@@ -71,3 +78,39 @@ def check_version(connection: Connection) -> None:
         raise DatabaseError(
             f"the database is PostgreSQL {version}; {OLDEST_POSTGRES} or newer is needed."
         )
+
+
+def check_owner(connection: Connection, owner: URL) -> None:
+    """Raises DatabaseError where whoever we came as cannot keep an arena there."""
+    encoding = connection.scalar(text("SHOW server_encoding"))
+    if encoding != "UTF8":
+        raise DatabaseError(
+            f"the database {owner.database} is in {encoding}; make one with ENCODING 'UTF8'."
+        )
+    name, owns, makes_roles = connection.execute(_RIGHTS).one()
+    if not owns:
+        raise DatabaseError(
+            f"{name} does not own the database {owner.database}: name its owner in --database, or "
+            f"let a superuser say: ALTER DATABASE {owner.database} OWNER TO {name};"
+        )
+    if not makes_roles and not roles.are_there(connection, owner):
+        raise DatabaseError(
+            f"{name} may not make the roles that the pages and the workers need: "
+            f"let a superuser say: ALTER ROLE {name} CREATEROLE;"
+        )
+
+
+_RIGHTS = text(
+    """SELECT rolname, pg_has_role(datdba, 'USAGE'), rolcreaterole OR rolsuper
+    FROM pg_database, pg_roles WHERE datname = current_database() AND rolname = current_user"""
+)
+
+
+def _unreachable(owner: URL, error: OperationalError) -> str:
+    """libpq says one reason for each address that it tried, in several lines each."""
+    where = f"{owner.database} as {owner.username or 'nobody'}"
+    reasons = re.findall(r"failed: (?:FATAL: *)?([^\n]+)", str(error.orig)) or [str(error.orig)]
+    return (
+        f"cannot reach the database {where}: {reasons[-1].strip().rstrip('.')}; "
+        "look at the address, the user and the password in --database."
+    )

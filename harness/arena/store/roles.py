@@ -41,14 +41,20 @@ def worker(owner: URL, secrets: Secrets) -> URL:
     return owner.set(username=f"{owner.database}_worker", password=secrets.worker)
 
 
+def are_there(connection: Connection, owner: URL) -> bool:
+    return all(_known(connection, f"{owner.database}_{part}") for part in ("web", "worker"))
+
+
+def _known(connection: Connection, role: str | None) -> bool:
+    query = text("SELECT count(*) FROM pg_roles WHERE rolname = :name")
+    return bool(connection.scalar(query, {"name": role}))
+
+
 def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
     """Make the roles where they are not, and give each its rights and no others."""
     for url in (web(owner, secrets), worker(owner, secrets)):
         role, password = _quoted(url.username), (url.password or "").replace("'", "''")
-        known = connection.scalar(
-            text("SELECT 1 FROM pg_roles WHERE rolname = :name"), {"name": url.username}
-        )
-        if not known:
+        if not _known(connection, url.username):
             connection.execute(text(f"CREATE ROLE {role} LOGIN"))
         connection.execute(text(f"ALTER ROLE {role} PASSWORD '{password}'"))
     pages, grader = _quoted(web(owner, secrets).username), _quoted(worker(owner, secrets).username)
