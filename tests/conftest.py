@@ -16,6 +16,8 @@ from harness.workers.isolation import Role
 from harness.workers.worker import Worker
 from tests.compile_worker import Compiling
 
+pytest_plugins = ["tests.postgres"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, func, select, text
+from sqlalchemy import URL, Connection, Engine, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.arena import reached
@@ -60,11 +60,12 @@ class BoardDatabase:
         return f"{self.name} is damaged ({reason}). Restore a backup of it."
 
     def _prepare(self, mode: Mode) -> None:
-        with self.writing() as connection:
+        with self.reading() as connection:
             check_version(connection)
-            found = schema.applied(connection)
-            if found in ({schema.HEAD}, {HEAD}):
+            if schema.applied(connection) in ({schema.HEAD}, {HEAD}):
                 return
+        with self.writing() as connection:
+            found = schema.applied(connection)
             if not found and (mode != "create" or _tables(connection)):
                 raise StoreError(
                     f"there is no store in {self.name}; enter a result with "
@@ -126,14 +127,6 @@ def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
         yield board
 
 
-def _tables(connection: Connection) -> int:
-    """How many tables there are, whosever."""
-    return int(
-        connection.scalar(
-            text(
-                "SELECT count(*) FROM information_schema.tables "
-                "WHERE table_schema = current_schema()"
-            )
-        )
-        or 0
-    )
+def _tables(connection: Connection) -> list[str]:
+    """Whosever."""
+    return inspect(connection).get_table_names()

@@ -220,7 +220,7 @@ def _insert_new(connection: Connection, table: Table, **values: str) -> bool:
     """Whether there was no such row."""
     dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     statement = dialect.insert(table).on_conflict_do_nothing().values(values)
-    return bool(connection.execute(statement).rowcount)
+    return connection.execute(statement.returning(table.c.id)).first() is not None
 
 
 def _recheck(connection: Connection) -> None:

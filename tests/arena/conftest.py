@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection, Engine, text
 
-from harness.arena.place import Place, Secrets
+from harness.arena.place import Secrets
 from harness.arena.postgres import Server
 from harness.arena.rules import RulesFile
 from harness.arena.store import people, roles
@@ -29,30 +28,9 @@ from harness.leaderboard.signing import SigningKey
 
 
 @pytest.fixture(scope="session")
-def place() -> Iterator[Place]:
-    """Not in pytest's folder: as root the server is another user, and pytest shuts that one out."""
-    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        yield Place(Path(folder, "data"))
-
-
-@pytest.fixture(scope="session")
-def secrets(place: Place) -> Secrets:
-    return place.secrets()
-
-
-@pytest.fixture(scope="session")
-def server(place: Place, secrets: Secrets) -> Iterator[Server]:
-    server = Server(place.database, secrets.owner)
-    server.keep_up()
-    prepare(server.url, secrets)
-    engine = open_engine(server.url, connections=1)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        # Only the tests of kills must survive them.
-        connection.execute(text("ALTER SYSTEM SET fsync = off"))
-        connection.execute(text("SELECT pg_reload_conf()"))
-    engine.dispose()
-    yield server
-    server.stop()
+def server(bare_server: Server, secrets: Secrets) -> Server:
+    prepare(bare_server.url, secrets)
+    return bare_server
 
 
 @pytest.fixture(scope="session")

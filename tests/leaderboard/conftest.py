@@ -10,10 +10,12 @@ import pytest
 
 from harness import cli
 from harness.commands import _arguments
+from harness.commands._stores import Address
 from harness.leaderboard.regrade import Grader
 from harness.leaderboard.store import Store
 from harness.report import Report, Submission
 from harness.views.console import Terminal
+from tests.leaderboard.stores import KINDS, New, Where
 
 Enter = Callable[..., Path]
 Call = Callable[..., tuple[int, str, str]]
@@ -36,6 +38,29 @@ def stored(path: Path) -> Callable[..., Path]:
         return path
 
     return enter
+
+
+@pytest.fixture
+def new(tmp_path: Path, request: pytest.FixtureRequest) -> New:
+    """Finds places for stores."""
+    made: list[Where] = []
+
+    def find(kind: str) -> Where:
+        name = f"store-{len(made)}"
+        address = str(tmp_path / f"{name}.sqlite")
+        if kind == "postgresql":
+            url = request.getfixturevalue("fresh_database")()
+            address = url.set(drivername=kind).render_as_string(hide_password=False)
+        made.append(Where(Address(address), tmp_path / f"{name}.key"))
+        return made[-1]
+
+    return find
+
+
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, new: New) -> Where:
+    """For a store of each kind."""
+    return new(request.param)
 
 
 def no_grading(submission: Submission) -> Report:

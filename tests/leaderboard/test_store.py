@@ -1,4 +1,4 @@
-"""The store keeps everything, whole, whatever happens to those who write into it."""
+"""The store in a file: what is no store, what an earlier judge wrote, what is no report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -28,72 +27,6 @@ from harness.report import Accepted, Report
 from tests.leaderboard import factory
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
-
-
-def test_a_report_comes_back_as_it_was(path: Path) -> None:
-    reports = [
-        factory.report(),
-        factory.report("cpu only", score=None),
-        factory.rejected(),
-        factory.wrong(),
-        factory.uncompilable(),
-    ]
-    with Store(path, "create") as store:
-        ids = [store.enter(report) for report in reports]
-    with Store(path) as store:
-        for id, report in zip(ids, reports, strict=True):
-            kept = store.report(id)
-            assert kept.signature is not None
-            assert json.loads(kept.model_dump_json(exclude={"signature"})) == json.loads(
-                report.model_dump_json(exclude={"signature"})
-            )
-        assert {entry.id for entry in store.entries()} == set(ids)
-        store.check()
-
-
-def test_the_index_says_what_the_report_says(path: Path) -> None:
-    with Store(path, "create") as store:
-        store.enter(factory.report("tile", "ada", 0.75, seed=2**64 + 1))
-        (entry,) = store.entries()
-    assert (entry.name, entry.author, entry.score, entry.device) == (
-        "tile",
-        "ada",
-        0.75,
-        factory.H100,
-    )
-    assert entry.seed == str(2**64 + 1)
-    assert entry.clock_mhz == 1755
-    assert entry.badges == {"cuda-cores", "default-launch"}
-
-
-def test_entering_twice_is_entering_once(path: Path) -> None:
-    report = factory.report()
-    pretty = json.dumps(json.loads(report.model_dump_json()), indent=2)
-    with Store(path, "create") as store:
-        first = store.enter(report)
-        again = store.enter_documents([Document.parse(pretty, "saved.json")])
-        assert again.ids == (first,)
-        assert again.new == 0
-        assert len(store.entries()) == 1
-
-
-@given(name=TEXTS, author=TEXTS, printed=TEXTS)
-def test_any_text_survives_in_its_one_form_or_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, name: str, author: str, printed: str
-) -> None:
-    report = factory.report("tile", "ada", source=factory.SOURCE)
-    submission = report.submission.model_copy(update={"name": name, "author": author})
-    report = report.model_copy(update={"submission": submission, "printed": printed})
-    path = tmp_path_factory.mktemp("store") / "leaderboard.sqlite"
-    with Store(path, "create") as store:
-        if names.file_problem(names.normalised(name)) or names.problem(names.normalised(author)):
-            with pytest.raises(StoreError, match="cannot be the name of"):
-                store.enter(report)
-            return
-        kept = store.report(store.enter(report))
-    assert kept.submission.name == names.normalised(name)
-    assert kept.submission.author == names.normalised(author)
-    assert kept.printed == printed
 
 
 @given(TEXTS)
@@ -147,17 +80,6 @@ def test_a_torn_file_is_named_and_left_alone(path: Path) -> None:
     assert path.read_bytes() == torn
 
 
-def test_an_altered_report_is_noticed(path: Path) -> None:
-    with Store(path, "create") as store:
-        id = store.enter(factory.report(score=0.9))
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE reports SET report = replace(report, '0.9', '1.9')")
-    connection.commit()
-    connection.close()
-    with Store(path) as store, pytest.raises(StoreError, match="was altered"):
-        store.report(id)
-
-
 def test_a_report_whose_source_was_changed_is_refused() -> None:
     text = factory.report().model_dump_json().replace("float sum", "float some")
     with pytest.raises(StoreError, match="changed after it was written"):
@@ -187,20 +109,6 @@ def test_what_is_no_report_is_refused_with_its_place() -> None:
     del without_seed["seed"]
     with pytest.raises(StoreError, match="seed: Field required"):
         Document.parse(json.dumps(without_seed), "seedless.json")
-
-
-def test_a_failure_in_the_middle_enters_nothing(path: Path) -> None:
-    good = Document.of(factory.report())
-
-    def documents() -> Iterator[Document]:
-        yield good
-        raise KeyboardInterrupt
-
-    with Store(path, "create") as store:
-        with pytest.raises(KeyboardInterrupt):
-            store.enter_documents(documents())
-        assert store.entries() == []
-        assert store.enter_documents([good]).new == 1
 
 
 VERSION_1 = """
@@ -389,32 +297,3 @@ def test_a_store_of_a_newer_judge_is_left_alone(path: Path) -> None:
     with pytest.raises(StoreError, match="newer judge"):
         Store(path)
     assert path.read_bytes() == before
-
-
-def test_two_stores_merge_to_the_same_whatever_the_order(tmp_path: Path) -> None:
-    reports = [factory.report(author=f"author {i}", day=i) for i in range(6)]
-
-    def store(name: str, some: list[Report]) -> Path:
-        with Store(tmp_path / name, "create") as made:
-            for report in some:
-                made.enter(report)
-        return tmp_path / name
-
-    def merge(into: Path, source: Path) -> int:
-        with Store(into, "create") as target, Store(source, "read") as other:
-            return target.enter_documents(
-                Document.parse(document.json, str(source)) for document in other.documents()
-            ).new
-
-    def everything(path: Path) -> tuple[list[str], list[Entry]]:
-        with Store(path) as opened:
-            entries = [entry._replace(own=False) for entry in opened.entries()]
-            return [document.text for document in opened.documents()], sorted(entries)
-
-    one, two = store("one", reports[:4]), store("two", reports[2:])
-    copy = Path(shutil.copy(two, tmp_path / "copy"))
-    assert merge(two, one) == 2
-    assert merge(one, copy) == 2
-    assert everything(one) == everything(two)
-    assert merge(one, two) == 0
-    assert len(everything(one)[1]) == 6
