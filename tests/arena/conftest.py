@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
+from selenium.webdriver import Chrome
 from sqlalchemy import URL, Connection, Engine, text
 
 from harness.arena.place import Secrets
 from harness.arena.postgres import Server
 from harness.arena.rules import RulesFile
 from harness.arena.store import people, roles
+from harness.arena.store.attempts import Attempts
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
@@ -25,6 +27,9 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.leaderboard import tables as board
 from harness.leaderboard.signing import SigningKey
+from tests.arena.handing_in import joined
+from tests.arena.visiting import Visitor
+from tests.leaderboard import browser
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +81,14 @@ def connection(engine: Engine) -> Iterator[Connection]:
 
 
 @pytest.fixture
+def attempts(worker_url: URL) -> Iterator[Attempts]:
+    """As a worker reaches it."""
+    made = joined(worker_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def person(connection: Connection) -> Callable[..., Person]:
     def add(name: str, role: Role = Role.CONTESTANT) -> Person:
         return people.add_person(connection, name, role)
@@ -119,6 +132,18 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def client(site: Site) -> Iterator[TestClient]:
     with TestClient(application(site), follow_redirects=False) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def visitor(chrome: Chrome, address: str) -> Visitor:
+    """Somebody with a fresh browser."""
+    return Visitor(chrome, address)
 
 
 @pytest.fixture

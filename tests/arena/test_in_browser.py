@@ -1,143 +1,230 @@
-"""Everything that a person does, in a real Chromium: with a keyboard, on a phone, in the dark."""
+"""Everything that a contestant does, in a real Chromium, on a phone and in the dark, too."""
 
 from __future__ import annotations
 
-import importlib.resources
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import URL, Connection
+from selenium.webdriver.common.by import By
+from sqlalchemy import Connection
 
 from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
 from harness.report import Stage
-from tests.arena.handing_in import graded, hand_in, joined, take
+from tests.arena.handing_in import graded, hand_in, take
+from tests.arena.visiting import Visitor
 from tests.leaderboard import browser, factory
 
 if browser.MISSING:
     pytest.skip(browser.MISSING, allow_module_level=True)
 
-from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
-
 Add = Callable[..., Person]
-SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
-"""A folder, where somebody wants to look at the pages."""
-
 LONG = "W" * 40
 HOSTILE = "<img src=x onerror=alert(1)>"
+DROP = """
+const [form, files] = arguments;
+const transfer = new DataTransfer();
+for (const [name, text] of files) transfer.items.add(new File([text], name));
+form.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
+"""
 
 
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
+def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
+    form = visitor.chrome.find_element(By.CSS_SELECTOR, "[data-drop]")
+    visitor.chrome.execute_script(DROP, form, files)
 
 
-@pytest.fixture
-def attempts(worker_url: URL) -> Iterator[Attempts]:
-    made = joined(worker_url)
-    yield made
-    made.close()
-
-
-def signed_in(chrome: Chrome, address: str, connection: Connection, person: Person) -> None:
-    chrome.delete_all_cookies()
-    chrome.get(f"{address}/account")
-    key = people.new_key(connection, person.id, "test")
-    field = chrome.find_element(By.NAME, "key")
-    field.send_keys(key, Keys.ENTER)
-    until(chrome, lambda: chrome.current_url.endswith("/submit"))
-
-
-def until(chrome: Chrome, holds: Callable[[], Any]) -> None:
-    def safely(_: Chrome) -> bool:
-        try:
-            return bool(holds())
-        except Exception:  # the page is being replaced
-            return False
-
-    WebDriverWait(chrome, 30).until(safely)
-
-
-def text(chrome: Chrome, selector: str = "main") -> str:
-    return chrome.find_element(By.CSS_SELECTOR, selector).text
+def done(connection: Connection, attempts: Attempts, score: float | None) -> None:
+    attempt = take(connection, attempts)
+    assert attempts.finish(attempt.attempt, graded(attempt, score))
 
 
 def test_submit_watch_and_read(
-    chrome: Chrome,
-    address: str,
-    connection: Connection,
-    person: Add,
-    attempts: Attempts,
-    tmp_path: Path,
+    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts, tmp_path: Path
 ) -> None:
-    browser.resize(chrome, 1280)
-    signed_in(chrome, address, connection, person("ada"))
-    browser.requests(chrome)
-    browser.complaints(chrome)
-    wrong = tmp_path / "empty.cu"
-    wrong.write_text("")
-    chrome.find_element(By.NAME, "file").send_keys(str(wrong))
-    chrome.find_element(By.CSS_SELECTOR, "main button[type=submit]").click()
-    until(chrome, lambda: "The file is empty" in text(chrome, "[role=alert]"))
-    browser.complaints(chrome)  # a browser notes the 422
+    visitor.sign_in(connection, person("ada"))
+    browser.requests(visitor.chrome)
+    browser.complaints(visitor.chrome)
     file = tmp_path / "my tile.cu"
     file.write_text(factory.SOURCE)
-    chrome.find_element(By.NAME, "file").send_keys(str(file))
-    chrome.find_element(By.CSS_SELECTOR, "main button[type=submit]").click()
-    until(chrome, lambda: "queued, place 1" in text(chrome, "[data-state]"))
-    assert "s left" in text(chrome, "[data-left]")
+    visitor.fill("file", str(file))
+    visitor.press("Submit")
+    visitor.sees("queued, place 1", "[data-state]")
+    assert "s left" in visitor.text("[data-left]")
     attempt = take(connection, attempts)
     so_far = GradingProgress().began(Stage.COMPILE, None).having_found([f"32 registers {HOSTILE}"])
     so_far = so_far.began(Stage.VERIFY, 70).stepped("17×5×3, uniform")
     so_far = so_far.having_found(["wrong-answer: wrong at 17×5×3: the last row of blocks"])
     attempts.go_on(attempt.attempt, so_far)
-    until(chrome, lambda: "step 1 of 70: 17×5×3, uniform" in text(chrome, ".stages"))
-    assert text(chrome, "[data-state]") == "grading"
-    assert f"32 registers {HOSTILE}" in text(chrome, ".stages")
-    assert "wrong at 17×5×3: the last row of blocks" in text(chrome, ".stages")
-    assert "s left" in text(chrome, "[data-left]")
-    picture(chrome, "submission-live")
-    shown = text(chrome, ".stages")
-    chrome.refresh()  # what the server writes, and what a script put there, are the same
-    assert text(chrome, ".stages") == shown
+    visitor.sees("step 1 of 70: 17×5×3, uniform", ".stages")
+    assert visitor.text("[data-state]") == "grading"
+    assert f"32 registers {HOSTILE}" in visitor.text(".stages")
+    assert "wrong at 17×5×3: the last row of blocks" in visitor.text(".stages")
+    assert "s left" in visitor.text("[data-left]")
+    visitor.picture("submission-live")
+    shown = visitor.text(".stages")
+    visitor.chrome.refresh()  # what the server writes, and what a script put there, are the same
+    assert visitor.text(".stages") == shown
     attempts.finish(attempt.attempt, graded(attempt, 1.25))
-    until(chrome, lambda: "1.250 × cuBLAS" in text(chrome, ".verdict"))
-    chrome.find_element(By.LINK_TEXT, "The whole report").click()
-    until(chrome, lambda: "my tile" in text(chrome, "h1"))
-    asked = browser.requests(chrome)
-    assert asked and all(each.startswith((address, "data:")) for each in asked)
-    assert browser.complaints(chrome) == []
+    visitor.sees("1.250 × cuBLAS", ".verdict")
+    visitor.picture("submission-done")
+    visitor.follow("The whole report")
+    visitor.sees("my tile", "h1")
+    asked = browser.requests(visitor.chrome)
+    assert asked and all(each.startswith((visitor.address, "data:")) for each in asked)
+    assert browser.complaints(visitor.chrome) == []
+
+
+def test_what_was_dropped_and_what_was_pasted_are_submissions(
+    visitor: Visitor, connection: Connection, person: Add
+) -> None:
+    visitor.sign_in(connection, person("ada"))
+    drop(visitor, ("one.cu", "x"), ("two.cu", "x"))
+    visitor.sees("Drop one file.", "[data-dropped]")
+    drop(visitor, ("dropped.cu", factory.SOURCE))
+    visitor.sees("dropped.cu is ready", "[data-dropped]")
+    visitor.press("Submit")
+    visitor.sees("dropped by ada", "h1")
+    visitor.go("submit")
+    visitor.fill("pasted", factory.SOURCE)
+    visitor.fill("name", "pasted one")
+    visitor.press("Submit")
+    visitor.sees("pasted one by ada", "h1")
+    assert [each.name for each in gradings.recent(connection)] == ["pasted one", "dropped"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "There is no file: choose one, drop one or paste its text."),
+        (b"", "The file is empty"),
+        (b"x" * (2 << 20), "larger than 1 MiB"),
+        (b"x" * (20 << 20), "larger than 1 MiB"),
+        (b"int x;\n\xff\n", "Line 2 is not UTF-8"),
+    ],
+    ids=["none", "empty", "2 MiB", "20 MiB", "not UTF-8"],
+)
+def test_a_wrong_file_gets_a_sentence(
+    content: bytes | None,
+    sentence: str,
+    visitor: Visitor,
+    connection: Connection,
+    person: Add,
+    tmp_path: Path,
+) -> None:
+    visitor.sign_in(connection, person("ada"))
+    if content is not None:
+        file = tmp_path / "wrong.cu"
+        file.write_bytes(content)
+        visitor.fill("file", str(file))
+    visitor.press("Submit")
+    visitor.sees(sentence, "[role=alert]")
+    assert gradings.recent(connection) == []
+
+
+def test_what_is_pasted_is_still_there_when_it_is_refused(
+    visitor: Visitor, connection: Connection, person: Add, rules: Path
+) -> None:
+    visitor.sign_in(connection, person("ada"))
+    visitor.go("submit")
+    visitor.fill("pasted", "int mine;")
+    rules.write_text(f"ends = {(datetime.now(UTC) - timedelta(hours=1)).isoformat()}\n")
+    visitor.press("Submit")
+    visitor.sees("The contest ended at", "[role=alert]")
+    assert visitor.find("//textarea").get_attribute("value") == "int mine;"
+
+
+def test_keys_and_names_that_are_none_get_a_sentence(
+    visitor: Visitor, connection: Connection, person: Add
+) -> None:
+    ada, olga = person("ada"), person("olga", Role.ORGANISER)
+    link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "")
+    visitor.go("account")
+    visitor.fill("key", people.new_key(connection, ada.id, "old", days=-1))
+    visitor.press("Sign in")
+    visitor.sees("has expired", "[role=alert]")
+    visitor.go(f"join/{link}")
+    visitor.fill("name", "ADA")
+    visitor.press("Join")
+    visitor.sees("The name ADA is taken; choose another.", "[role=alert]")
+    visitor.find("//input[@name='name']").clear()
+    visitor.fill("name", "bob")
+    visitor.press("Join")
+    visitor.sees("shown this once", ".key")
+    key = visitor.text(".key code")
+    visitor.press("Sign out")
+    visitor.go("account")
+    visitor.fill("key", key)
+    visitor.press("Sign in")
+    visitor.sees("Submit a kernel", "h1")
+    visitor.go(f"join/{link}")
+    visitor.sees("used up", "[role=alert]")
+
+
+def test_cancelling_and_withdrawing(
+    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
+) -> None:
+    ada = person("ada")
+    visitor.sign_in(connection, ada)
+    id = hand_in(connection, ada, "cancelled one")
+    attempt = take(connection, attempts)
+    visitor.go(f"submissions/{id}")
+    visitor.press("Cancel")
+    visitor.sees("cancelled", "[data-state]")
+    assert not attempts.finish(attempt.attempt, graded(attempt, 9.0))
+    hand_in(connection, ada, "withdrawn one")
+    done(connection, attempts, 1.0)
+    visitor.go("")
+    visitor.sees("withdrawn one", "#ranking")
+    visitor.go("mine")
+    visitor.follow("withdrawn one")
+    visitor.press("Withdraw from the board")
+    visitor.sees("Withdrawn")
+    visitor.go("")
+    visitor.until(lambda: "withdrawn one" not in visitor.text())
+
+
+def test_comparing_two_of_ones_own(
+    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
+) -> None:
+    ada = person("ada")
+    for name, score in (("before", 1.0), ("after", 1.5)):
+        hand_in(connection, ada, name)
+        done(connection, attempts, score)
+    visitor.sign_in(connection, ada)
+    visitor.follow("My submissions")
+    visitor.choose("before")
+    visitor.press("Compare the two chosen")
+    visitor.sees("Compare", "h1")  # and asks for the other
+    visitor.go("mine")
+    visitor.choose("after", "before")
+    visitor.press("Compare the two chosen")
+    visitor.sees("before", ".list")
+    assert "after" in visitor.text(".list") and "Difference of the sources" in visitor.text()
+    visitor.picture("compare-own")
 
 
 def test_a_board_shows_what_is_new_by_itself(
-    chrome: Chrome, address: str, connection: Connection, person: Add, attempts: Attempts
+    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
 ) -> None:
-    browser.resize(chrome, 1280)
     ada = person("ada")
     hand_in(connection, ada, "first")
-    attempt = take(connection, attempts)
-    attempts.finish(attempt.attempt, graded(attempt, 1.0))
-    chrome.get(f"{address}/")
-    until(chrome, lambda: "first" in text(chrome, "#ranking"))
+    done(connection, attempts, 1.0)
+    visitor.go("")
+    visitor.sees("first", "#ranking")
     hand_in(connection, ada, "second")
-    attempt = take(connection, attempts)
-    attempts.finish(attempt.attempt, graded(attempt, 2.0))
-    until(chrome, lambda: "second" in text(chrome, "#ranking tbody tr"))
+    done(connection, attempts, 2.0)
+    visitor.sees("second", "#ranking tbody tr")
     # Whoever searches is told, and not disturbed.
-    chrome.find_element(By.NAME, "find").send_keys("first")
+    visitor.fill("find", "first")
     hand_in(connection, ada, "third")
-    attempt = take(connection, attempts)
-    attempts.finish(attempt.attempt, graded(attempt, 3.0))
-    until(chrome, lambda: "has changed" in text(chrome, "[data-changed]"))
-    assert "third" not in text(chrome, "#ranking")
+    done(connection, attempts, 3.0)
+    visitor.sees("has changed", "[data-changed]")
+    assert "third" not in visitor.text("#ranking")
 
 
 @pytest.fixture
@@ -146,57 +233,63 @@ def busy(connection: Connection, person: Add, attempts: Attempts) -> str:
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 2.0):
         hand_in(connection, ada, f"{LONG}{score}")
-        attempt = take(connection, attempts)
-        attempts.finish(attempt.attempt, graded(attempt, score))
-    id = hand_in(connection, ada, "waiting")
-    done = gradings.recent(connection, person=ada.id)[-1].id
-    contest.rejudge(connection, olga, [done], "to look at it")
+        done(connection, attempts, score)
+    first = gradings.recent(connection, person=ada.id)[-1].id
+    contest.rejudge(connection, olga, [first], "to look at it")
     contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
+    id = hand_in(connection, ada, "at work")
+    take(connection, attempts)  # the rejudging
+    attempt = take(connection, attempts)
+    said = GradingProgress().began(Stage.COMPILE, None).having_found([LONG * 5, "cuda-cores"])
+    attempts.go_on(attempt.attempt, said.began(Stage.VERIFY, 96).stepped(LONG))
     return id
 
 
 def test_no_barrier_that_axe_knows_and_nothing_wider_than_a_phone(
-    chrome: Chrome, address: str, connection: Connection, busy: str
+    visitor: Visitor, connection: Connection, busy: str
 ) -> None:
-    axe = (importlib.resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
     olga = people.named(connection, "olga")
     assert olga is not None
     link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "axe")
     number = contest.rejudgings(connection)[0].id
     entry = next(each for each in gradings.recent(connection) if each.report)
-    signed_in(chrome, address, connection, olga)
-    paths = {
-        "board": "",
-        "runs": "runs.html",
-        "submit": "submit",
-        "mine": "mine",
-        "account": "account",
-        "organiser": "organiser",
-        "submission": f"submissions/{busy}",
-        "rejudging": f"organiser/rejudgings/{number}",
-        "compare": f"compare?a={entry.id}&b={entry.id}",
-        "join": f"join/{link}",
-        "problem": "nowhere.html",
-    }
+    visitor.go("account")
+    signed_out = [("sign-in", "account"), ("rules", "rules")]
+    pages = [
+        ("board", ""),
+        ("runs", "runs.html"),
+        ("submit", "submit"),
+        ("mine", "mine"),
+        ("account", "account"),
+        ("organiser", "organiser"),
+        ("organiser-submissions", "organiser/submissions"),
+        ("organiser-people", "organiser/people"),
+        ("organiser-audit", "organiser/audit"),
+        ("submission", f"submissions/{busy}"),
+        ("submission-done", f"submissions/{entry.id}"),
+        ("rejudging", f"organiser/rejudgings/{number}"),
+        ("compare", f"compare?of={entry.id}&of={entry.id}"),
+        ("join", f"join/{link}"),
+        ("problem", "nowhere.html"),
+    ]
+    for name, path in signed_out:
+        look(visitor, name, path)
+    visitor.sign_in(connection, olga)
+    for name, path in pages:
+        look(visitor, name, path)
+
+
+def look(visitor: Visitor, name: str, path: str) -> None:
+    """On a phone and on a wide screen, light and dark."""
     for scheme, width in (("light", 360), ("dark", 1280)):
-        browser.resize(chrome, width)
-        browser.colours(chrome, scheme)  # type: ignore[arg-type]
-        for name, path in paths.items():
-            chrome.get(f"{address}/{path}")
-            chrome.execute_script(axe)
-            found = chrome.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-            assert found["passes"], name
-            barriers = [
-                (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-                for each in found["violations"]
-            ]
-            assert barriers == [], (name, scheme, width)
-            wide = chrome.execute_script("return document.documentElement.scrollWidth")
-            assert wide <= width, (name, wide)
-            picture(chrome, f"{name}-{scheme}-{width}")
-
-
-def picture(chrome: Chrome, name: str) -> None:
-    if SCREENSHOTS:
-        browser.screenshot(chrome, Path(SCREENSHOTS, f"{name}.png"))
+        browser.resize(visitor.chrome, width)
+        browser.colours(visitor.chrome, scheme)  # type: ignore[arg-type]
+        visitor.go(path)
+        assert visitor.barriers() == [], (name, scheme, width)
+        wide = visitor.chrome.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= width, (name, wide)
+        for table in visitor.chrome.find_elements(By.TAG_NAME, "table"):
+            columns = len(table.find_elements(By.CSS_SELECTOR, "thead th"))
+            assert columns <= 7, (name, columns)
+        visitor.picture(f"{name}-{scheme}-{width}")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import URL, Connection
 
+from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import COOKIE, Site
+from harness.report import Stage
 from tests.arena.handing_in import graded, hand_in, joined, take
 from tests.leaderboard import factory
 
@@ -84,7 +87,7 @@ def worker(connection: Connection, worker_url: URL) -> Iterator[Callable[..., No
 def test_from_an_invitation_to_the_board(
     olga: Browser, browser: Callable[[], Browser], worker: Callable[..., None]
 ) -> None:
-    olga.get("/organiser")
+    olga.get("/organiser/people")
     invited = olga.post("/organiser/invite", role="contestant", uses=1, note="ada")
     link = re.search(r"/join/[\w-]+", invited)
     assert link is not None
@@ -197,12 +200,12 @@ def test_a_revoked_key_and_somebody_locked_out_open_nothing(
 ORGANISERS = [
     ("/organiser/invite", {}),
     ("/organiser/people", {"id": 1, "disabled": "true"}),
-    ("/organiser/disqualify", {"id": "x", "reason": "y"}),
-    ("/organiser/reinstate", {"id": "x"}),
+    ("/organiser/disqualify", {"id": "0" * 16, "reason": "y"}),
+    ("/organiser/reinstate", {"id": "0" * 16}),
     ("/organiser/announce", {"text": "x"}),
     ("/organiser/announcements/remove", {"id": 1}),
     ("/organiser/invitations/end", {"id": 1}),
-    ("/organiser/rejudge", {"reason": "x"}),
+    ("/organiser/rejudge", {"reason": "x", "which": "standing"}),
     ("/organiser/rejudgings/1/apply", {}),
     ("/organiser/rejudgings/1/drop", {}),
 ]
@@ -212,8 +215,8 @@ def test_organising_is_for_organisers(
     person: Add, signed_in: Callable[[Person], Browser], connection: Connection
 ) -> None:
     ada = signed_in(person("ada"))
-    ada.get("/organiser", 403)
-    ada.get("/organiser/rejudgings/1", 403)
+    for page in ("", "/submissions", "/people", "/audit", "/rejudgings/1"):
+        ada.get(f"/organiser{page}", 403)
     for path, fields in ORGANISERS:
         ada.get("/submit")
         assert "for organisers" in ada.post(path, 403, **fields)
@@ -249,7 +252,10 @@ def test_a_rejudging_is_looked_at_before_it_counts(
     id = hand_in(connection, person("bob"), "again")
     worker(1.0)
     olga.get("/organiser")
-    olga.post("/organiser/rejudge", ids="", reason="a fault was mended")
+    nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
+    assert "Choose the submissions" in nothing
+    olga.get("/organiser")
+    olga.post("/organiser/rejudge", which="standing", reason="a fault was mended")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     address = f"/organiser/rejudgings/{number}"
     olga.get(address)
@@ -270,11 +276,63 @@ def test_dropping_a_rejudging_ends_it(
     id = hand_in(connection, person("bob"))
     worker(1.0)
     olga.get("/organiser")
-    olga.post("/organiser/rejudge", ids=id, reason="why not")
+    olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     olga.post(f"/organiser/rejudgings/{number}/drop")
     assert gradings.counts_by_state(connection) == {"done": 1, "cancelled": 1}
     assert gradings.status(connection, [id])[id].score == 1.0
+
+
+def test_choosing_three_to_compare_is_said(
+    person: Add, signed_in: Callable[[Person], Browser]
+) -> None:
+    ada = signed_in(person("ada"))
+    assert "two can be compared" in ada.get("/compare?of=a&of=b&of=c", 422)
+
+
+def test_an_organiser_finds_submissions(olga: Browser, person: Add, connection: Connection) -> None:
+    for name in ("tile 100%", "tile_50"):
+        hand_in(connection, person(name[:4] + name[-2]), name)
+    assert "tile 100%" in olga.get("/organiser/submissions?find=100%25")
+    assert "tile_50" not in olga.page
+    assert "tile_50" in olga.get("/organiser/submissions?find=TILE5")
+    assert "Nothing is like that" in olga.get("/organiser/submissions?find=%25%25")
+
+
+def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) -> None:
+    assert "it does not end" in browser().get("/rules")
+    rules.write_text(
+        'ends = 2999-12-19T18:00:00Z\nsources = "after-end"\n'
+        '[leagues]\ncores = ["cuda-cores"]\n[limits]\nin_flight = 3\n'
+    )
+    page = browser().get("/rules")
+    for said in ("2999-12-19 18:00 UTC", "after the end by everybody", "CUDA cores", "3 submis"):
+        assert said in page
+
+
+def test_without_a_script_a_page_says_what_was_found_so_far(
+    person: Add,
+    signed_in: Callable[[Person], Browser],
+    connection: Connection,
+    worker_url: URL,
+) -> None:
+    ada = person("ada")
+    id = hand_in(connection, ada)
+    attempts = joined(worker_url)
+    attempt = take(connection, attempts)
+    said = GradingProgress().began(Stage.COMPILE, None).having_found([f"warning: {HOSTILE}"])
+    said = (
+        said.began(Stage.VERIFY, 96).stepped("a case").having_found(["wrong-answer: the last row"])
+    )
+    assert attempts.go_on(attempt.attempt, said)
+    page = signed_in(ada).get(f"/submissions/{id}")
+    assert "wrong-answer: the last row" in page and "step 1 of 96" in page and "a case" in page
+    assert "s left" in page and "<noscript>" in page
+    assert HOSTILE not in page and "warning: &lt;img" in page
+    assert attempts.finish(attempt.attempt, graded(attempt, 1.25))
+    attempts.close()
+    page = signed_in(ada).get(f"/submissions/{id}")
+    assert "1.250" in page and "the last row" not in page and "<noscript>" not in page
 
 
 def test_an_announcement_is_on_the_pages(olga: Browser, browser: Callable[[], Browser]) -> None:
@@ -306,9 +364,16 @@ def test_no_field_of_a_stranger_is_markup(
         "/runs.html",
         f"/submissions/{id}",
         f"/entries/{entry[:16]}.html",
-        f"/compare?a={id}&b={id}",
+        f"/compare?of={id}&of={id}",
+        "/mine",
+        "/account",
         "/organiser",
-        f"/compare?a={HOSTILE}&b=",
+        "/organiser/submissions",
+        f"/organiser/submissions?find={HOSTILE}",
+        "/organiser/people",
+        "/organiser/audit",
+        f"/compare?of={HOSTILE}",
+        f"/live/submissions/{id}",
         f"/{HOSTILE}.html",
     ):
         answer = olga.client.get(path)
@@ -329,7 +394,8 @@ def test_private_results_are_not_there_for_others(
         assert "not yours" in signed_in(bob).get(f"/entries/{entry}.{kind}", 404)
         signed_in(ada).get(f"/entries/{entry}.{kind}")
     assert "not yours" in signed_in(bob).get(f"/submissions/{id}", 404)
-    assert "not yours" in signed_in(bob).get(f"/compare?a={id}&b={id}", 404)
+    assert "not yours" in signed_in(bob).get(f"/compare?of={id}&of={id}", 404)
+    assert "not yours" in signed_in(bob).get(f"/live/submissions/{id}", 404)
 
 
 @pytest.mark.parametrize("name", ["", " ", "-x", "a" * 41, "<b>", "a/b", "a\u202eb", "\x00"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
@@ -18,16 +18,9 @@ from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Stat
 from harness.arena.store.people import Person
 from harness.arena.sweeper import sweep_once
 from harness.report import Report, Stage, Verdict
-from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, joined, submission, take
+from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, submission, take
 
 Add = Callable[..., Person]
-
-
-@pytest.fixture
-def attempts(worker_url: URL) -> Iterator[Attempts]:
-    made = joined(worker_url)
-    yield made
-    made.close()
 
 
 def status(connection: Connection, id: str) -> Status:

@@ -47,13 +47,14 @@ class AuditLine:
     details: dict[str, Any]
 
 
-def audit_log(connection: Connection, limit: int = 100) -> list[AuditLine]:
+def audit_log(connection: Connection, limit: int = 100, offset: int = 0) -> list[AuditLine]:
     """Newest first."""
     rows = connection.execute(
         select(audit.c.at, people.c.name, audit.c.action, audit.c.subject, audit.c.details)
         .outerjoin(people, people.c.id == audit.c.actor)
         .order_by(audit.c.id.desc())
         .limit(limit)
+        .offset(offset)
     )
     return [AuditLine(*row) for row in rows]
 

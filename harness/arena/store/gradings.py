@@ -10,7 +10,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
@@ -230,12 +240,20 @@ def status(connection: Connection, ids: Collection[str]) -> dict[str, Status]:
 
 
 def recent(
-    connection: Connection, *, person: int | None = None, limit: int = 50, offset: int = 0
+    connection: Connection,
+    *,
+    person: int | None = None,
+    find: str = "",
+    limit: int = 50,
+    offset: int = 0,
 ) -> list[Status]:
-    """Newest first."""
+    """Newest first. find: a part of the kernel's or author's name or of the verdict."""
     query = _STATUS.order_by(submissions.c.received.desc(), submissions.c.id)
     if person is not None:
         query = query.where(submissions.c.person == person)
+    if find:
+        places = submissions.c.name, people.c.name, gradings.c.verdict
+        query = query.where(or_(*(place.icontains(find, autoescape=True) for place in places)))
     rows = connection.execute(query.limit(limit).offset(offset)).mappings().all()
     return _placed(connection, rows)
 

@@ -130,11 +130,16 @@ def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
 # ----------------------------------------------------------------------------------------- keys
 
 
-def new_key(connection: Connection, person: int, label: str) -> str:
-    """The key itself, which nobody will see again."""
+def new_key(connection: Connection, person: int, label: str, days: int | None = None) -> str:
+    """The key itself, which nobody will see again. days: until it expires; None for never."""
     key = KEY_PREFIX + secrets.token_urlsafe(32)
     connection.execute(
-        insert(keys).values(hash=hashed(key), person=person, label=label.strip()[:60] or "key")
+        insert(keys).values(
+            hash=hashed(key),
+            person=person,
+            label=label.strip()[:60] or "key",
+            expires=None if days is None else func.now() + timedelta(days=days),
+        )
     )
     return key
 
@@ -155,12 +160,13 @@ class KeyRecord:
     hash: str
     label: str
     created: datetime
+    expires: datetime | None
     revoked: datetime | None
 
 
 def keys_of(connection: Connection, person: int) -> list[KeyRecord]:
     rows = connection.execute(
-        select(keys.c.hash, keys.c.label, keys.c.created, keys.c.revoked)
+        select(keys.c.hash, keys.c.label, keys.c.created, keys.c.expires, keys.c.revoked)
         .where(keys.c.person == person)
         .order_by(keys.c.created)
     )

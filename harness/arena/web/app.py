@@ -66,7 +66,11 @@ def application(site: Site, maker: Maker | None = None) -> FastAPI:
         same_site="lax",
         https_only=site.secure,
     )
-    app.add_middleware(Guard, per_minute=lambda: site.rules.limits.per_address_per_minute)
+    app.add_middleware(
+        Guard,
+        per_minute=lambda: site.rules.limits.per_address_per_minute,
+        answer=lambda request, problem: _for_whoever_asked(site, request, problem),
+    )
     app.add_exception_handler(Problem, _answer)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
@@ -74,15 +78,19 @@ def application(site: Site, maker: Maker | None = None) -> FastAPI:
     return app
 
 
-async def _answer(request: Request, problem: Exception) -> Response:
+def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Response:
     """For programs as JSON, for people as a page."""
-    assert isinstance(problem, Problem)
-    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    path = request.url.path.removeprefix(site.root)
     if path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
         return problem.response()
-    answer = page(request.app.state.site, "problem.html", problem=problem, status=problem.status)
+    answer = page(site, "problem.html", problem=problem, status=problem.status)
     answer.headers.update(problem.headers)
     return answer
+
+
+async def _answer(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return _for_whoever_asked(request.app.state.site, request, problem)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

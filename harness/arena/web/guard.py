@@ -8,6 +8,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.arena.web.problems import Problem
@@ -16,18 +18,27 @@ from harness.submission import MAX_BYTES
 MAX_BODY = MAX_BYTES + (1 << 16)
 """A kernel file and what a form wraps around it."""
 
+MAX_HEARD_OUT = 16 << 20
+"""A larger body is dropped on the way. Who is cut off while they send does not read why; up to here
+they do."""
+
 BODY_SECONDS = 30.0
 REMEMBERED_ADDRESSES = 10_000
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
-"""No inline script. Styles: the chart library sets them as attributes."""
+
+def policy(styles: str = "'self'") -> str:
+    """What a browser may do with a page: nothing inline, nothing from elsewhere.
+
+    styles: where they may come from.
+    """
+    return (
+        f"default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
 
 HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
+    (b"content-security-policy", policy().encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -37,10 +48,16 @@ HEADERS = (
 class Guard:
     """ASGI middleware: reads the body whole, within limits, before anything else sees it."""
 
-    def __init__(self, app: ASGIApp, per_minute: Callable[[], int]) -> None:
-        """per_minute: requests that one address may make."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        per_minute: Callable[[], int],
+        answer: Callable[[Request, Problem], Response],
+    ) -> None:
+        """per_minute: requests that one address may make. answer: a problem, for whoever asked."""
         self._app = app
         self._addresses = Addresses(per_minute)
+        self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,11 +78,11 @@ class Guard:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _whole_body(scope, receive)
         except Problem as problem:
-            await problem.response()(scope, receive, with_headers)
+            await self._answer(Request(scope), problem)(scope, receive, with_headers)
             return
         except TimeoutError:
             slow = Problem(408, f"The request did not arrive within {BODY_SECONDS:.0f} s.")
-            await slow.response()(scope, receive, with_headers)
+            await self._answer(Request(scope), slow)(scope, receive, with_headers)
             return
         if body is None:
             return  # the connection was lost on the way
@@ -81,9 +98,12 @@ class Guard:
 
 
 async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
+    too_large = Problem(
+        413, f"The file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text."
+    )
     declared = dict(scope["headers"]).get(b"content-length", b"0")
-    if not declared.isdigit() or int(declared) > MAX_BODY:
-        raise _too_large()
+    if not declared.isdigit() or int(declared) > MAX_HEARD_OUT:
+        raise too_large
     parts: list[bytes] = []
     size = 0
     while True:
@@ -92,15 +112,14 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
             return None
         part = message.get("body", b"")
         size += len(part)
-        if size > MAX_BODY:
-            raise _too_large()
-        parts.append(part)
+        if size > MAX_HEARD_OUT:
+            raise too_large
+        if size <= MAX_BODY:
+            parts.append(part)
         if not message.get("more_body", False):
+            if size > MAX_BODY:
+                raise too_large
             return b"".join(parts)
-
-
-def _too_large() -> Problem:
-    return Problem(413, f"The file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text.")
 
 
 class Addresses:

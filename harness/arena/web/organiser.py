@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Form, Query, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection
 
@@ -19,56 +19,104 @@ from harness.arena.web.rendering import page
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 
 Text = Annotated[str, Form(max_length=2000)]
+Submission = Annotated[str, Form(pattern=r"^[0-9a-f]{16}$")]
 Number = Annotated[int, Form(ge=0, le=2**62)]
 
 
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+
+
 @router.get("")
-def overview(
-    site: ThisSite,
-    visitor: ThisVisitor,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-) -> Response:
+def overview(site: ThisSite, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
         return sign_in_first(site, visitor)
-    return _overview(site, visitor, offset=offset)
-
-
-def _overview(
-    site: Site, visitor: Visitor, *, offset: int = 0, link: str | None = None
-) -> Response:
     assert visitor.organiser
     rules = site.rules
     with site.transaction() as connection:
-        found = gradings.recent(connection, limit=PER_PAGE + 1, offset=offset)
         return page(
             site,
             "organiser.html",
+            here="organiser",
             visitor=visitor,
-            link=link,
-            rules=rules,
             rules_problem=site.rules_file.problem,
             closed=rules.closed(now()),
             frozen=rules.frozen(now()),
-            submissions=found[:PER_PAGE],
-            offset=offset,
-            more=len(found) > PER_PAGE,
-            per_page=PER_PAGE,
             states=gradings.counts_by_state(connection),
             workers=gradings.workers(connection),
             typical=gradings.typical_seconds(connection),
             oldest=gradings.oldest_waiting(connection),
-            everybody=people.everybody(connection),
-            invitations=people.open_invitations(connection),
             rejudgings=contest.rejudgings(connection),
             announcements=contest.announced(connection),
-            audit=contest.audit_log(connection),
         )
 
 
-def _do(
-    site: Site, visitor: Visitor, token: str, what: Callable[[Connection, Person], object]
+@router.get("/submissions")
+def everybodys_submissions(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    find: Annotated[str, Query(max_length=100)] = "",
+    offset: Offset = 0,
 ) -> Response:
-    """As an organiser, from a form of ours, in one transaction. Raises Problem."""
+    assert visitor.organiser
+    with site.transaction() as connection:
+        found = gradings.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
+    return page(
+        site,
+        "organiser_submissions.html",
+        here="organiser",
+        visitor=visitor,
+        submissions=found[:PER_PAGE],
+        find=find,
+        offset=offset,
+        more=len(found) > PER_PAGE,
+        per_page=PER_PAGE,
+    )
+
+
+@router.get("/people")
+def everybody(site: ThisSite, visitor: ThisVisitor) -> Response:
+    return _people(site, visitor)
+
+
+def _people(site: Site, visitor: Visitor, link: str | None = None) -> Response:
+    assert visitor.organiser
+    with site.transaction() as connection:
+        return page(
+            site,
+            "organiser_people.html",
+            here="organiser",
+            visitor=visitor,
+            link=link,
+            everybody=people.everybody(connection),
+            invitations=people.open_invitations(connection),
+        )
+
+
+@router.get("/audit")
+def audit_log(site: ThisSite, visitor: ThisVisitor, offset: Offset = 0) -> Response:
+    assert visitor.organiser
+    with site.transaction() as connection:
+        lines = contest.audit_log(connection, limit=PER_PAGE + 1, offset=offset)
+    return page(
+        site,
+        "organiser_audit.html",
+        here="organiser",
+        visitor=visitor,
+        audit=lines[:PER_PAGE],
+        offset=offset,
+        more=len(lines) > PER_PAGE,
+        per_page=PER_PAGE,
+    )
+
+
+def _do(
+    site: Site,
+    visitor: Visitor,
+    token: str,
+    what: Callable[[Connection, Person], object],
+    back: str = "organiser",
+) -> Response:
+    """As an organiser, from a form of ours, in one transaction; then to a page. Raises Problem."""
     visitor.check(token)
     actor = visitor.organiser
     try:
@@ -77,11 +125,12 @@ def _do(
     except NotPossible as error:
         text = str(error)
         raise Problem(422, text[:1].upper() + text[1:] + ".") from None
-    return RedirectResponse(f"{site.root}/organiser", 303)
+    return RedirectResponse(f"{site.root}/{back}", 303)
 
 
 @router.post("/invite")
 def invite(
+    request: Request,
     site: ThisSite,
     visitor: ThisVisitor,
     token: Text = "",
@@ -94,7 +143,7 @@ def invite(
     with site.transaction() as connection:
         link = people.invite(connection, actor.id, role, uses, note)
         contest.note(connection, actor, "invite", note[:100], role=role, uses=uses)
-    return _overview(site, visitor, link=f"{site.root}/join/{link}")
+    return _people(site, visitor, link=str(request.url_for("join_form", link=link)))
 
 
 @router.post("/invitations/end")
@@ -105,7 +154,7 @@ def end_invitation(
         people.end_invitation(connection, id)
         contest.note(connection, actor, "end invitation", str(id))
 
-    return _do(site, visitor, token, end)
+    return _do(site, visitor, token, end, "organiser/people")
 
 
 @router.post("/people")
@@ -122,21 +171,25 @@ def set_disabled(
         people.set_disabled(connection, id, disabled)
         contest.note(connection, actor, "lock out" if disabled else "let in", str(id))
 
-    return _do(site, visitor, token, set_it)
+    return _do(site, visitor, token, set_it, "organiser/people")
 
 
 @router.post("/disqualify")
 def disqualify(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "", reason: Text = ""
+    site: ThisSite, visitor: ThisVisitor, id: Submission, token: Text = "", reason: Text = ""
 ) -> Response:
-    return _do(
-        site, visitor, token, lambda link, actor: contest.disqualify(link, actor, id, reason)
-    )
+    def do(connection: Connection, actor: Person) -> None:
+        contest.disqualify(connection, actor, id, reason)
+
+    return _do(site, visitor, token, do, f"submissions/{id}")
 
 
 @router.post("/reinstate")
-def reinstate(site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "") -> Response:
-    return _do(site, visitor, token, lambda link, actor: contest.reinstate(link, actor, id))
+def reinstate(site: ThisSite, visitor: ThisVisitor, id: Submission, token: Text = "") -> Response:
+    def do(connection: Connection, actor: Person) -> None:
+        contest.reinstate(connection, actor, id)
+
+    return _do(site, visitor, token, do, f"submissions/{id}")
 
 
 @router.post("/announce")
@@ -155,12 +208,19 @@ def remove_announcement(
 
 @router.post("/rejudge")
 def rejudge(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", ids: Text = "", reason: Text = ""
+    site: ThisSite,
+    visitor: ThisVisitor,
+    which: Annotated[Literal["chosen", "standing"], Form()],
+    ids: Annotated[list[Submission] | None, Form(max_length=PER_PAGE)] = None,
+    token: Text = "",
+    reason: Text = "",
 ) -> Response:
-    """Those that are named, or everything that stands."""
+    """Those that were chosen, or everything that stands."""
 
     def queue(connection: Connection, actor: Person) -> None:
-        chosen = ids.split() or contest.standing_submissions(connection)
+        chosen = contest.standing_submissions(connection) if which == "standing" else ids
+        if not chosen:
+            raise NotPossible("choose the submissions that are to be graded again")
         contest.rejudge(connection, actor, chosen, reason)
 
     return _do(site, visitor, token, queue)

@@ -9,7 +9,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Form as FormField
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
 
 from harness.arena.states import State
 from harness.arena.store import board, contest, gradings
@@ -18,7 +20,7 @@ from harness.arena.web import api
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards, answer
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
-from harness.arena.web.guard import MAX_BODY
+from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.arena.web.rendering import assets, page
 from harness.leaderboard import compare
@@ -26,11 +28,15 @@ from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.site import entry_page
 from problem import starter
+from problem.cases import RANKED
 
 router = APIRouter(include_in_schema=False)
 
 Token = Annotated[str, FormField(max_length=100)]
+Compared = Annotated[str, StringConstraints(max_length=64)]
 PER_PAGE = 50
+CHARTS = {"Content-Security-Policy": policy("'self' 'unsafe-inline'")}
+"""The chart library sets styles as attributes."""
 
 
 @router.get("/")
@@ -53,7 +59,9 @@ async def shown_board(
     file = made.files.get(f"{name}.html")
     if file is None:
         raise Problem(404, "There is nothing at this address.")
-    return answer(request, file, "text/html")
+    shown = answer(request, file, "text/html")
+    shown.headers.update(CHARTS)
+    return shown
 
 
 @router.get("/assets/{name}")
@@ -79,7 +87,9 @@ def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> 
     if kind == "cu":
         return PlainTextResponse(document.report.submission.source)
     entry = Entry.of(document.report, document.id)
-    return page(site, "entry.html", visitor=visitor, **entry_page(entry, document.report))
+    answer = page(site, "entry.html", visitor=visitor, **entry_page(entry, document.report))
+    answer.headers.update(CHARTS)
+    return answer
 
 
 def _document(site: Site, visitor: Visitor, id: str) -> Document:
@@ -104,22 +114,37 @@ def _document(site: Site, visitor: Visitor, id: str) -> Document:
 def compared(
     site: ThisSite,
     visitor: ThisVisitor,
-    a: Annotated[str, Query(max_length=64)] = "",
-    b: Annotated[str, Query(max_length=64)] = "",
+    of: Annotated[list[Compared] | None, Query()] = None,
 ) -> Response:
     """Two submissions side by side."""
-    comparison = None
-    if a and b:
-        comparison = compare.compare(_document(site, visitor, a), _document(site, visitor, b))
-    return page(site, "compare.html", visitor=visitor, a=a, b=b, comparison=comparison)
+    chosen = [id.strip() for id in of or () if id.strip()]
+    comparison = problem = None
+    known: list[Status] = []
+    if len(chosen) == 2:
+        comparison = compare.compare(*(_document(site, visitor, id) for id in chosen))
+    elif len(chosen) > 2:
+        problem = f"You chose {len(chosen)} submissions; two can be compared."
+    if visitor.person is not None:
+        with site.transaction() as connection:
+            known = gradings.recent(connection, person=visitor.person.id, limit=PER_PAGE)
+    return page(
+        site,
+        "compare.html",
+        visitor=visitor,
+        status=422 if problem else 200,
+        of=[*chosen[:2], "", ""],
+        known=[status for status in known if status.report],
+        comparison=comparison,
+        problem=problem,
+    )
 
 
 # ---------------------------------------------------------------------------------- submitting
 
 
 @router.get("/submit")
-def submit_form(site: ThisSite, visitor: ThisVisitor) -> Response:
-    return _submit_page(site, visitor)
+def submit_form(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+    return _submit_page(request, site, visitor)
 
 
 @router.post("/submit")
@@ -130,16 +155,19 @@ async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Resp
         name = str(form.get("name", "")) or "kernel"
         file = form.get("file")
         content = pasted.encode()
-        if not isinstance(file, str) and file is not None and file.filename:
-            name, content = file.filename, await file.read()
+        chosen = not isinstance(file, str) and file is not None and bool(file.filename)
+        if chosen and isinstance(file, UploadFile):
+            name, content = file.filename or name, await file.read()
     visitor.check(token)
     try:
+        if not chosen and not pasted:
+            raise Problem(422, "There is no file: choose one, drop one or paste its text.")
         status = await run_in_threadpool(
             api.hand_in, site, visitor.signed_in, name, content, str(form.get("once", "")) or None
         )
     except Problem as problem:
         answer = await run_in_threadpool(
-            _submit_page, site, visitor, problem=problem, pasted=pasted
+            _submit_page, request, site, visitor, problem=problem, pasted=pasted
         )
         answer.headers.update(problem.headers)
         return answer
@@ -147,7 +175,12 @@ async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Resp
 
 
 def _submit_page(
-    site: Site, visitor: Visitor, *, problem: Problem | None = None, pasted: str = ""
+    request: Request,
+    site: Site,
+    visitor: Visitor,
+    *,
+    problem: Problem | None = None,
+    pasted: str = "",
 ) -> HTMLResponse:
     if visitor.person is None:
         return sign_in_first(site, visitor)
@@ -163,6 +196,21 @@ def _submit_page(
         closed=site.rules.closed(now()),
         rules=site.rules,
         starter=starter.text(),
+        address=str(request.base_url).rstrip("/"),
+        announcements=_announced(site),
+    )
+
+
+@router.get("/rules")
+def rules(site: ThisSite, visitor: ThisVisitor) -> Response:
+    """What holds here, for everybody."""
+    return page(
+        site,
+        "rules.html",
+        here="rules",
+        visitor=visitor,
+        rules=site.rules,
+        ranked=RANKED.shape,
         announcements=_announced(site),
     )
 
@@ -204,6 +252,7 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
         report=document and document.report,
         entry=document and Entry.of(document.report, document.id),
         owns=visitor.owns(status),
+        organises=visitor.person is not None and visitor.person.organises,
         ended=status.state.final,
         cancelled=status.state is State.CANCELLED,
         announcements=_announced(site),

@@ -87,11 +87,18 @@ def sign_out(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response
 
 
 @router.post("/account/keys")
-def make_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", label: Text = "") -> Response:
+def make_key(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    token: Text = "",
+    label: Text = "",
+    days: Annotated[int, Form(ge=0, le=3650)] = 0,
+) -> Response:
+    """days: until it expires; 0 for never."""
     visitor.check(token)
     person = visitor.signed_in
     with site.transaction() as connection:
-        key = people.new_key(connection, person.id, label)
+        key = people.new_key(connection, person.id, label, days or None)
         contest.note(connection, person, "new key", person.name, label=label)
     return _account(site, visitor, person, new_key=key)
 

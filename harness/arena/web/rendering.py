@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
+from harness import figures
 from harness.arena.progress import StageProgress
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, Visitor
@@ -23,9 +24,12 @@ PAGES = (
     Page("submit", "Submit"),
     Page("mine", "My submissions"),
     Page("runs.html", "All runs"),
+    Page("rules", "Rules"),
     Page("account", "Account"),
 )
 """What every page's navigation names beside the boards."""
+
+ORGANISERS = Page("organiser", "Organiser")
 
 
 def page(
@@ -40,17 +44,18 @@ def page(
     **values: object,
 ) -> HTMLResponse:
     """here: which entry of the navigation this is. visitor: whose forms these are."""
+    person = visitor.person if visitor else None
     frame: dict[str, object] = {
         "served": True,
         "announcements": announcements,
         "shortened": "",
         "root": f"{site.root}/",
         "here": here,
-        "pages": (*boards, *PAGES),
+        "pages": (*boards, *PAGES, *([ORGANISERS] if person and person.organises else [])),
         "edition": Edition.current(),
         "title": site.rules.title,
         "token": visitor.token if visitor else "",
-        "person": visitor.person if visitor else None,
+        "person": person,
     }
     html = templates().get_template(template).render(frame | values)
     private = {"Cache-Control": "no-store"} if visitor else {}
@@ -70,6 +75,7 @@ def templates() -> Environment:
     environment.filters["moment"] = lambda at: f"{at:%Y-%m-%d %H:%M} UTC" if at else "–"
     environment.filters["quantity"] = _quantity
     environment.filters["seconds_until"] = _seconds_until
+    environment.filters["duration"] = _duration
     return environment
 
 
@@ -77,10 +83,22 @@ def _seconds_until(stage: StageProgress, after: StageProgress) -> str:
     return f"{(after.began - stage.began).total_seconds():.1f} s"
 
 
+def _duration(seconds: float) -> str:
+    """In the largest unit of which there are two."""
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
 def _quantity(value: float | str | None) -> str:
     if value is None:
         return "–"
-    return value if isinstance(value, str) else f"{value:.4g}"
+    if isinstance(value, str):
+        return value
+    if abs(value) >= 1000:
+        return figures.grouped(round(value))
+    return f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else figures.error(value)
 
 
 @lru_cache

@@ -1,0 +1,109 @@
+"""What a person does in a browser, for the tests that do it: sign in, press, fill in, look."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from selenium.common.exceptions import (
+    NoSuchElementException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+from sqlalchemy import Connection
+
+from harness.arena.store import people
+from harness.arena.store.people import Person
+from tests.leaderboard import browser
+
+SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
+"""A folder, where somebody wants to look at the pages."""
+
+PATIENCE_SECONDS = 60
+"""For what will be so and stay so; a busy machine takes its time."""
+
+
+class Visitor:
+    """Somebody at one browser."""
+
+    def __init__(self, chrome: Chrome, address: str) -> None:
+        self.chrome = chrome
+        self.address = address
+        chrome.delete_all_cookies()
+        browser.resize(chrome, 1280)
+        browser.colours(chrome, "light")
+
+    def sign_in(self, connection: Connection, person: Person) -> None:
+        self.go("account")
+        self.fill("key", people.new_key(connection, person.id, "test") + Keys.ENTER)
+        self.sees("Submit a kernel", "h1")
+
+    def go(self, path: str) -> None:
+        self.chrome.get(f"{self.address}/{path}")
+
+    def follow(self, link: str) -> None:
+        self.find(f"//a[normalize-space()={_quoted(link)}]").click()
+
+    def press(self, button: str, near: str = "") -> None:
+        """near: text of the row of a table in which it stands."""
+        within = f"//tr[contains(., {_quoted(near)})]" if near else ""
+        self.find(f"{within}//button[normalize-space()={_quoted(button)}]").click()
+
+    def fill(self, name: str, text: str) -> None:
+        self.find(f"//main//*[@name={_quoted(name)}]").send_keys(text)
+
+    def choose(self, *rows: str) -> None:
+        """The box in front of each row of a table."""
+        for row in rows:
+            self.find(f"//tr[contains(., {_quoted(row)})]//input[@type='checkbox']").click()
+
+    def find(self, path: str) -> WebElement:
+        """Waits for it."""
+        try:
+            self.until(lambda: self.chrome.find_element(By.XPATH, path))
+        except TimeoutException:
+            raise AssertionError(f"there is no {path} in {self.text()!r}") from None
+        return self.chrome.find_element(By.XPATH, path)
+
+    def text(self, selector: str = "main") -> str:
+        return str(self.chrome.find_element(By.CSS_SELECTOR, selector).text)
+
+    def sees(self, text: str, selector: str = "main") -> None:
+        """Waits for what is to come."""
+        try:
+            self.until(lambda: text in self.text(selector))
+        except TimeoutException:
+            raise AssertionError(f"{text!r} is not in {self.text()!r}") from None
+
+    def until(self, holds: Callable[[], Any]) -> None:
+        # The page may be replaced while it is looked at.
+        replaced = (NoSuchElementException, StaleElementReferenceException)
+        wait = WebDriverWait(self.chrome, PATIENCE_SECONDS, ignored_exceptions=replaced)
+        wait.until(lambda _: holds())
+
+    def barriers(self) -> list[object]:
+        """What axe finds on the page."""
+        axe = importlib.resources.files("axe_core_python") / "axe.min.js"
+        self.chrome.execute_script(axe.read_text(encoding="utf-8"))
+        found = self.chrome.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+        assert found["passes"]
+        return [
+            (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+            for each in found["violations"]
+        ]
+
+    def picture(self, name: str) -> None:
+        if SCREENSHOTS:
+            browser.screenshot(self.chrome, Path(SCREENSHOTS, f"{name}.png"))
+
+
+def _quoted(text: str) -> str:
+    assert '"' not in text
+    return f'"{text}"'
