@@ -13,21 +13,32 @@ from harness.progress import Silent
 from harness.protocol.device import Run
 from harness.protocol.request import Fault
 from harness.report import (
+    CaseResult,
     JudgeError,
     MemoryFault,
     Outcome,
     Rule,
     RuleViolation,
     RuntimeFault,
+    Stage,
     TimeLimit,
     Verification,
     WrongAnswer,
 )
-from harness.stages.verify import MAX_LAUNCH_LIMITS, Failure, verify
+from harness.stages.verify import (
+    MAX_LAUNCH_LIMITS,
+    Failure,
+    _largest,
+    check_blocks,
+    verify,
+)
+from harness.stages.verify import (
+    _cases as chosen_cases,
+)
 from problem import cases
-from problem.cases import CASES, QUICK_CASES, RANKED, Case, Matrix, Shape
+from problem.cases import CASES, QUICK_CASES, Case, Inputs, Matrix, Shape
 from problem.launcher import LaunchLine
-from problem.reference import MAX_ERROR
+from problem.reference import MAX_ERROR, compare
 from tests.stages.fakes import FakeDevice, right
 
 SMALL_RANKED = Case(Shape(320, 64, 256))
@@ -36,11 +47,14 @@ SMALL_RANKED = Case(Shape(320, 64, 256))
 SEED = 7
 
 
+FEW = (*CASES[:4], Case(Shape(33, 6144, 17)), Case(Shape(31, 6144, 33), Inputs.INTEGERS))
+"""Instead of all cases, which take seconds."""
+
+
 @pytest.fixture(autouse=True)
-def small_ranked_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.stages.verify.RANKED", SMALL_RANKED)
-    monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
-    monkeypatch.setattr("harness.stages.verify.SAMPLED_MID_SIZE_FLOP", 1 << 28)
+    monkeypatch.setattr("harness.stages.verify._cases", lambda seed, quick, sampled: [*FEW])
 
 
 def run(device: FakeDevice, **options: Any) -> Verification | Failure:
@@ -61,34 +75,80 @@ def outcome(device: FakeDevice, **options: Any) -> Outcome:
     return found.outcome
 
 
-def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed() -> None:
-    device = FakeDevice()
-    found = run(device)
-    assert isinstance(found, Verification)
-    shapes = [request.shape for request in device.ran]
-    assert shapes[: len(CASES)] == [case.shape for case in CASES]
-    assert shapes[-1] == SMALL_RANKED.shape and len(found.cases) == len(shapes)
-    assert shapes[len(CASES) : -1] == [
-        case.shape
-        for case in (
-            *cases.lone_element_cases(SEED, 8),
-            *cases.random_cases(SEED, 8),
-            *cases.mid_size_cases(SEED, 4, 1 << 28),
-        )
+@pytest.mark.parametrize(("sampled", "flop"), [(False, 1 << 35), (True, 1 << 28)])
+def test_a_part_of_the_cases_is_known_to_nobody_before(sampled: bool, flop: int) -> None:
+    assert chosen_cases(SEED, False, sampled) == [
+        *CASES,
+        *cases.lone_element_cases(SEED, 8),
+        *cases.random_cases(SEED, 8),
+        *cases.mid_size_cases(SEED, 4, flop),
     ]
-    assert sum(min(shape.M, shape.K) >= 512 for shape in shapes) >= 4
+    assert chosen_cases(SEED, True, sampled) == [
+        *QUICK_CASES,
+        *cases.lone_element_cases(SEED, 4),
+        *cases.random_cases(SEED, 2),
+        *cases.mid_size_cases(SEED, 1, flop // 2),
+    ]
+
+
+class Watcher(Silent):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self.told.append((stage, total))
+
+    def step(self, text: str) -> None:
+        self.told.append(text)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(
+    quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def few(*how: Any) -> list[Case]:
+        asked.append(how)
+        return [*FEW]
+
+    monkeypatch.setattr("harness.stages.verify._cases", few)
+    device, progress = FakeDevice(), Watcher()
+    found = run(device, quick=quick, progress=progress)
+    assert isinstance(found, Verification) and found.note is None
+    assert asked == [(SEED, quick, False)]
+    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    expected = [*FEW] if quick else [*FEW, largest]
+    assert [result.case for result in found.cases] == expected
+    assert progress.told == [(Stage.VERIFY, len(expected)), *map(str, expected)]
     for request, result in zip(device.ran, found.cases, strict=True):
         A, B = result.case.draw(SEED)
+        assert request.shape == result.case.shape
         assert np.array_equal(request.A, A) and np.array_equal(request.B, B)
         assert request.seconds == 20 and request.blocks is None
-    assert 0 < found.worst_error < MAX_ERROR
+        C = right(A, B)
+        assert result.error == compare(A, B, C, exact=result.case.exact).worst
+        assert result.sampled_blocks is None and 0 < result.seconds < 60
+    errors = [result.error for result in found.cases if not result.case.exact]
+    assert 0 < found.worst_error == max(errors) < MAX_ERROR
 
 
-def test_a_quick_grading_has_secret_cases_too_and_no_ranked_size() -> None:
-    device = FakeDevice()
-    assert isinstance(run(device, quick=True), Verification)
-    assert len(device.ran) == len(QUICK_CASES) + 7
-    assert SMALL_RANKED.shape not in [request.shape for request in device.ran]
+def test_exact_cases_must_be_exact_and_do_not_count_as_errors() -> None:
+    """One unit of the last place, in a case of integers."""
+
+    def multiply(A: Matrix, B: Matrix) -> Matrix:
+        C = right(A, B)
+        if C.shape == (31, 33):
+            C[0, 0] = np.nextafter(C[0, 0], np.float32(np.inf))
+        return C
+
+    found = run(FakeDevice(multiply=multiply))
+    assert isinstance(found, Failure) and found.case == FEW[5]
+    assert (
+        isinstance(found.outcome, WrongAnswer) and "(must be exact, found" in found.outcome.message
+    )
 
 
 @pytest.mark.parametrize(("factor", "passes"), [(0.9, True), (1.1, False)])
@@ -124,6 +184,9 @@ def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:
     found = run(device)
     assert isinstance(found, Failure) and isinstance(found.outcome, WrongAnswer)
     assert found.case.shape == Shape(271, 137, 397) and len(device.ran) == 3
+    told = found.outcome.message
+    assert told.startswith("wrong at 271×137×397 uniform (error at most 1e-05, found ")
+    assert found.outcome.stage is Stage.VERIFY
     shown = found.outcome.counterexample
     assert (shown.case, shown.seed, shown.worst_block) == (found.case, SEED, (6, 12))
     assert (shown.elements[0].row, shown.elements[0].column) == (100, 200)
@@ -161,9 +224,12 @@ def test_launches_that_stay_below_their_limit_have_one_together(
     clock = iter(range(10_000))
     monkeypatch.setattr("time.perf_counter", lambda: float(next(clock)))
     device = FakeDevice()
-    found = outcome(device, seconds=1.5)
-    assert isinstance(found, TimeLimit) and "together" in found.message
-    assert len(device.ran) == int(MAX_LAUNCH_LIMITS * 1.5) + 1
+    assert isinstance(run(device, seconds=0.7), Verification)
+    assert len(device.ran) == MAX_LAUNCH_LIMITS * 0.7  # one second each
+    device = FakeDevice()
+    message = "the launches of verification together took more than 4 s"
+    assert outcome(device, seconds=0.4) == TimeLimit(stage=Stage.VERIFY, message=message, seconds=4)
+    assert len(device.ran) == 5
 
 
 # ------------------------------------------------------------------------------------- samples
@@ -212,6 +278,101 @@ def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
 def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> None:
     device = FakeDevice()
     found = run(device, sampled=True, blocks_depend=True)
-    assert isinstance(found, Verification) and found.note is not None
+    assert isinstance(found, Verification)
+    last = found.cases[-1].case
+    assert len(found.cases) == len(FEW) + 1 and last.shape.flop <= SMALL_RANKED.shape.flop
+    assert last.inputs is cases.lone_element_case(last.shape, SEED).inputs
+    assert found.note == (
+        "the kernel's blocks depend on one another, so no sample of 320×64×256 can be run here; "
+        f"{last.shape} was run whole"
+    )
     assert all(request.blocks is None for request in device.ran)
-    assert device.ran[-1].shape.flop <= RANKED.shape.flop
+
+
+def test_blocks_may_depend_where_all_of_them_run() -> None:
+    found = run(FakeDevice(), blocks_depend=True)
+    assert isinstance(found, Verification) and found.note is None
+    assert found.cases[-1].case.shape == SMALL_RANKED.shape
+    found = run(FakeDevice(), blocks_depend=True, sampled=True, quick=True)
+    assert isinstance(found, Verification) and found.note is None
+
+
+def taking(seconds: float, shape: Shape) -> CaseResult:
+    return CaseResult(case=Case(shape), error=0, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        # 80 times the work in the quarter of the limit: as it is
+        ([taking(0.01, Shape(320, 64, 256))], Shape(320, 64, 256)),
+        # the slowest is the measure: an eighth of the work in a quarter of 2 s
+        ([taking(1e-3, Shape(16, 16, 16)), taking(4.0, Shape(320, 64, 256))], Shape(160, 32, 128)),
+        ([taking(500.0, Shape(1, 1, 1))], Shape(1, 1, 1)),
+    ],
+)
+def test_the_smaller_size_should_take_a_quarter_of_the_limit(
+    results: list[CaseResult], expected: Shape
+) -> None:
+    assert _largest(results, 2.0000001) == expected
+
+
+def test_what_is_printed_is_kept_from_launch_to_launch() -> None:
+    printed: list[str] = ["before"]
+    run(FakeDevice(run=lambda request: {"printed": str(request.shape.M)}), printed=printed)
+    assert printed == ["before", *(str(case.shape.M) for case in FEW), "320"]
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (
+            {"changed_inputs": ("A", "B")},
+            "the kernel changed A and B at 16×16×16 ones times twos; "
+            "inputs are not to be written to",
+        ),
+        (
+            {"wrote_outside": ("behind C",)},
+            "the kernel wrote behind C at 16×16×16 ones times twos: outside the matrix",
+        ),
+    ],
+)
+def test_a_launch_that_touches_anything_but_c_is_told_where(
+    told: dict[str, Any], message: str
+) -> None:
+    found = outcome(FakeDevice(run=lambda _: told))
+    assert isinstance(found, RuleViolation | MemoryFault)
+    assert (found.message, found.stage) == (message, Stage.VERIFY)
+
+
+def test_a_tile_that_two_blocks_write_is_shown_where_another_is_missing() -> None:
+    """Found only across the two samples: each alone could be blocks in another order."""
+    twice = with_tiles(lambda b: b // 2 * 2)
+    for _ in range(20):
+        found = outcome(twice, sampled=True)
+        assert isinstance(found, WrongAnswer)
+        if "different blocks wrote the same tile of C (row " in found.message:
+            break
+    else:
+        raise AssertionError("never seen")
+    shown = found.counterexample
+    assert shown.case.shape == SMALL_RANKED.shape and shown.blocks == 1
+    missing = {(e.row // 16, e.column // 16) for e in shown.elements}
+    ((row, column),) = missing
+    assert column % 2 == 1 and 0 <= row < 20
+
+
+def test_a_wrong_tile_of_a_sample_is_held_to_its_limit_and_told() -> None:
+    case = Case(Shape(64, 40, 48))
+    A, B = case.draw(5)
+    C = np.full((64, 48), POISON, np.uint32).view(np.float32)
+    C[16:32, 32:48] = right(A, B)[16:32, 32:48]
+    checked = check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.VERIFY)
+    assert not isinstance(checked, WrongAnswer)
+    assert checked.own == checked.written == {(1, 2)} and 0 < checked.worst < MAX_ERROR
+    C[20, 40] += 1
+    wrong = check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.SANITIZE)
+    assert isinstance(wrong, WrongAnswer) and wrong.stage is Stage.SANITIZE
+    first = wrong.counterexample.elements[0]
+    assert (first.row, first.column, wrong.counterexample.seed) == (20, 40, 5)
+    assert first.found == pytest.approx(first.expected + 1, rel=1e-5)
