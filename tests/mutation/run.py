@@ -57,6 +57,7 @@ Results = dict[str, dict[str, dict[str, int]]]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
     parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("--every", type=int, default=1, help="try only one change in so many")
     parser.add_argument("--list", action="store_true", help="only say what came of the last time")
     arguments = parser.parse_args()
     unknown = sorted({*arguments.areas} - {*AREAS})
@@ -65,7 +66,7 @@ def main() -> int:
     reasons = read_reasons()
     for area in arguments.areas or AREAS:
         kept = FOLDER / f"{area}.json"
-        if not arguments.list and (failed := ask(area, kept)):
+        if not arguments.list and (failed := ask(area, kept, arguments.every)):
             return failed
         outcomes = json.loads(kept.read_text(encoding="utf-8"))
         write_results(outcomes)
@@ -76,14 +77,14 @@ def main() -> int:
     return 0
 
 
-def ask(area: str, kept: Path) -> int:
+def ask(area: str, kept: Path, every: int) -> int:
     """Try the changes of an area; pytest's exit code where it could not."""
     kept.parent.mkdir(exist_ok=True)
     files = sorted(Path(AREAS[area]).glob("[!_]*.py"))
     command = [
         *(sys.executable, "-m", "pytest", "--quiet", "--capture=no", "--benchmark-skip"),
         *(f"-pno:{part}" for part in QUICK),
-        *("-ptests.mutation.plugin", f"--outcomes={kept}"),
+        *("-ptests.mutation.plugin", f"--outcomes={kept}", f"--every={every}"),
         *(f"--change={file}" for file in files),
         *(f"tests/{area}", *OPTIONS.get(area, ())),
     ]

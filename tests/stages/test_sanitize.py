@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.progress import Silent
-from harness.protocol.device import Stopped
+from harness.protocol.device import Refusal, Sanitized, Stopped
 from harness.protocol.request import Fault
 from harness.report import (
     Array,
@@ -21,6 +21,8 @@ from harness.report import (
     Rule,
     RuleViolation,
     RuntimeFault,
+    Stage,
+    TimeLimit,
     Tool,
     WrongAnswer,
 )
@@ -28,12 +30,13 @@ from harness.stages.sanitize import (
     MAX_EDGE,
     SMALL_FLOP,
     SanitizerResults,
+    diagnose_hang,
     mid_size_case,
     sanitize,
     sanitizer_cases,
     unsafe,
 )
-from problem.cases import RANKED, Case, Inputs, Shape
+from problem.cases import RANKED, Case, Inputs, Shape, random_cases
 from problem.launcher import MAX_TILE, LaunchLine
 from tests.stages.fakes import FakeDevice, FakeSanitizer, kernel, right
 
@@ -165,3 +168,183 @@ def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
     barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
     verdict = unsafe((RACE, barrier), None)
     assert isinstance(verdict, Race) and verdict.findings == (barrier, RACE)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_shapes_come_from_their_ranges(quick: bool) -> None:
+    launch = LaunchLine(64, 96)
+    drawn = [[case.shape for case in sanitizer_cases(launch, n, quick=quick)] for n in range(400)]
+    ranges = {
+        0: ((2, 40), (17, 70), (2, 40)),
+        -1: ((65, 95), (33, 101), (97, 127)),
+    }
+    if not quick:
+        ranges = {
+            0: ranges[0],
+            1: ((64, 128), (32, 96), (96, 192)),
+            2: ranges[-1],
+            3: ((68, 96), (32, 80), (96, 96)),
+        }
+    for place, sizes in ranges.items():
+        shapes = [found[place] for found in drawn]
+        for name, (low, high) in zip("MNK", sizes, strict=True):
+            seen = {getattr(shape, name) for shape in shapes}
+            assert (min(seen), max(seen)) == (low, high), (place, name)
+    if quick:
+        assert {len(found) for found in drawn} == {2}
+    else:
+        assert {len(found) for found in drawn} == {4, 5, 6}
+        assert all(
+            shape.M % 4 == shape.N % 4 == 0 and shape.K == 96 for shape in (f[3] for f in drawn)
+        )
+
+
+@pytest.mark.parametrize(("tile", "edge"), [(1, 16), (16, 16), (512, 512), (65_536, 512)])
+def test_the_shapes_go_around_tiles_of_any_size(tile: int, edge: int) -> None:
+    for seed in range(20):
+        shape = sanitizer_cases(LaunchLine(tile, tile), seed, quick=True)[1].shape
+        assert edge < shape.M < edge + 32 and edge < shape.K < edge + 32
+
+
+def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
+    for seed in range(30):
+        verified = [case for case in random_cases(seed, 8) if case.shape.flop <= 1 << 23][:2]
+        assert sanitizer_cases(LaunchLine(), seed, quick=False)[4:] == tuple(verified)
+
+
+def test_all_inputs_of_the_sanitizers_come_up() -> None:
+    drawn = {
+        case.inputs for n in range(50) for case in sanitizer_cases(LaunchLine(), n, quick=True)
+    }
+    assert drawn == {Inputs.UNIFORM, Inputs.NORMAL, Inputs.INTEGERS, Inputs.CHANGING_SCALE}
+
+
+def test_a_case_of_middle_size_is_wide_and_short() -> None:
+    shapes = [mid_size_case(seed).shape for seed in range(800)]
+    assert {min(s.M for s in shapes), min(s.K for s in shapes)} <= {513, 514, 515}
+    assert {max(s.M for s in shapes), max(s.K for s in shapes)} <= {997, 998, 999}
+    assert (min(s.N for s in shapes), max(s.N for s in shapes)) == (17, 48)
+    assert mid_size_case(5) == mid_size_case(5) != mid_size_case(6)
+
+
+def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
+    asked: list[Any] = []
+
+    class Listening(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            asked.append(request)
+            return super().ask(request)
+
+    for quick, tools in ((False, tuple(Tool)), (True, (Tool.MEMCHECK, Tool.RACECHECK))):
+        asked.clear()
+        run(Listening(), quick=quick, seconds=33)
+        (request,) = asked
+        assert (request.tools, request.seconds) == (tools, 33)
+        cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
+        for launch, case in zip(request.launches, cases, strict=True):
+            A, B = case.draw(7)
+            assert launch.shape == case.shape
+            assert (launch.A == A).all() and (launch.B == B).all()
+
+
+def test_a_case_that_failed_is_watched_beside_the_gpu_even_in_a_quick_grading() -> None:
+    beside, failed = FakeSanitizer(), Case(Shape(16, 16, 16))
+    run(FakeDevice(), beside, quick=True, failed=failed)
+    assert beside.device.watched_shapes[0] == failed.shape
+
+
+def test_a_failed_case_is_small_enough_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Case(Shape(16, 17, 18))
+    for limit, first in ((failed.shape.flop, True), (failed.shape.flop - 1, False)):
+        monkeypatch.setattr("harness.stages.sanitize.SMALL_FLOP", limit)
+        device = FakeDevice()
+        run(device, failed=failed, quick=True)
+        assert (device.watched_shapes[0] == failed.shape) is first
+
+
+def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
+    class Stuck(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            return Fault(cause="time-limit", message="no end")
+
+    shape = sanitizer_cases(LaunchLine(), 7, quick=False)[0].shape
+    assert run(Stuck()) == TimeLimit(
+        stage=Stage.SANITIZE, message=f"the kernel did not end within 60 s at {shape}", seconds=60
+    )
+
+
+class Refusing(FakeSanitizer):
+    """A CPU device that cannot run this kernel."""
+
+    def sanitize(self, request: Any) -> Any:
+        return self._done(Refusal(message="no clusters here"))
+
+
+def test_a_device_beside_that_cannot_run_the_kernel_is_said() -> None:
+    found = run(FakeDevice(), Refusing())
+    assert isinstance(found, SanitizerResults) and found.outcome is None
+    beside = found.programs[1]
+    assert (beside.program, beside.shapes) == ("the CPU device", ())
+    assert [(run.tool, run.status, run.seconds, run.message) for run in beside.tools] == [
+        (tool, "unavailable", 0, "no clusters here") for tool in Tool
+    ]
+
+
+def test_a_tool_that_nobody_could_run_says_why_by_each_program() -> None:
+    found = outcome(FakeDevice(unavailable=("racecheck",)), Refusing())
+    assert found == JudgeError(
+        stage=Stage.SANITIZE,
+        message="no sanitizer could run racecheck: a fake says out of order; "
+        "the CPU device says no clusters here",
+    )
+
+
+def test_findings_stand_though_a_tool_could_not_run() -> None:
+    assert outcome(FakeDevice(unavailable=("racecheck",), findings=(OUTSIDE,))) is None
+
+
+def test_what_a_launch_did_wrong_comes_before_a_missing_tool() -> None:
+    wrong = FakeDevice(unavailable=("racecheck",), watched=lambda A, B: 2 * right(A, B))
+    assert isinstance(outcome(wrong), WrongAnswer)
+
+
+def test_changed_inputs_are_named_with_their_case() -> None:
+    found = outcome(FakeDevice(product={"changed_inputs": ("A", "B")}))
+    case = sanitizer_cases(LaunchLine(), 7, quick=False)[0]
+    assert isinstance(found, RuleViolation) and found.stage is Stage.SANITIZE
+    assert found.message == f"the kernel changed A and B at {case}; inputs are not to be written"
+
+
+def test_the_first_program_has_the_word() -> None:
+    device = FakeDevice(watched=lambda A, B: 2 * right(A, B))
+    beside = FakeSanitizer(FakeDevice(product={"changed_inputs": ("A",)}))
+    assert isinstance(outcome(device, beside), WrongAnswer)
+
+
+def hanging(answer: Any, case: Case) -> Any:
+    class Beside(FakeSanitizer):
+        asked: Any = None
+
+        def sanitize(self, request: Any) -> Any:
+            self.asked = request
+            return self._done(answer)
+
+    beside = Beside()
+    return diagnose_hang(beside, kernel(), case, 7), beside
+
+
+def test_a_hang_is_looked_into_where_the_case_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(Shape(16, 16, 16))
+    barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
+    sanitized = Sanitized(program="cpu", runs=(), findings=(barrier,), products=())
+    found, beside = hanging(sanitized, case)
+    assert isinstance(found, Race) and found.findings == (barrier,)
+    assert found.counterexample is None and found.stage is Stage.SANITIZE
+    assert beside.loaded == [kernel()]
+    assert (beside.asked.seconds, beside.asked.tools) == (2, tuple(Tool))
+    assert (case.draw(7)[0] == beside.asked.launches[0].A).all()
+    assert hanging(sanitized.model_copy(update={"findings": ()}), case)[0] is None
+    assert hanging(Fault(cause="time-limit", message="no end"), case)[0] is None
+    monkeypatch.setattr("harness.stages.sanitize.SMALL_FLOP", case.shape.flop)
+    assert hanging(sanitized, case)[0] is not None
+    assert hanging(sanitized, Case(Shape(16, 17, 16)))[0] is None

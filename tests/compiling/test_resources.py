@@ -1,0 +1,60 @@
+"""What a kernel takes, read from what ptxas says of one kernel among others."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.compiling.machine_code import EntryPoint
+from harness.compiling.resources import resources
+from harness.report import Resources
+from problem.launcher import LaunchLine
+
+LOG = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'other' for 'sm_90a'
+ptxas info    : Function properties for other
+    800 bytes stack frame, 96 bytes spill stores, 100 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 49152 bytes smem, 564 bytes cmem[0]
+ptxas info    : Compiling entry function 'mine' for 'sm_90a'
+ptxas info    : Function properties for mine
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 40 registers, used 0 barriers, 1024 bytes smem, 564 bytes cmem[0]
+ptxas info    : Function properties for helper
+    32 bytes stack frame, 1 bytes spill stores, 2 bytes spill loads
+ptxas info    : Compiling entry function 'last' for 'sm_90a'
+ptxas info    : Function properties for last
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers, 564 bytes cmem[0]
+"""
+
+
+def entry(registers: int) -> EntryPoint:
+    return EntryPoint(registers=registers, is_visible=True, parameters=(), parameter_bytes=36)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("other", (255, 800, 96, 100, 49152)),
+        ("mine", (40, 16, 4, 8, 1024)),
+        ("last", (10, 0, 0, 0, 0)),
+    ],
+)
+def test_each_kernel_has_its_own(name: str, expected: tuple[int, ...]) -> None:
+    registers, stack, stores, loads, shared = expected
+    assert resources(LOG, name, entry(registers), LaunchLine(16, 16, 4096)) == Resources(
+        registers=registers,
+        stack_bytes=stack,
+        spill_store_bytes=stores,
+        spill_load_bytes=loads,
+        static_shared_bytes=shared,
+        dynamic_shared_bytes=4096,
+    )
+
+
+def test_a_log_that_contradicts_the_machine_code_is_not_believed() -> None:
+    message = "ptxas reports 40 registers for mine, its machine code 41"
+    with pytest.raises(RuntimeError, match=message):
+        resources(LOG, "mine", entry(41), LaunchLine())
+    with pytest.raises(RuntimeError, match="ptxas reports 0 registers for absent"):
+        resources(LOG, "absent", entry(40), LaunchLine())
