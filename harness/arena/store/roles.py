@@ -62,6 +62,8 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
     ours = ", ".join(map(_quoted, metadata.tables))
     queue = "procrastinate_jobs, procrastinate_events, procrastinate_workers"
     for statement in (
+        f"REVOKE ALL ON DATABASE {_quoted(owner.database)} FROM PUBLIC",
+        f"GRANT CONNECT ON DATABASE {_quoted(owner.database)} TO {pages}, {grader}",
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
         "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC",
         f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {pages}, {grader}",
@@ -75,10 +77,8 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
         f"GRANT SELECT, DELETE, UPDATE ON procrastinate_periodic_defers TO {pages}",
         f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {pages}",
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {pages}",
-        *(
-            f"ALTER FUNCTION {function} SECURITY DEFINER SET search_path = public"
-            for function in QUEUE_FUNCTIONS
-        ),
+        *(f"ALTER FUNCTION {function} SECURITY DEFINER" for function in QUEUE_FUNCTIONS),
+        _SEE_NO_TEMPORARY_TABLES,
         *(
             f"GRANT EXECUTE ON FUNCTION {function} TO {grader}"
             for function in WORKER_FUNCTIONS + QUEUE_FUNCTIONS
@@ -90,6 +90,17 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
         "AND login NOT IN (SELECT rolname FROM pg_roles)",
     ):
         connection.execute(text(statement))
+
+
+_SEE_NO_TEMPORARY_TABLES = """DO $$ DECLARE function regprocedure; BEGIN
+    FOR function IN SELECT oid FROM pg_proc
+        WHERE prosecdef AND pronamespace = 'public'::regnamespace
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = public, pg_temp', function);
+    END LOOP;
+END $$"""
+"""A function with its owner's rights would take a caller's temporary table for ours of that name:
+unless the search path names them, they come first."""
 
 
 def _quoted(name: str | None) -> str:
