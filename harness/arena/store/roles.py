@@ -62,8 +62,7 @@ def grant(connection: Connection, owner: URL, secrets: Secrets) -> None:
     ours = ", ".join(map(_quoted, metadata.tables))
     queue = "procrastinate_jobs, procrastinate_events, procrastinate_workers"
     for statement in (
-        f"REVOKE ALL ON DATABASE {_quoted(owner.database)} FROM PUBLIC",
-        f"GRANT CONNECT ON DATABASE {_quoted(owner.database)} TO {pages}, {grader}",
+        f"REVOKE TEMPORARY ON DATABASE {_quoted(owner.database)} FROM PUBLIC",
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
         "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC",
         f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {pages}, {grader}",
