@@ -46,20 +46,31 @@ def page(
     """here: which entry of the navigation this is. visitor: whose forms these are."""
     person = visitor.person if visitor else None
     frame: dict[str, object] = {
-        "served": True,
         "announcements": announcements,
-        "shortened": "",
-        "root": f"{site.root}/",
         "here": here,
         "pages": (*boards, *PAGES, *([ORGANISERS] if person and person.organises else [])),
-        "edition": Edition.current(),
         "title": site.rules.title,
         "token": visitor.token if visitor else "",
         "person": person,
     }
-    html = templates().get_template(template).render(frame | values)
+    html = framed(template, f"{site.root}/", **frame | values)
     private = {"Cache-Control": "no-store"} if visitor else {}
     return HTMLResponse(html, status, private)
+
+
+def framed(template: str, root: str, **values: object) -> str:
+    """A page in the frame that all have. root: the way to the site's."""
+    frame: dict[str, object] = {
+        "served": True,
+        "announcements": (),
+        "shortened": "",
+        "root": root,
+        "here": "",
+        "pages": (Page("index.html", "Leaderboard"), *PAGES),
+        "edition": Edition.current(),
+        "token": "",
+    }
+    return templates().get_template(template).render(frame | values)
 
 
 def fragment(template: str, **values: object) -> str:
