@@ -14,6 +14,7 @@ from harness.views.console import Terminal
 HELP = """\
 examples:
   python3 -m harness export > contest.jsonl
+  python3 -m harness export --store arena-data > contest.jsonl
   python3 -m harness export --source ada/tile > tile.cu
 """
 

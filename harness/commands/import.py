@@ -11,8 +11,9 @@ from harness.commands._command import Exit
 from harness.views.console import Terminal
 
 HELP = """\
-example:
+examples:
   python3 -m harness import contest.jsonl --store leaderboard.sqlite
+  python3 -m harness import contest.jsonl --store postgresql://ada@host/team
 """
 
 

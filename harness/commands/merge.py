@@ -13,13 +13,15 @@ from harness.leaderboard.document import Document
 from harness.views.console import Terminal
 
 HELP = """\
-example:
+examples:
   python3 -m harness merge machine-b.sqlite --store machine-a.sqlite
+  python3 -m harness merge arena-data --store leaderboard.sqlite
+  python3 -m harness merge leaderboard.sqlite --store postgresql://ada@host/team
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("others", nargs="+", type=Address, metavar="STORE")
+    parser.add_argument("others", nargs="+", type=Address, metavar="STORE", help="as for --store")
     add_store(parser)
 
 

@@ -1,4 +1,5 @@
-"""Eight graders enter a thousand results at once and are killed at random: none lost, none torn."""
+"""Graders enter at once, stores are merged, and who does is killed at random: none lost, none
+torn."""
 
 from __future__ import annotations
 
@@ -6,30 +7,35 @@ import multiprocessing
 import os
 import random
 import signal
-import sqlite3
 import time
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from harness.leaderboard.document import Document
-from harness.leaderboard.sqlite_file import SqliteFile
 from harness.leaderboard.store import Store
 from harness.report import Report
 from tests.leaderboard import factory
+from tests.leaderboard.stores import KINDS, New, Where
 
 GRADERS = 8
-ENTRIES = 1000
+ENTRIES = {"sqlite": 1000, "postgresql": 250}
 KILLS = 60
 """At most; a fast machine is done before so many."""
 
+STATEMENTS = {"sqlite": 5, "postgresql": 6}
+"""Of entering one signed report: beginning (to which PostgreSQL adds how long to wait for others),
+three INSERTs, COMMIT."""
 
-def grade(path: Path, notebook: Path, grader: int) -> None:
+
+def grade(where: Where, notebook: Path, numbers: range) -> None:
     """Enter this grader's share from where its notebook ends; note each id once it is entered."""
     noted = len(notebook.read_text().split()) if notebook.exists() else 0
-    with Store(path, "create") as store, notebook.open("a") as notes:
-        for number in range(grader, ENTRIES, GRADERS)[noted:]:
+    with where.open() as store, notebook.open("a") as notes:
+        for number in numbers[noted:]:
             id = store.enter(share(number))
             notes.write(id + "\n")
             notes.flush()
@@ -39,16 +45,16 @@ def share(number: int) -> Report:
     return factory.report(f"kernel {number}", f"grader {number % GRADERS}", day=number, rounds=30)
 
 
-def test_none_lost_none_torn(tmp_path: Path) -> None:
-    path = tmp_path / "leaderboard.sqlite"
+@pytest.mark.parametrize("kind", KINDS)
+def test_none_lost_none_torn(kind: str, new: New, tmp_path: Path) -> None:
+    where, count = new(kind), ENTRIES[kind]
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     generator = random.Random(8)
 
     def start(grader: int) -> BaseProcess:
-        process = context.Process(
-            target=grade, args=(path, tmp_path / f"notebook {grader}", grader)
-        )
+        notebook, numbers = tmp_path / f"notebook {grader}", range(grader, count, GRADERS)
+        process = context.Process(target=grade, args=(where, notebook, numbers))
         process.start()
         return process
 
@@ -67,50 +73,86 @@ def test_none_lost_none_torn(tmp_path: Path) -> None:
             killed += 1
 
     assert killed >= GRADERS
-    with Store(path) as store:
+    with where.open("update") as store:
         texts = {document.text for document in store.documents()}
         entries = {entry.id for entry in store.entries()}
-    assert texts == {Document.of(share(number)).text for number in range(ENTRIES)}
+    assert texts == {Document.of(share(number)).text for number in range(count)}
     noted = [line for note in tmp_path.glob("notebook *") for line in note.read_text().split()]
-    assert len(noted) >= ENTRIES
+    assert len(noted) >= count
     assert set(noted) == entries
 
 
-def enter_and_die(path: Path, statement: int) -> None:
-    """Enter one report, and be killed as its so many-th SQL statement begins."""
-    with Store(path, "create") as store:
-        begun: list[str] = []
+def die(store: Store, statement: int) -> None:
+    """As its so many-th statement from now begins."""
+    begun = 0
 
-        def trace(sql: str) -> None:
-            begun.append(sql)
-            if len(begun) == statement:
-                os.kill(os.getpid(), signal.SIGKILL)
+    def count(*_: object) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == statement:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        database = store._database
-        assert isinstance(database, SqliteFile)
-        with database.reading() as connection:
-            driver = connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        driver.set_trace_callback(trace)
+    engine = store._database._engine  # type: ignore[attr-defined]
+    event.listen(engine, "before_cursor_execute", count)
+    event.listen(engine, "commit", count)
+
+
+def enter_and_die(where: Where, statement: int) -> None:
+    with where.open() as store:
+        die(store, statement)
         store.enter(share(0))
 
 
-@pytest.mark.parametrize("statement", range(1, 7))
-def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
-    tmp_path: Path, statement: int
-) -> None:
-    path = tmp_path / "leaderboard.sqlite"
-    with Store(path, "create") as store:
-        store.enter(share(1))
-    process = multiprocessing.get_context("forkserver").Process(
-        target=enter_and_die, args=(path, statement)
-    )
+def merge_and_die(source: Where, into: Where, statement: int) -> None:
+    with into.open() as store, source.open("read") as other:
+        die(store, statement)
+        store.enter_documents(other.documents())
+
+
+def run(target: Callable[..., None], *arguments: object) -> int | None:
+    """How a process of its own ended."""
+    process = multiprocessing.get_context("forkserver").Process(target=target, args=arguments)
     process.start()
     process.join()
-    # Entering takes five statements: BEGIN, three INSERTs, COMMIT. The sixth never comes.
-    assert process.exitcode == (-signal.SIGKILL if statement <= 5 else 0)
-    with Store(path) as store:
+    return process.exitcode
+
+
+@pytest.mark.parametrize(
+    ("kind", "statement"),
+    [(kind, number) for kind in KINDS for number in range(1, STATEMENTS[kind] + 2)],
+)
+def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
+    new: New, kind: str, statement: int
+) -> None:
+    where = new(kind)
+    with where.open() as store:
+        store.enter(share(1))
+    # The last never comes.
+    killed = statement <= STATEMENTS[kind]
+    assert run(enter_and_die, where, statement) == (-signal.SIGKILL if killed else 0)
+    with where.open("update") as store:
         texts = list(store.documents())
         assert store.enter(share(0)) == Document.of(share(0)).id
         store.check()
-    assert len(texts) == (1 if statement <= 5 else 2)
+    assert len(texts) == (1 if killed else 2)
+
+
+@pytest.mark.parametrize("into", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("statement", [4, 38])
+def test_killed_while_merging_leaves_all_or_nothing(
+    new: New, source: str, into: str, statement: int
+) -> None:
+    full, target = new(source), new(into)
+    with full.open() as store:
+        for number in range(12):
+            store.enter(share(number))
+    with target.open() as store:
+        store.enter(share(99))
+    assert run(merge_and_die, full, target, statement) == -signal.SIGKILL
+    with target.open("update") as store:
+        store.check()
+        assert [entry.name for entry in store.entries()] == ["kernel 99"]
+    assert run(merge_and_die, full, target, 1000) == 0
+    with target.open("update") as store:
+        assert len(list(store.documents())) == 13

@@ -1,0 +1,225 @@
+"""An arena's database as a store: what leaves it, what comes into it, and who sees that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection, Engine, text
+
+from harness import cli
+from harness.arena.arena import alone_in
+from harness.arena.place import Place, Secrets
+from harness.arena.store import board, contest
+from harness.arena.store.database import open_engine
+from harness.arena.store.people import Person, Role
+from harness.arena.store.preparing import DatabaseError, prepare
+from harness.commands._stores import Address, open_store
+from harness.leaderboard import signing
+from harness.leaderboard.document import Document, StoreError
+from harness.leaderboard.signing import SigningKey
+from harness.leaderboard.store import Store
+from harness.views.console import Terminal
+from tests.arena.handing_in import graded, hand_in, joined, take
+from tests.leaderboard import factory
+
+Add = Callable[..., Person]
+Call = Callable[..., str]
+
+
+@pytest.fixture
+def arena(
+    connection: Connection, worker_url: URL, place: Place, person: Add
+) -> Iterator[dict[str, str]]:
+    """One that runs, with a submission of every fate; each one's id by its name."""
+    ada, olga = person("ada"), person("olga", Role.ORGANISER)
+    attempts = joined(worker_url)
+    ids: dict[str, str] = {}
+
+    def judge(score: float) -> None:
+        attempt = take(connection, attempts)
+        attempts.finish(attempt.attempt, graded(attempt, score))
+
+    for name, score in (("counts", 1.5), ("withdrawn", 1.6), ("copied", 1.7), ("again", 1.1)):
+        ids[name] = hand_in(connection, ada, name)
+        judge(score)
+    contest.withdraw(connection, ada, ids["withdrawn"])
+    contest.disqualify(connection, olga, ids["copied"], "copied")
+    contest.rejudge(connection, olga, [ids["again"]], "to be looked at")
+    judge(1.3)
+    ids["waits"] = hand_in(connection, ada, "waits")
+    attempts.close()
+    SigningKey.at(place.signing_key)
+    with alone_in(place):
+        yield ids
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs a command, which must succeed and say nothing beside its answer."""
+    monkeypatch.setenv("COLUMNS", "300")
+
+    def run(*words: str | Path) -> str:
+        code = cli.run(cli.parser().parse_args([str(word) for word in words]), Terminal())
+        said = capsys.readouterr()
+        assert (code, said.err) == (0, "")
+        return said.out
+
+    return run
+
+
+def scores(store: Store) -> dict[str, tuple[float | None, bool]]:
+    return {entry.name: (entry.score, entry.own) for entry in store.entries()}
+
+
+def test_what_stands_leaves_it_signed_and_nothing_else(
+    arena: dict[str, str], place: Place, call: Call, tmp_path: Path
+) -> None:
+    file, merged = tmp_path / "all.jsonl", tmp_path / "merged.sqlite"
+    file.write_text(call("export", "--store", place.folder), encoding="utf-8")
+    imported = tmp_path / "imported.sqlite"
+    assert call("import", file, "--store", imported) == f"2 entered into {imported}.\n"
+    assert call("merge", place.folder, "--store", merged) == f"2 entered into {merged}.\n"
+    assert call("merge", place.folder, "--store", merged).startswith("0 entered")
+    own = SigningKey.at(place.signing_key).public
+    for path in (imported, merged):
+        with Store(path) as store:
+            assert scores(store) == {"counts": (1.5, False), "again": (1.1, False)}
+            for document in store.documents():
+                assert document.signature is not None and document.signature.key == own
+                assert signing.fits(document.signature, document.text)
+
+
+def test_what_comes_into_it_is_a_claim_on_its_board(
+    arena: dict[str, str], connection: Connection, place: Place, call: Call, tmp_path: Path
+) -> None:
+    file = tmp_path / "leaderboard.sqlite"
+    with Store(file, "create") as store:
+        store.enter(factory.report("from a file", "bob", 1.9))
+    before = board.version(connection)
+    assert call("merge", file, "--store", place.folder) == f"1 entered into {place.folder}.\n"
+    assert board.version(connection) > before, "whoever watches the board is told"
+    assert call("merge", file, "--store", place.folder).startswith("0 entered")
+    assert {(entry.name, entry.own) for entry in board.counting(connection)} == {
+        ("counts", True),
+        ("again", True),
+        ("from a file", False),
+    }
+    assert '"from a file"' in call("leaderboard", "--json", "--store", place.folder)
+    call("merge", place.folder, "--store", file)
+    with Store(file) as store:
+        assert scores(store)["from a file"] == (1.9, True)
+        assert scores(store)["counts"] == (1.5, False)
+
+
+def test_what_was_taken_off_the_board_is_not_brought_back(
+    arena: dict[str, str],
+    connection: Connection,
+    place: Place,
+    person: Add,
+    call: Call,
+    tmp_path: Path,
+) -> None:
+    file, otto = tmp_path / "all.jsonl", person("otto", Role.ORGANISER)
+    contest.reinstate(connection, otto, arena["copied"])
+    file.write_text(call("export", "--store", place.folder), encoding="utf-8")
+    assert file.read_text(encoding="utf-8").count("\n") == 3
+    contest.disqualify(connection, otto, arena["copied"], "copied after all")
+    assert call("import", file, "--store", place.folder).startswith("0 entered")
+    assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
+
+
+def test_an_imported_report_is_read_by_organisers_until_sources_are_open(
+    arena: dict[str, str],
+    connection: Connection,
+    place: Place,
+    key: Callable[[Person], dict[str, str]],
+    person: Add,
+    client: TestClient,
+    rules: Path,
+) -> None:
+    document = Document.of(factory.report("from a file", "bob", 1.9))
+    with open_store(Address(str(place.folder))) as store:
+        store.enter_documents([document])
+    page = f"/entries/{document.id[:16]}"
+    organiser, contestant = key(person("otto", Role.ORGANISER)), key(person("eve"))
+    assert client.get(f"{page}.html", headers=contestant).status_code == 404
+    assert client.get(f"{page}.json", headers=organiser).text == document.json
+    assert client.get(f"{page}.html", headers=organiser).status_code == 200
+    rules.write_text('sources = "open"\n')
+    assert client.get(f"{page}.cu").text == document.report.submission.source
+
+
+def test_two_arenas_exchange_what_they_have_graded(
+    arena: dict[str, str],
+    place: Place,
+    secrets: Secrets,
+    fresh_database: Callable[[], URL],
+    call: Call,
+) -> None:
+    url = fresh_database()
+    other = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with open_store(Address(other), "create") as store:
+        store.enter_documents([Document.of(factory.report("before it was an arena", "bob", 1.2))])
+    prepare(url, secrets)
+    assert call("merge", place.folder, "--store", other).startswith("2 entered")
+    assert call("merge", other, "--store", place.folder).startswith("1 entered")
+    engine = open_engine(url, connections=1)
+    with engine.begin() as connection:
+        assert {(entry.name, entry.own) for entry in board.counting(connection)} == {
+            ("counts", False),
+            ("again", False),
+            ("before it was an arena", False),
+        }
+    engine.dispose()
+
+
+def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
+    arena: dict[str, str], owner: Engine, place: Place
+) -> None:
+    def documents() -> Iterator[Document]:
+        yield Document.of(factory.report("first"))
+        with owner.begin() as link:
+            link.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE state = 'idle in transaction'"
+                )
+            )
+        yield Document.of(factory.report("second"))
+
+    with open_store(Address(str(place.folder))) as store:
+        with pytest.raises(StoreError, match="cannot be used"):
+            store.enter_documents(documents())
+        assert set(scores(store)) == {"counts", "again"}
+        assert store.enter_documents([Document.of(factory.report("first"))]).new == 1
+
+
+def test_an_arena_of_another_version_is_left_alone(
+    fresh_database: Callable[[], URL], secrets: Secrets
+) -> None:
+    url = fresh_database()
+    prepare(url, secrets)
+    engine = open_engine(url, connections=1)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'arena_9999'"))
+    engine.dispose()
+    with pytest.raises(DatabaseError, match="of a newer arena"):
+        prepare(url, secrets)
+    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with (
+        pytest.raises(StoreError, match="start it once with this version"),
+        open_store(Address(address)),
+    ):
+        pass
+
+
+def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StoreError, match="folder without an arena"),
+        open_store(Address(str(tmp_path))),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
