@@ -103,13 +103,11 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     assumed (e.g. Hollander and Wolfe, Nonparametric Statistical Methods, section 3.6)."""
     ordered = sorted(values)
     n = len(ordered)
-    inside = 1.0
     below = 0  # ranks given up on either side
     tail = 0.0
     for rank in range(n // 2):
         tail += math.comb(n, rank) / 2**n
-        inside = 1 - 2 * tail
-        if inside < 0.95:
+        if 1 - 2 * tail < 0.95:
             break
         below = rank
     return ordered[below], ordered[n - 1 - below]

@@ -114,7 +114,8 @@ def write_results(outcomes: dict[str, dict[str, str]]) -> None:
     known: Results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     for file, found in outcomes.items():
         number = Counter(outcome in NOTICED for outcome in found.values())
-        now = {"changes": number.total(), "noticed": number[True]}
+        everything = sum(1 for _ in changes(ROOT / file))
+        now = {"all": everything, "tried": number.total(), "noticed": number[True]}
         known[file] = {"first": known.get(file, {}).get("first", now), "now": now}
     text = json.dumps(dict(sorted(known.items())), indent=1)
     path.write_text(text + "\n", encoding="utf-8")
@@ -138,8 +139,12 @@ def page(reasons: dict[tuple[str, str], str]) -> str:
 def row(name: str, found: list[dict[str, dict[str, int]]]) -> str:
     cells = [name]
     for when in ("first", "now"):
-        number, noticed = (sum(each[when][key] for each in found) for key in ("changes", "noticed"))
-        cells += [f"{noticed} of {number}", f"{100 * noticed / number:.1f} %" if number else ""]
+        everything, tried, noticed = (
+            sum(each[when][key] for each in found) for key in ("all", "tried", "noticed")
+        )
+        sample = f" (a sample of {everything})" if tried < everything else ""
+        share = f"{100 * noticed / tried:.1f} %" if tried else ""
+        cells += [f"{noticed} of {tried}{sample}", share]
     return f"| {' | '.join(cells)} |"
 
 

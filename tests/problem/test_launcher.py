@@ -58,3 +58,8 @@ def test_dynamic_shared_memory_is_passed_on() -> None:
     line = LaunchLine(32, 64, 12_345)
     launch(lambda *_, **how: given.append(how), "A", "B", "C", 100, 7, 33, line)
     assert given == [{"shared_mem": 12_345}]
+
+
+def test_another_tile_or_shared_memory_is_not_the_default() -> None:
+    assert LaunchLine(16, 16, 0).is_default
+    assert not any(line.is_default for line in (LaunchLine(32), LaunchLine(shared_memory=4)))

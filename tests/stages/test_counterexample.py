@@ -291,3 +291,20 @@ def test_a_map_is_as_fine_as_its_room_allows(rows: int, columns: int, scale: int
     assert len(drawn.rows) == -(-rows // scale)
     assert {len(row) for row in drawn.rows} == {-(-columns // scale)}
     assert drawn.rows[0].startswith("#.") and drawn.rows[1].startswith("#" if scale > 1 else ".#")
+
+
+def test_only_elements_of_the_worst_block_are_shown() -> None:
+    """The worst by what it should be, not by the difference."""
+    A, B = Case(SHAPE).draw(1)
+    A[16:] *= 1e6
+    B[:, 16:] *= 1e6
+    C = (A.astype(float) @ B.astype(float)).astype(np.float32)
+    C[3, 4] += 1
+    C[5, 40] += 1e3
+    C[40, 5] += 1e3
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=False))
+    assert found.worst_block == (0, 0) and (found.elements[0].row, found.elements[0].column) == (
+        3,
+        4,
+    )
+    assert all(e.row < 16 and e.column < 16 for e in found.elements)

@@ -6,6 +6,7 @@ import pytest
 from harness.report import DeviceInfo, DeviceKind, Round, RoundInputs, Score, Unscored
 from harness.stages.clocks import judge_clocks
 from harness.stages.score import MAX_DROPPED, is_steady, median_interval, score
+from problem.cases import Shape
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
 
@@ -110,3 +111,73 @@ def test_rounds_that_the_clocks_void_leave_no_score() -> None:
     late = timed(4.0).model_copy(update={"dropped": True, "clocks_differ": True})
     found = score([late] * 5 + [timed(4.0)] * 5, INFO)
     assert isinstance(found, Unscored) and found.reason == "clocks"
+
+
+def test_a_fifth_of_the_rounds_may_be_dropped() -> None:
+    rounds = [timed(8.0)] * 8 + [timed(8.0, dropped=True)] * 2
+    assert isinstance(score(rounds, INFO), Score)
+    void = score(rounds[1:] + rounds[-1:], INFO)
+    assert void == Unscored(
+        reason="throttled",
+        message="the GPU lowered its clock in 3 of 10 rounds (hardware slowdown); cool it and "
+        "grade again",
+    )
+
+
+def test_all_reasons_are_named_once() -> None:
+    hot = timed(8.0, dropped=True)
+    braked = hot.model_copy(update={"throttled": ("power brake", "hardware slowdown")})
+    capped = timed(8.0).model_copy(update={"throttled": ("power cap",)})
+    void = score([hot, braked, braked, capped], INFO)
+    assert isinstance(void, Unscored) and "3 of 4 rounds (hardware slowdown, power brake)" in (
+        void.message
+    )
+
+
+def test_rounds_that_the_clocks_void_are_counted() -> None:
+    late = timed(4.0).model_copy(update={"dropped": True, "clocks_differ": True})
+    void = score([late] * 3 + [timed(4.0)] * 7, INFO)
+    assert isinstance(void, Unscored) and void.message.startswith("in 3 of 10 rounds the host's")
+
+
+def test_a_gpu_of_unknown_peak_has_no_share_of_it() -> None:
+    found = score(
+        [timed(8.0)] * 6, INFO.model_copy(update={"fp32_peak_tflops": None}), Shape(2, 3, 4)
+    )
+    assert isinstance(found, Score) and found.peak_share is None
+    assert found.tflops == pytest.approx(48 / 8 / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("rescaled", "slower"), [(8.07, None), (8.09, "rescaled"), (7.93, None), (7.91, "uniform")]
+)
+def test_slower_is_by_more_than_a_per_cent(rescaled: float, slower: str | None) -> None:
+    found = score(kinds(8.0, rescaled), INFO)
+    assert isinstance(found, Score) and found.slower_on == slower
+
+
+def test_kinds_whose_intervals_meet_count_together() -> None:
+    """Two per cent apart in the median, and each as wide as that."""
+    rounds = [round for each in (7.8, 8.0, 8.2) for round in (*kinds(each, each * 1.02, 5),)]
+    found = score(rounds, INFO)
+    assert isinstance(found, Score) and found.slower_on is None
+    assert found.kernel_ms == pytest.approx((8.0 + 8.16) / 2)
+
+
+@pytest.mark.parametrize(("count", "slower"), [(5, None), (6, "rescaled")])
+def test_six_rounds_of_each_kind_are_enough(count: int, slower: str | None) -> None:
+    found = score(kinds(4, 8, count), INFO)
+    assert isinstance(found, Score) and found.slower_on == slower
+
+
+def test_the_interval_of_a_score_is_that_of_its_ratios() -> None:
+    found = score([timed(8.0, 8.0 + n) for n in range(12)], INFO)
+    assert isinstance(found, Score)
+    assert (found.low, found.ratio, found.high) == (1 + 2 / 8, 1 + 5.5 / 8, 1 + 9 / 8)
+
+
+@pytest.mark.parametrize(("off", "steady"), [(0.0024, True), (0.0026, False)])
+def test_steady_is_within_a_quarter_of_a_per_cent(off: float, steady: bool) -> None:
+    for far in (1 - off, 1 + off):
+        rounds = [timed(8.0, 8.0)] * 12 + [timed(8.0, 8.0 * far)] * 11
+        assert is_steady(rounds) is steady
