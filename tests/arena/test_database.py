@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Engine, text
 from sqlalchemy.exc import ProgrammingError
 
 from harness.arena.place import Secrets
-from harness.arena.store import roles
+from harness.arena.store import preparing, roles
 from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata
+from harness.leaderboard import schema
 from harness.leaderboard import tables as board
 from harness.leaderboard.entry import INDEXED
 
@@ -25,6 +27,16 @@ def test_migrations_end_at_the_tables_of_today(owner: Engine) -> None:
         differences = compare_metadata(context, [metadata, board.metadata])
     ours = [each for each in differences if "procrastinate" not in str(each)]
     assert ours == []
+
+
+def test_the_revisions_are_alembics() -> None:
+    script = ScriptDirectory(
+        str(schema.MIGRATIONS),
+        version_locations=[str(schema.MIGRATIONS / "versions"), str(preparing.MIGRATIONS)],
+    )
+    known = {each.revision for each in script.walk_revisions()}
+    assert known == {*preparing.REVISIONS, *schema.REVISIONS}
+    assert set(script.get_heads()) == {preparing.HEAD, schema.HEAD}
 
 
 def test_preparing_again_changes_nothing(owner: Engine, secrets: Secrets) -> None:

@@ -6,6 +6,8 @@ import hashlib
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -297,3 +299,17 @@ def test_a_store_of_a_newer_judge_is_left_alone(path: Path) -> None:
     with pytest.raises(StoreError, match="newer judge"):
         Store(path)
     assert path.read_bytes() == before
+
+
+def loaded(code: str) -> set[str]:
+    """Which of the database's libraries a fresh Python has loaded after running this."""
+    code += "\nimport sys; print(*{'sqlalchemy', 'alembic', 'psycopg'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_commands_load_a_database_library_only_where_they_use_it(path: Path) -> None:
+    Store(path, "create").close()
+    assert loaded("from harness import cli; cli.parser()") == set()
+    opened = f"from harness.leaderboard.store import Store; Store(Path({str(path)!r})).entries()"
+    assert loaded(f"from pathlib import Path; {opened}") == {"sqlalchemy"}

@@ -18,7 +18,7 @@ from harness.leaderboard import schema
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
 REVISIONS = ("0001", "arena_0002", "arena_0003")
-"""Oldest first. They depend on the board's, which therefore come before them."""
+"""Oldest first. The last depends on the board's last: a new one there needs a new one here."""
 
 HEAD = REVISIONS[-1]
 
