@@ -3,6 +3,7 @@ is no superuser."""
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -130,6 +131,13 @@ def test_an_arena_is_run_in_it(machine: URL, tmp_path: Path) -> None:
                     return str(api.get(f"submissions/{id}").json()["verdict"] or "")
 
                 assert eventually(verdict, "it is judged") == "compile-error"
+
+            def logged() -> list[str]:
+                lines = Path(output.name).read_text().splitlines()
+                about = [json.loads(line) for line in lines if id in line]
+                return [line["message"] for line in about if line["submission"] == id]
+
+            assert eventually(lambda: logged()[1:], "its log says so") == ["graded"]
         finally:
             arena.terminate()
             arena.wait()

@@ -1,0 +1,37 @@
+"""Logs: a JSON object a line, whatever a stranger has named a kernel."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from harness.arena.logs import JsonLines
+
+HOSTILE = 'x\n{"level": "error", "message": "forged"}\r\x1b[2J'
+
+
+def written(message: str, error: BaseException | None = None, **fields: object) -> str:
+    logger = logging.Logger("test")
+    raised = (type(error), error, error.__traceback__) if error else None
+    record = logger.makeRecord("test", logging.INFO, "file", 1, message, (), raised, extra=fields)
+    return JsonLines("cpu-0").format(record)
+
+
+def test_a_line_names_its_part_and_its_submission() -> None:
+    line = json.loads(written("graded", submission="00ff", seconds=1.5))
+    assert (line["part"], line["level"], line["message"]) == ("cpu-0", "info", "graded")
+    assert (line["submission"], line["seconds"]) == ("00ff", 1.5)
+    assert line["at"].endswith("+00:00")
+
+
+def test_nobody_forges_a_line() -> None:
+    for line in (written(HOSTILE), written("x", name_of_kernel=HOSTILE)):
+        assert line.isprintable() and HOSTILE in json.loads(line).values()
+
+
+def test_an_error_is_one_line_with_its_trace() -> None:
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError as error:
+        line = written("failed", error)
+    assert line.isprintable() and "ValueError" in json.loads(line)["error"]
