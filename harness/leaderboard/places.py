@@ -1,8 +1,9 @@
 """Places that respect the noise: a kernel's place is one more than how many are known to be faster.
 
-Rows whose order is not known share a place, therefore, and a row whose score is uncertain has the
-best place that it may have. That an order is known takes a difference of scores whose 95 % interval
-does not hold zero:
+Rows whose order is not known share a place, therefore. Where one is known less well than those
+around it, it stands by its score and shares the place of the row before it, so that nobody gains by
+being uncertain. That an order is known takes a difference of scores whose 95 % interval does not
+hold zero:
 
 * of two that met in a play-off, the one that it found;
 * of two that were graded on at least two GPUs in common, the mean of the differences there;
@@ -45,8 +46,20 @@ Decided = Mapping[tuple[str, str], Order]
 """What play-offs say of two programs; both ways round."""
 
 
-def places(contestants: Sequence[Contestant], decided: Decided) -> list[int]:
-    """contestants: best score first."""
+def places(contestants: Sequence[Contestant], decided: Decided) -> list[tuple[int, int]]:
+    """Who has which place, best first: by the number among the contestants, who are given best
+    score first."""
+    faster = known_to_be_faster(contestants, decided)
+    place = 1
+    placed: list[tuple[int, int]] = []
+    for number in _in_order(contestants, decided):
+        place = max(place, 1 + faster[number])
+        placed.append((number, place))
+    return placed
+
+
+def known_to_be_faster(contestants: Sequence[Contestant], decided: Decided) -> list[int]:
+    """How many are, for each contestant. contestants: best score first."""
     values = np.array([each.score.value for each in contestants])
     below = np.array([each.score.below for each in contestants]) ** 2
     above = np.array([each.score.above for each in contestants]) ** 2
@@ -62,7 +75,29 @@ def places(contestants: Sequence[Contestant], decided: Decided) -> list[int]:
         found = order(contestants[i], contestants[j], decided)
         faster[i] += found is Order.SLOWER
         faster[j] += found is Order.FASTER
-    return [1 + int(count) for count in faster]
+    return [int(count) for count in faster]
+
+
+def _in_order(contestants: Sequence[Contestant], decided: Decided) -> list[int]:
+    """By score; those who met in a play-off have their places among themselves by that."""
+    order = list(range(len(contestants)))
+    met = {code for pair in decided for code in pair}
+    places = [place for place in order if contestants[place].code in met]
+    for _ in decided:  # each exchange puts at least one pair right
+        wrong = next(
+            (
+                (i, j)
+                for i, j in combinations(places, 2)
+                if decided.get((contestants[order[i]].code, contestants[order[j]].code))
+                is Order.SLOWER
+            ),
+            None,
+        )
+        if wrong is None:
+            break
+        i, j = wrong
+        order[i], order[j] = order[j], order[i]
+    return order
 
 
 def order(one: Contestant, other: Contestant, decided: Decided) -> Order:

@@ -256,10 +256,9 @@ def _rows(
         score, low, high = result.score()
         return Row(entry, score, low, high, result.gpus, standings[entry.id], place, runs, twins)
 
-    ranks = places([result.contestant for _, result in best], decided)
-    rows = [row(*each, place) for each, place in zip(best, ranks, strict=True)]
+    placed = places([result.contestant for _, result in best], decided)
     return (
-        tuple(sorted(rows, key=lambda row: row.rank or 0)),
+        tuple(row(*best[number], place) for number, place in placed),
         tuple(row(*each, None) for each in rest),
         tuple(_records(ranked)),
     )

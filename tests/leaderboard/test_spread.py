@@ -13,7 +13,7 @@ from harness.estimates import Estimate, student
 from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.places import Contestant, Order, order, places
+from harness.leaderboard.places import Contestant, Order, known_to_be_faster, order, places
 from harness.leaderboard.ranking import Board, as_data, rank
 from harness.leaderboard.spread import PRIOR, measured
 from harness.report import Badge
@@ -141,16 +141,43 @@ DECIDED = st.dictionaries(
 
 
 @given(CONTESTANTS, DECIDED)
-def test_a_place_is_one_more_than_how_many_are_known_to_be_faster(
+def test_how_many_are_known_to_be_faster_is_counted_over_all(
     contestants: list[Contestant], decided: dict[tuple[str, str], Order]
 ) -> None:
     expected = [
-        1
-        + sum(
+        sum(
             order(other, each, decided) is Order.FASTER
             for j, other in enumerate(contestants)
             if j != i
         )
         for i, each in enumerate(contestants)
     ]
-    assert places(contestants, decided) == expected
+    assert known_to_be_faster(contestants, decided) == expected
+
+
+@given(CONTESTANTS, DECIDED)
+def test_a_place_is_one_more_than_that_and_nobody_gains_by_being_uncertain(
+    contestants: list[Contestant], decided: dict[tuple[str, str], Order]
+) -> None:
+    placed = places(contestants, decided)
+    assert sorted(number for number, _ in placed) == list(range(len(contestants)))
+    faster = known_to_be_faster(contestants, decided)
+    for position, (_, place) in enumerate(placed):
+        assert place == 1 + max(faster[number] for number, _ in placed[: position + 1])
+
+
+@given(CONTESTANTS)
+def test_without_a_play_off_the_better_score_stands_first(contestants: list[Contestant]) -> None:
+    assert [number for number, _ in places(contestants, {})] == list(range(len(contestants)))
+
+
+def test_an_uncertain_kernel_does_not_stand_before_a_better_score() -> None:
+    sure = [Contestant(f"{n}", Estimate(-n, 0.1, 0.1), {}) for n in range(3)]
+    unsure = Contestant("x", Estimate(-1.5, 2.0, 2.0), {})
+    assert places([*sure[:2], unsure, sure[2]], {}) == [(0, 1), (1, 2), (2, 2), (3, 3)]
+
+
+def test_a_play_off_changes_places_among_those_who_played() -> None:
+    four = [Contestant(code, Estimate(-n / 100, 0.1, 0.1), {}) for n, code in enumerate("abcd")]
+    found = {("c", "a"): Order.FASTER, ("a", "c"): Order.SLOWER}
+    assert places(four, found) == [(2, 1), (1, 1), (0, 2), (3, 2)]
