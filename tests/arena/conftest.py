@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from harness.leaderboard.signing import SigningKey
 from tests.arena.handing_in import joined
 from tests.arena.visiting import Visitor
 from tests.leaderboard import browser
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="session")
@@ -149,16 +149,13 @@ def visitor(chrome: Chrome, address: str) -> Visitor:
 @pytest.fixture
 def address(site: Site) -> Iterator[str]:
     """Where the site is served over real connections."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn.Config(application(site), port=port, log_config=None, timeout_graceful_shutdown=1)
+        uvicorn.Config(application(site), log_config=None, timeout_graceful_shutdown=1)
     )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        eventually(lambda: server.started, "served")
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from tests.leaderboard import factory
+from tests.waiting import PATIENCE
 
 Add = Callable[..., Person]
 Key = Callable[[Person], dict[str, str]]
@@ -32,7 +32,7 @@ SOURCE = factory.SOURCE.encode()
 def connect(address: str) -> socket.socket:
     split = urlsplit(address)
     assert split.hostname and split.port
-    return socket.create_connection((split.hostname, split.port), timeout=30)
+    return socket.create_connection((split.hostname, split.port), timeout=PATIENCE)
 
 
 def head(key: dict[str, str], length: int) -> bytes:
@@ -61,7 +61,9 @@ def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
 ) -> None:
     with connect(address) as link:
         link.sendall(head(key(person("ada")), len(SOURCE)) + SOURCE[:100])
-    time.sleep(0.5)
+        link.shutdown(socket.SHUT_WR)
+        while link.recv(1000):  # until the other side has given up, too
+            pass
     assert gradings.recent(connection) == []
     assert httpx.get(f"{address}/api/v1/board").status_code == 200
 
@@ -73,7 +75,7 @@ def test_a_burst_of_one_person_takes_what_is_allowed_and_no_more(
     headers = key(person("ada"))
 
     def one(_: int) -> int:
-        with httpx.Client(timeout=60) as client:
+        with httpx.Client(timeout=PATIENCE) as client:
             answer = client.post(f"{address}/api/v1/submissions", content=SOURCE, headers=headers)
             return answer.status_code
 

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 from harness.arena.supervisor import Part, Supervisor
+from tests.waiting import PATIENCE, eventually
 
 FOREVER = "import time; time.sleep(1000)"
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_part_that_is_killed_is_started_again_and_all_end_together() -> None:
@@ -24,16 +16,16 @@ def test_a_part_that_is_killed_is_started_again_and_all_end_together() -> None:
     thread = threading.Thread(target=supervisor.run)
     thread.start()
     try:
-        eventually(lambda: all(part.process is not None for part in parts))
+        eventually(lambda: all(part.process is not None for part in parts), "started")
         first, other = parts[0].process, parts[1].process
         assert first is not None and other is not None
         first.kill()
-        eventually(lambda: parts[0].process not in (None, first))
+        eventually(lambda: parts[0].process not in (None, first), "started again")
         assert parts[1].process is other
         processes = [part.process for part in parts]
     finally:
         supervisor.stop()
-        thread.join(30)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
     assert all(process is not None and process.poll() is not None for process in processes)
 

@@ -22,12 +22,10 @@ from sqlalchemy import Connection
 from harness.arena.store import people
 from harness.arena.store.people import Person
 from tests.leaderboard import browser
+from tests.waiting import PATIENCE
 
 SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
 """A folder, where somebody wants to look at the pages."""
-
-PATIENCE_SECONDS = 60
-"""For what will be so and stay so; a busy machine takes its time."""
 
 
 class Visitor:
@@ -85,7 +83,7 @@ class Visitor:
     def until(self, holds: Callable[[], Any]) -> None:
         # The page may be replaced while it is looked at.
         replaced = (NoSuchElementException, StaleElementReferenceException)
-        wait = WebDriverWait(self.chrome, PATIENCE_SECONDS, ignored_exceptions=replaced)
+        wait = WebDriverWait(self.chrome, PATIENCE, ignored_exceptions=replaced)
         wait.until(lambda _: holds())
 
     def barriers(self) -> list[object]:

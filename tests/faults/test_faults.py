@@ -8,7 +8,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from harness.workers.isolation import Role
 from harness.workers.session import Session, open_session
 from harness.workers.worker import Worker
 from tests.grading import grade_file
+from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RIGHT = ROOT / "solutions" / "01_naive.cu"
@@ -39,6 +39,9 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
 }
 """
 QUICK = GradingOptions(quick=True, seconds=10)
+ORPHANED = 1
+"""The process that inherits those whose parent has died."""
+
 TILE = ROOT / "solutions" / "02_shared_tile.cu"
 
 
@@ -49,33 +52,38 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    before = _descendants()
+    before = set(_workers(os.getpid(), ORPHANED))
     yield
     assert list(folder.glob("matmul-arena-*")) == []
-    assert _settled(before) <= before
+    eventually(lambda: set(_workers(os.getpid(), ORPHANED)) <= before, "all workers gone")
 
 
-def _descendants() -> set[int]:
-    """Workers of any judge started here: their command line says what they are."""
-    found = set()
+def _workers(*parents: int) -> dict[int, list[bytes]]:
+    """Their workers, with the words of their command lines, which say what they are."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                words = (entry / "cmdline").read_bytes()
+                words = (entry / "cmdline").read_bytes().split(b"\0")
                 parent = (entry / "status").read_text().partition("PPid:\t")[2].split()[0]
             except OSError:
                 continue
-            if b"harness.workers.entry_point" in words and int(parent) in (os.getpid(), 1):
-                found.add(int(entry.name))
+            if b"harness.workers.entry_point" in words and int(parent) in parents:
+                found[int(entry.name)] = words
     return found
 
 
-def _settled(before: set[int]) -> set[int]:
-    for _ in range(50):
-        if _descendants() <= before:
-            break
-        time.sleep(0.1)
-    return _descendants()
+def _seconds_computed(judge: int) -> float:
+    """By the CPU device of this judge."""
+    devices = (id for id, words in _workers(judge).items() if b"cpu" in words)
+    seconds = 0.0
+    for device in devices:
+        try:
+            said = Path(f"/proc/{device}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        seconds += int(said[11]) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def next_is_right() -> None:
@@ -213,7 +221,7 @@ def run(
         text=True,
         cwd=ROOT,
         env=os.environ | {"COLUMNS": "100"} | environment,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
         preexec_fn=_small_disk if full_disk else None,
     )
@@ -277,14 +285,9 @@ def test_an_interrupted_grading_leaves_nothing(
         cwd=ROOT,
         start_new_session=True,
     )
-    folder = Path(os.environ["TMPDIR"])
-    for _ in range(300):
-        if any(folder.glob("matmul-arena-*")):
-            break
-        time.sleep(0.05)
-    time.sleep(1.5)  # into the endless launch
+    eventually(lambda: _seconds_computed(judge.pid) > 2, "in the endless launch")
     judge.send_signal(number)
-    _, stderr = judge.communicate(timeout=30)
+    _, stderr = judge.communicate(timeout=PATIENCE)
     assert judge.returncode == code, stderr
     assert "Traceback" not in stderr
     next_is_right()

@@ -13,6 +13,8 @@ from typing import Any, Literal
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
+from tests.waiting import PATIENCE
+
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 MISSING = (
@@ -44,6 +46,7 @@ def chromium(profile: Path) -> Iterator[Chrome]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     driver = Chrome(options, Service(DRIVER))
+    driver.set_script_timeout(PATIENCE)
     try:
         yield driver
     finally:

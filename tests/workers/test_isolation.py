@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from harness.workers.isolation import Role
 from harness.workers.worker import Worker
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules are Linux's")
 
@@ -45,7 +45,7 @@ def attempt(role: Role, code: str, scratch: Path) -> tuple[list[str], str]:
         text=True,
         cwd=scratch,
         env={"PYTHONPATH": str(ROOT), "HOME": str(scratch), "TMPDIR": str(scratch)},
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     enforced, _, result = child.stdout.partition("---\n")
@@ -192,7 +192,7 @@ def test_open_files_are_bounded(role: Role, scratch: Path) -> None:
 def test_processes_are_bounded(scratch: Path) -> None:
     code = (
         "import threading, time\n"
-        "for _ in range(400): threading.Thread(target=time.sleep, args=(3,)).start()"
+        "for _ in range(400): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
     )
     assert attempt(Role.COMPILER, code, scratch)[1].startswith("RuntimeError")
 
@@ -235,7 +235,7 @@ def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
         "from harness.workers.worker import Worker; from harness.workers.isolation import Role\n"
         "from harness.protocol.device import Describe; import time\n"
         "w = Worker(Role.CPU); w.ask(Describe())\n"
-        "print(w.process_id, w.scratch, flush=True); time.sleep(60)\n"
+        "print(w.process_id, w.scratch, flush=True); time.sleep(1000)\n"
     )
     environment = dict(os.environ, TMPDIR=str(tmp_path), PYTHONPATH=str(ROOT))
     judge = subprocess.Popen(
@@ -246,14 +246,10 @@ def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
     judge.kill()
     judge.wait()
     judge.stdout.close()
-    for _ in range(100):
-        if not Path(f"/proc/{process}").exists() or _is_zombie(process):
-            return
-        time.sleep(0.05)
-    pytest.fail("the worker outlived the judge")
+    eventually(lambda: _has_ended(process), "the worker ended")
 
 
-def _is_zombie(process: int) -> bool:
+def _has_ended(process: int) -> bool:
     try:
         return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
     except OSError:

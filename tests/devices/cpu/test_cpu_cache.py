@@ -19,6 +19,7 @@ from harness.workers.isolation import CACHE_VARIABLE, Role
 from harness.workers.worker import environment
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner, compiled
+from tests.waiting import PATIENCE
 
 
 def test_made_once_for_each_key(tmp_path: Path) -> None:
@@ -134,4 +135,4 @@ for i in range(200):
     command = [sys.executable, "-c", script, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     running = [subprocess.Popen(command, env=environment) for _ in range(4)]
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(PATIENCE) for process in running] == [0] * 4
