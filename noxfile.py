@@ -20,6 +20,9 @@ nox.options.sessions = ["tests"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
+ON_ALL_CORES = ("--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal")
+"""At most four: a few of the submissions take all the memory that a worker may have."""
+
 PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -87,9 +90,19 @@ for command_file in sorted(Path("harness", "commands").glob("[!_]*.py")):
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests; those that need a GPU are skipped where there is none."""
-    install(session, "judge", device_group(), "arena", "test")
-    run(session, "-m", "pytest", *session.posargs)
+    """Run the tests, on all cores; those that need a GPU alone, and skipped where there is none.
+
+    Tests that are named (nox -s tests -- -k name) run in one process.
+    """
+    device = device_group()
+    install(session, "judge", device, "arena", "test")
+    if session.posargs:
+        run(session, "-m", "pytest", *session.posargs)
+    elif device == "cpu":
+        run(session, "-m", "pytest", *ON_ALL_CORES)
+    else:  # what is timed on a GPU has it for itself
+        run(session, "-m", "pytest", *ON_ALL_CORES, "-m", "not gpu")
+        run(session, "-m", "pytest", "-m", "gpu")
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""What all tests share: the marker `gpu`, and a compiler that lives as long as the session."""
+"""What all tests share: the marker `gpu`, and workers that outlive a test."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from harness.devices.available import why_no_cuda
 from harness.protocol.compiler import Compile, Compiled
 from harness.report import CompileError, RuntimeFault
 from harness.workers.isolation import Role
+from harness.workers.session import Session, open_session
 from harness.workers.worker import Worker
 from tests.compile_worker import Compiling
+from tests.grading import lasting
 
 pytest_plugins = ["tests.postgres"]
 
@@ -49,3 +51,10 @@ def compiling() -> Iterator[Compiling]:
             return answer
 
         yield compile_text
+
+
+@pytest.fixture(scope="module")
+def cpu_session() -> Iterator[Session]:
+    """For gradings on the CPU device of which only the verdict counts."""
+    with open_session("cpu") as session:
+        yield lasting(session)

@@ -1,5 +1,5 @@
-"""Grading files in tests: one in a session of its own, or many with a few sessions, faster than an
-organiser's queue would."""
+"""Grading files in tests: one in a session of its own, or many with a few sessions on a GPU, faster
+than an organiser's queue would."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def lasting(session: Session) -> Session:
 
 
 @contextmanager
-def graded(
-    device: Choice, options: dict[Path, GradingOptions], threads: int
+def graded_on_gpu(
+    options: dict[Path, GradingOptions], threads: int
 ) -> Iterator[Callable[[Path], Report]]:
     """The report of each of these files, graded so many at a time, in this order."""
     free: SimpleQueue[Session] = SimpleQueue()
@@ -50,7 +50,7 @@ def graded(
 
     with ExitStack() as sessions, ThreadPoolExecutor(threads) as pool:
         for _ in range(threads):
-            free.put(lasting(sessions.enter_context(open_session(device))))
+            free.put(lasting(sessions.enter_context(open_session("cuda"))))
         reports = {path: pool.submit(work, path, how) for path, how in options.items()}
         try:
             yield lambda path: reports[path].result()

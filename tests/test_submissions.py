@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.grade import GradingOptions
+from harness.grade import GradingOptions, grade
 from harness.report import (
     DeviceKind,
     HostMemoryKind,
@@ -36,8 +36,9 @@ from harness.report import (
     RuleViolation,
 )
 from harness.stages import measure, rounds
-from harness.workers.session import Choice
-from tests.grading import grade_file, graded, wanted
+from harness.submission import read
+from harness.workers.session import Choice, Session
+from tests.grading import grade_file, graded_on_gpu, wanted
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "tests" / "submissions"
@@ -114,13 +115,6 @@ def first_line(outcome: Outcome) -> int | None:
     return diagnostics[0].line if diagnostics else None
 
 
-@pytest.fixture(scope="module")
-def on_cpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
-    paths = wanted(request, "test_on_the_cpu_device")
-    with graded("cpu", {path: options(path) for path in paths}, threads=2) as reports:
-        yield reports
-
-
 def cheats_when_timed(path: Path) -> bool:
     """Whether the verdict comes from timed launches, which too much company would disturb."""
     return path.parent.name == "rule-violation" and expectations(path).get("stage") == "measure"
@@ -130,16 +124,16 @@ def cheats_when_timed(path: Path) -> bool:
 def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
     paths = {path: options(path) for path in wanted(request, "test_on_a_gpu")}
     together = {path: how for path, how in paths.items() if not cheats_when_timed(path)}
-    with graded("cuda", together, threads=5) as reports:
+    with graded_on_gpu(together, threads=5) as reports:
         done = {path: reports(path) for path in together}
     rest = {path: how for path, how in paths.items() if path not in together}
-    with graded("cuda", rest, threads=2) as reports:
+    with graded_on_gpu(rest, threads=2) as reports:
         yield lambda path: done[path] if path in done else reports(path)
 
 
 @pytest.mark.parametrize("path", files_for("cpu"))
-def test_on_the_cpu_device(path: Path, on_cpu: Callable[[Path], Report]) -> None:
-    check(path, on_cpu(path))
+def test_on_the_cpu_device(path: Path, cpu_session: Session) -> None:
+    check(path, grade(read(path), cpu_session, options(path)))
 
 
 @pytest.mark.gpu

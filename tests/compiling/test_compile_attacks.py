@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from harness.grade import GradingOptions, grade
 from harness.protocol.compiler import Compile
 from harness.report import Report
 from harness.submission import read
-from harness.workers.session import Session, open_session
-from tests.grading import lasting
+from harness.workers.session import Session
 
 SECRET = "XYZZY7341"
 KERNEL = """
@@ -26,12 +24,6 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     C[row * K + column] = sum;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with open_session("cpu") as session:
-        yield lasting(session)
 
 
 @pytest.fixture
@@ -103,24 +95,28 @@ def attack(name: str, path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_no_byte_of_a_host_file_is_in_the_report(name: str, secret: Path, session: Session) -> None:
-    report = graded(attack(name, secret), secret.parent, session)
+def test_no_byte_of_a_host_file_is_in_the_report(
+    name: str, secret: Path, cpu_session: Session
+) -> None:
+    report = graded(attack(name, secret), secret.parent, cpu_session)
     assert report.verdict in ("accepted", "compile-error"), report.outcome
     assert SECRET not in report.model_dump_json()
 
 
 @pytest.mark.parametrize("name", INCLUDES)
 def test_nor_would_it_be_if_the_system_held_nobody_to_anything(
-    name: str, secret: Path, session: Session
+    name: str, secret: Path, cpu_session: Session
 ) -> None:
     """The same without confinement: this process can read the file."""
     answer = compiler.compile_source(Compile(source=attack(name, secret)))
     assert SECRET not in answer.model_dump_json()
 
 
-def test_a_symlink_beside_the_submission_is_not_followed(secret: Path, session: Session) -> None:
+def test_a_symlink_beside_the_submission_is_not_followed(
+    secret: Path, cpu_session: Session
+) -> None:
     (secret.parent / "mine.h").symlink_to(secret)
-    report = graded(f'#include "mine.h"\n{KERNEL}', secret.parent, session)
+    report = graded(f'#include "mine.h"\n{KERNEL}', secret.parent, cpu_session)
     assert report.verdict == "accepted" and SECRET not in report.model_dump_json()
 
 
@@ -136,7 +132,7 @@ def test_a_symlink_beside_the_submission_is_not_followed(secret: Path, session: 
     ],
 )
 def test_what_exists_on_the_machine_cannot_be_asked(
-    question: str, secret: Path, session: Session
+    question: str, secret: Path, cpu_session: Session
 ) -> None:
     def answer(path: str) -> str:
         source = question.format(path=path) + "#error yes\n#else\n#error no\n#endif\n" + KERNEL
@@ -149,13 +145,13 @@ def test_what_exists_on_the_machine_cannot_be_asked(
 # --------------------------------------------------------------------------------------- bombs
 
 
-def test_a_hundred_thousand_lines(tmp_path: Path, session: Session) -> None:
-    report = graded("// a line\n" * 100_000 + KERNEL, tmp_path, session)
+def test_a_hundred_thousand_lines(tmp_path: Path, cpu_session: Session) -> None:
+    report = graded("// a line\n" * 100_000 + KERNEL, tmp_path, cpu_session)
     assert report.verdict == "accepted"
 
 
-def test_a_file_that_is_too_large(tmp_path: Path, session: Session) -> None:
-    report = graded("// a line\n" * 200_000, tmp_path, session)
+def test_a_file_that_is_too_large(tmp_path: Path, cpu_session: Session) -> None:
+    report = graded("// a line\n" * 200_000, tmp_path, cpu_session)
     assert report.verdict == "compile-error"
     assert "larger than 1 MiB" in getattr(report.outcome, "message", "")
     assert len(report.submission.source) == 0
@@ -166,8 +162,10 @@ def test_a_file_that_is_too_large(tmp_path: Path, session: Session) -> None:
     ["#warning hello\n" * 40_000 + KERNEL, "#error " + "x" * 900_000, "int x = y;\n" * 50_000],
     ids=["warnings", "one long error", "errors"],
 )
-def test_what_the_compiler_says_is_bounded(source: str, tmp_path: Path, session: Session) -> None:
-    report = graded(source, tmp_path, session)
+def test_what_the_compiler_says_is_bounded(
+    source: str, tmp_path: Path, cpu_session: Session
+) -> None:
+    report = graded(source, tmp_path, cpu_session)
     said = report.model_copy(
         update={"submission": report.submission.model_copy(update={"source": ""})}
     )
@@ -191,6 +189,6 @@ def test_what_the_compiler_says_is_bounded(source: str, tmp_path: Path, session:
     ],
     ids=lambda source: source[:12].strip(),
 )
-def test_deep_and_long_sources_end(source: str, tmp_path: Path, session: Session) -> None:
-    report = graded(source + "\n" + KERNEL, tmp_path, session, compile_seconds=3)
+def test_deep_and_long_sources_end(source: str, tmp_path: Path, cpu_session: Session) -> None:
+    report = graded(source + "\n" + KERNEL, tmp_path, cpu_session, compile_seconds=3)
     assert report.verdict in ("compile-error", "time-limit", "accepted"), report.outcome
