@@ -11,7 +11,7 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
     warning         words of a warning
     absent          words that must stand nowhere in the report but in the source
     device          the only device that can show it: cpu or cuda
-    seconds         time limit of one launch
+    seconds         time limit of one launch, where it must be reached
     compile_seconds time limit of the compiler
     quick           yes: a sample of the cases is enough to show what a full grading shows
 """
@@ -39,6 +39,7 @@ from harness.stages import measure, rounds
 from harness.submission import read
 from harness.workers.session import Choice, Session
 from tests.grading import grade_file, graded_on_gpu, wanted
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "tests" / "submissions"
@@ -71,7 +72,9 @@ def files_for(device: Choice) -> list[object]:
 
 def options(path: Path) -> GradingOptions:
     expected = expectations(path)
-    chosen = GradingOptions(quick="quick" in expected, host_memory=(HostMemoryKind.PAGEABLE,))
+    chosen = GradingOptions(
+        quick="quick" in expected, seconds=PATIENCE, host_memory=(HostMemoryKind.PAGEABLE,)
+    )
     limits = {
         key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected
     }

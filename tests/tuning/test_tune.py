@@ -122,7 +122,9 @@ def on_cpu(
         assert isinstance(session.compiler, Worker)
         compiler = WatchedCompiler(session.compiler, fatal)
         watched = replace(session, compiler=compiler)
-        found = tune(submission, watched, TuningOptions(limit=limit, seed=5), listener)
+        found = tune(
+            submission, watched, TuningOptions(limit=limit, seed=5, seconds=PATIENCE), listener
+        )
     return found, listener, compiler
 
 
@@ -294,6 +296,7 @@ def tune_on_stand_in(
     path: Path, monkeypatch: pytest.MonkeyPatch, ms_of_tile: dict[int, float]
 ) -> Tuning:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0)
+    monkeypatch.setattr(rounds, "MAX_SECONDS", PATIENCE)
     info = DeviceInfo(kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0)
     submission = read(path)
     assert isinstance(submission, Submission)
@@ -303,7 +306,7 @@ def tune_on_stand_in(
         baseline = StandIn(session.device, {})
         timing = TimingWorkers(device, baseline, StandInChecker(), newcomer=device)
         timed = replace(session, info=info, device=device, timing=timing)
-        return tune(submission, timed, TuningOptions(), Listener())
+        return tune(submission, timed, TuningOptions(seconds=PATIENCE), Listener())
 
 
 def test_the_fastest_right_variant_is_kept(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
