@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,10 @@ SAMPLED_MID_SIZE_FLOP = 1 << 28
 """The work of a case of middle size: a fifth of a second for 16 cores to check, and on a device
 without a GPU as long to run."""
 
+DRAW_AHEAD = 20
+"""Cases before the ranked size is drawn: most kernels that are wrong do not come so far, and it
+takes a second."""
+
 MAX_LAUNCH_LIMITS = 10
 """All launches together may take so many times what one may: a kernel that stays just below the
 limit in each of eighty cases must not cost half an hour."""
@@ -94,8 +98,10 @@ def verify(
     results: list[CaseResult] = []
     with ThreadPoolExecutor(1) as ahead:  # drawing the ranked size takes as long as many cases
         largest = lone_element_case(RANKED.shape, seed)
-        drawn = ahead.submit(largest.draw, seed) if ranked and not whole else None
+        drawn: Future[tuple[Matrix, Matrix]] | None = None
         for number in range(total):
+            if number == DRAW_AHEAD and ranked and not whole:
+                drawn = ahead.submit(largest.draw, seed)
             case = cases[number] if number < len(cases) else largest
             if case is largest and whole:
                 case = lone_element_case(_largest(results, seconds), seed)

@@ -39,7 +39,7 @@ from harness.report import (
     Verdict,
     WrongAnswer,
 )
-from harness.stages import rounds
+from harness.stages import rounds, verify
 from harness.submission import read
 from harness.tuning.tunable import Setting, find_tunables
 from harness.tuning.tune import Tuning, TuningOptions, Variant, tune
@@ -297,6 +297,7 @@ def tune_on_stand_in(
 ) -> Tuning:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0)
     monkeypatch.setattr(rounds, "MAX_SECONDS", PATIENCE)
+    monkeypatch.setattr(verify, "MID_SIZE_FLOP", verify.SAMPLED_MID_SIZE_FLOP)
     info = DeviceInfo(kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0)
     submission = read(path)
     assert isinstance(submission, Submission)
