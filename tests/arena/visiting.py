@@ -71,7 +71,13 @@ class Visitor:
         return self.chrome.find_element(By.XPATH, path)
 
     def text(self, selector: str = "main") -> str:
-        return str(self.chrome.find_element(By.CSS_SELECTOR, selector).text)
+        """Found and read in one step: the page may be replaced between two."""
+        found = self.chrome.execute_script(
+            "return document.querySelector(arguments[0])?.innerText ?? null", selector
+        )
+        if found is None:
+            raise NoSuchElementException(f"there is no {selector}")
+        return str(found).strip()
 
     def sees(self, text: str, selector: str = "main") -> None:
         """Waits for what is to come."""
