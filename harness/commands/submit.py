@@ -68,9 +68,17 @@ def _to_arena(address: str, files: Sequence[Path], terminal: Terminal) -> Exit:
 
 
 def _content(file: Path) -> bytes:
+    from harness.submission import MAX_BYTES
+
     try:
-        return file.read_bytes()
+        with file.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
     except IsADirectoryError:
         raise UsageError(f"{file} is a directory; name a .cu file in it") from None
     except FileNotFoundError:
         raise UsageError(f"there is no file {file}") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise UsageError(f"{file} is larger than {MAX_BYTES >> 20} MiB; a kernel file is text")
+    return content

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import socketserver
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import URL, Connection
@@ -81,13 +84,104 @@ def test_a_rejected_file_ends_with_1(
         assert main(["submit", str(kernel), "--arena", address]) == 1
 
 
-def test_what_the_arena_refuses_is_its_sentence_and_2(
-    address: str, key: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "the arena: The file is empty"),
+        (b"int x;\n\xff\n", "the arena: Line 2 is not UTF-8"),
+        (b"x" * (2 << 20), "larger than 1 MiB"),
+    ],
+    ids=["empty", "not UTF-8", "2 MiB"],
+)
+def test_what_the_arena_refuses_is_a_sentence_and_2(
+    content: bytes,
+    sentence: str,
+    address: str,
+    key: None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    empty = tmp_path / "empty.cu"
-    empty.write_text("")
-    assert main(["submit", str(empty), "--arena", address]) == 2
-    assert "the arena: The file is empty" in capsys.readouterr().err
+    wrong = tmp_path / "wrong.cu"
+    wrong.write_bytes(content)
+    assert main(["submit", str(wrong), "--arena", address]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_ended_contest_and_an_expired_key_are_a_sentence_and_2(
+    address: str,
+    key: None,
+    kernel: Path,
+    rules: Path,
+    connection: Connection,
+    person: Add,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules.write_text("ends = 2026-01-01T00:00:00Z\n")
+    assert main(["submit", str(kernel), "--arena", address]) == 2
+    assert "the arena: The contest ended at 2026-01-01 00:00 UTC." in capsys.readouterr().err
+    old = people.new_key(connection, person("bob").id, "old", days=-1)
+    monkeypatch.setenv("MATMUL_ARENA_KEY", old)
+    assert main(["submit", str(kernel), "--arena", address]) == 2
+    assert "the arena: This key is not valid" in capsys.readouterr().err
+
+
+@contextmanager
+def losing(address: str, lost: list[str]) -> Iterator[str]:
+    """Between the client and the arena: loses connections, each as it is told, and then none.
+
+    "request" is lost on the way there; "answer" on the way back.
+    """
+    split = urlsplit(address)
+    there = (str(split.hostname), int(split.port or 0))
+
+    class Relay(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            how = lost.pop(0) if lost else ""
+            asked = self.request.recv(1 << 16)
+            if how == "request":
+                return
+            with socket.create_connection(there) as arena:
+                arena.sendall(asked)
+                if how == "answer":
+                    arena.recv(1)
+                    return
+                threading.Thread(target=carry, args=(self.request, arena), daemon=True).start()
+                carry(arena, self.request)
+
+    def carry(one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while part := one.recv(1 << 16):
+                other.sendall(part)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Relay) as relay:
+        relay.daemon_threads = True
+        thread = threading.Thread(target=relay.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{relay.server_address[1]}"
+        finally:
+            relay.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("lost", [["request"], ["answer", "answer"], ["", "request", "answer"]])
+def test_a_connection_that_is_lost_in_the_middle_costs_nothing(
+    lost: list[str],
+    address: str,
+    key: None,
+    kernel: Path,
+    connection: Connection,
+    worker_url: URL,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
+    with working(connection, worker_url), losing(address, lost) as relay:
+        assert main(["submit", str(kernel), "--arena", relay]) == 0
+    assert lost == [], "every loss has happened"
+    assert len(gradings.recent(connection)) == 1, "and it is one submission"
+    assert "accepted" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
