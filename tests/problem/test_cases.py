@@ -166,6 +166,14 @@ def test_whoever_changes_a_case_raises_the_version() -> None:
     assert pinned["cases"] == digests()
 
 
+def test_the_ranked_size_is_verified_with_one_or_the_other_matrix_uneven() -> None:
+    shape = Shape(64, 128, 192)
+    drawn = [cases.lone_element_case(shape, seed) for seed in range(30)]
+    assert {case.shape for case in drawn} == {shape}
+    assert {case.inputs for case in drawn} == {*cases._LONE_INPUTS}
+    assert drawn == [cases.lone_element_case(shape, seed) for seed in range(30)]
+
+
 @pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)])
 def test_a_shape_without_elements_is_refused(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):

@@ -172,3 +172,13 @@ def test_a_comparison_of_repeated_rows_and_columns_is_that_of_the_whole() -> Non
     assert found.shape == whole.shape == (6, 9) and found[2, 0] == np.inf
     found[2, 0] = whole[2, 0] = 0
     assert np.allclose(found, whole, rtol=1e-6) and found.argmax() == 4 * 9 + 6
+
+
+def test_cancellation_among_repeated_rows_is_judged_by_the_size_of_the_terms() -> None:
+    rows, columns = np.full((16, 24), 8, np.float32), np.full((24, 16), 8, np.float32)
+    columns[::2] *= -1
+    C = np.full((32, 32), 1e-4, np.float32)
+    whole = compare(repeated(rows, 32, 0), repeated(columns, 32, 1), C, exact=False)
+    found = compare_repeated(rows, columns, C)
+    assert np.allclose(found.block_errors, whole.block_errors, rtol=1e-6)
+    assert 0 < found.worst < MAX_ERROR
