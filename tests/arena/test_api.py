@@ -316,13 +316,13 @@ def test_what_is_not_there_gets_a_sentence(
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
-    for path in ("/api/v1/board", "/nowhere", "/api/v1/me"):
+    for path in ("/api/v1/board", "/api/v1/me", "/nowhere", "/account", "/rules", "/join/x"):
         headers = client.get(path).headers
-        assert (
-            "'unsafe-inline'"
-            not in headers["content-security-policy"].split("script-src")[1].split(";")[0]
-        )
+        assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
+    charts = client.get("/").headers["content-security-policy"]
+    assert "script-src 'self';" in charts and charts.count("unsafe") == 1
+    assert "style-src 'self' 'unsafe-inline';" in charts
 
 
 def test_health_says_what_is_missing(client: TestClient, connection: Connection) -> None:
