@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from harness import __version__
 from harness.devices.available import why_no_cuda
 from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import Describe
+from harness.protocol.request import Fault
 from harness.report import CompileError, RuntimeFault
 from harness.workers.isolation import Role
 from harness.workers.session import Session, open_session
 from harness.workers.worker import Worker
+from problem.cases import CASES_VERSION
 from tests.compile_worker import Compiling
 from tests.grading import lasting
 
@@ -38,6 +42,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def gpu_on_record(
+    request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    """A record of pytest's (--junitxml) says which GPU it is of, and with which judge and cases."""
+    if any(item.get_closest_marker("gpu") for item in request.session.items):
+        for name, value in gpu_properties().items():
+            record_testsuite_property(name, value)
+
+
+def gpu_properties() -> dict[str, str]:
+    """Of the GPU that tests run on; none where there is none."""
+    if why_no_cuda() is not None:
+        return {}
+    with Worker(Role.CUDA) as worker:
+        info = worker.ask(Describe())
+    if isinstance(info, Fault):
+        return {}
+    return {
+        "gpu": info.name,
+        "driver": str(info.driver),
+        "cuda runtime": str(info.cuda_runtime),
+        "judge": __version__,
+        "cases": str(CASES_VERSION),
+    }
 
 
 @pytest.fixture(scope="session")

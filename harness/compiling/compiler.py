@@ -143,6 +143,9 @@ def _to_machine_code(
     too_large = entries.memory_problem(program)
     if too_large:
         raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
+    undefined = entries.undefined_effect(program)
+    if undefined:
+        raise _refuse_for((undefined,), "")
     ptx = canonical(program)
     assembled = assemble(ptx, arch)
     said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))

@@ -7,8 +7,8 @@ import re
 from harness.compiling.machine_code import EntryPoint
 from harness.compiling.occupancy import multiprocessor
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
-from harness.ptx.syntax import Function, Program
-from harness.report import Resources
+from harness.ptx.syntax import Function, Instruction, Program
+from harness.report import Diagnostic, Resources
 from problem.launcher import BLOCK
 
 _PARAMETER_BITS = (64, 64, 64, 32, 32, 32)
@@ -73,6 +73,20 @@ def memory_problem(program: Program) -> str | None:
             f"the kernel's __device__ variables take {size} bytes; "
             f"a submission gets at most {MAX_DEVICE_BYTES}"
         )
+    return None
+
+
+_UNDEFINED = {"discard"}
+"""Instructions that leave in memory what is different each time."""
+
+
+def undefined_effect(program: Program) -> Diagnostic | None:
+    """An instruction whose effect nobody can judge."""
+    for function in program.functions.values():
+        for item in function.body:
+            if isinstance(item, Instruction) and item.opcode.split(".")[0] in _UNDEFINED:
+                message = f"`{item.opcode}` leaves memory undefined, which is not allowed"
+                return Diagnostic(severity="error", message=message, line=item.line or None)
     return None
 
 

@@ -35,6 +35,8 @@ _ASKS_NOTHING = re.compile(
     rb"(?:\bdefined[ \t]*\(?[ \t]*|^[ \t]*(?:#|%:)[ \t]*ifn?def[ \t]+|^[ \t]*//(?:(?!\*/).)*)\Z"
 )
 """What may stand before a query without parentheses; elsewhere it would give it another name."""
+_MAX_LINE = 1000
+"""No line that names a query is longer; else a file of one line would be read over and over."""
 _HEADER = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
 
 
@@ -49,14 +51,14 @@ def includes(code: bytes) -> tuple[Include, ...]:
     # Splicing loses lines; count them by the original text up to the same header name.
     found: list[Include] = []
     for pattern in (_DIRECTIVE, _QUERY):
+        line, counted = 1, 0
         for match in pattern.finditer(spliced):
-            line = spliced.count(b"\n", 0, match.end()) + 1
+            line, counted = line + spliced.count(b"\n", counted, match.end()), match.end()
             if match.re is _DIRECTIVE and match[1] == b"embed":
                 raise SourceError("#embed is not allowed in a submission", line)
             header = _HEADER.match(spliced, match.end())
             if header is None:
-                before = spliced[spliced.rfind(b"\n", 0, match.start()) + 1 : match.start()]
-                if match.re is _QUERY and not match[1] and _ASKS_NOTHING.search(before):
+                if match.re is _QUERY and not match[1] and _asks_nothing(spliced, match.start()):
                     continue
                 raise SourceError(
                     "an #include must name its header literally, between < > or quotes", line
@@ -64,6 +66,15 @@ def includes(code: bytes) -> tuple[Include, ...]:
             name = (header[1] or header[2]).decode(errors="replace")
             found.append(Include(name, line))
     return tuple(found)
+
+
+def _asks_nothing(spliced: bytes, at: int) -> bool:
+    """Whether a query there is only named; what stands in front of it is looked at so far."""
+    start = max(0, at - _MAX_LINE)
+    end_of_line = spliced.rfind(b"\n", start, at)
+    if end_of_line < 0 and start > 0:
+        return False
+    return _ASKS_NOTHING.search(spliced[max(end_of_line + 1, start) : at]) is not None
 
 
 def _check_conditions(spliced: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from tree_sitter import Node
 
@@ -11,30 +12,39 @@ from harness.compiling.syntax import descendants, position, text_of
 from harness.report import Diagnostic
 from problem.launcher import BLOCK
 
+MAX_LAUNCHES = 16
+"""To warn about; the whole file is searched for the sizes of each."""
+
 
 def launch_warnings(hosts: list[Node]) -> Iterator[Diagnostic]:
     """Say where the file's own host code would launch something else than the rules do."""
-    for host in hosts:
-        for call in (node for node in descendants(host) if node.type == "kernel_call_syntax"):
-            line, column = position(call)
-            kernel = text_of(call.parent.children[0]) if call.parent else "?"
-            if kernel.partition("<")[0] != KERNEL_NAME:
-                message = f"the file's own host code also launches `{kernel}`; the judge does not"
-            else:
-                block = _block_of(call, host)
-                if block == BLOCK[: len(block)] if block else False:
-                    continue
-                shown = "×".join(map(str, block)) if block else "other"
-                message = (
-                    f"the file's own host code launches blocks of {shown} threads; "
-                    "the judge launches 16×16"
-                )
-                if block is None:
-                    message = (
-                        "cannot read the block size of the file's own launch; "
-                        "the judge launches 16×16"
-                    )
-            yield Diagnostic(severity="warning", message=message, line=line, column=column)
+    calls = (
+        (host, node)
+        for host in hosts
+        for node in descendants(host)
+        if node.type == "kernel_call_syntax"
+    )
+    yield from filter(None, (_warning(host, call) for host, call in islice(calls, MAX_LAUNCHES)))
+
+
+def _warning(host: Node, call: Node) -> Diagnostic | None:
+    line, column = position(call)
+    kernel = text_of(call.parent.children[0]) if call.parent else "?"
+    if kernel.partition("<")[0] != KERNEL_NAME:
+        message = f"the file's own host code also launches `{kernel}`; the judge does not"
+    else:
+        block = _block_of(call, host)
+        if block == BLOCK[: len(block)] if block else False:
+            return None
+        shown = "×".join(map(str, block)) if block else "other"
+        message = (
+            f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
+        )
+        if block is None:
+            message = (
+                "cannot read the block size of the file's own launch; the judge launches 16×16"
+            )
+    return Diagnostic(severity="warning", message=message, line=line, column=column)
 
 
 def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Generic, Literal, Protocol
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.matrix import SentMatrix
-from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request
+from harness.protocol.request import Answer_co, Fault, Launching, Request
 from harness.report import Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
 from problem.cases import Shape
 
@@ -65,7 +65,7 @@ class Finished(Value):
     printed: str = ""
 
 
-class Run(DeviceRequest[Finished]):
+class Run(Launching, DeviceRequest[Finished]):
     """One launch on A (M×N) and B (N×K). C is poisoned with NaN by the device before it."""
 
     shape: Shape
@@ -73,16 +73,6 @@ class Run(DeviceRequest[Finished]):
     B: SentMatrix
     blocks: tuple[NonNegativeInt, ...] | None = None
     """Run only these blocks, counted x fastest; None for the whole grid."""
-    seconds: PositiveFloat
-    """Time limit of the launch."""
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True
 
 
 class LaunchInputs(Value):
@@ -120,21 +110,11 @@ class Sanitized(Value):
     stopped: tuple[Stopped, ...] = ()
 
 
-class Sanitize(DeviceRequest[Sanitized]):
+class Sanitize(Launching, DeviceRequest[Sanitized]):
     """The kernel on each of these inputs under each tool, until something is found."""
 
     launches: tuple[LaunchInputs, ...]
     tools: tuple[Tool, ...]
-    seconds: PositiveFloat
-    """Time limit of the whole request."""
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True
 
 
 class Uncounted(Value):
@@ -148,20 +128,11 @@ class Counted(Value):
     counters: Counters
 
 
-class Count(DeviceRequest[Counted | Uncounted]):
+class Count(Launching, DeviceRequest[Counted | Uncounted]):
     """Count what the memory system would do over at most so many blocks."""
 
     inputs: LaunchInputs
     max_blocks: PositiveInt
-    seconds: PositiveFloat
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True
 
 
 class BackgroundSanitizer(Protocol):

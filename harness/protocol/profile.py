@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.device import DeviceRequest
-from harness.protocol.request import GRACE_SECONDS
+from harness.protocol.request import Launching
 from harness.report import Value
 from problem.cases import Shape
 
@@ -61,16 +61,7 @@ class NoProfile(Value):
     """One sentence, with what to do about it."""
 
 
-class ReadCounters(DeviceRequest[Profile | NoProfile]):
+class ReadCounters(Launching, DeviceRequest[Profile | NoProfile]):
     """One launch of the loaded kernel under `ncu`."""
 
     shape: Shape
-    seconds: PositiveFloat
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True

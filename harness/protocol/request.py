@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import PositiveFloat, TypeAdapter
 
 from harness.report import Finding, Place, Value
 
@@ -52,6 +52,25 @@ class Request(Value, Generic[Answer_co]):
     def needs_kernel(self) -> bool:
         """Whether a worker that has replaced another must be given the kernel before this."""
         return False
+
+
+class Limited(Value):
+    """What a request is too that names its own time limit."""
+
+    seconds: PositiveFloat
+    """After these the device stops by itself, if it can."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.seconds + GRACE_SECONDS
+
+
+class Launching(Limited):
+    """What a request is too that launches the kernel last loaded."""
+
+    @property
+    def needs_kernel(self) -> bool:
+        return True
 
 
 @cache

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Literal, Protocol
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished
 from harness.protocol.matrix import SentMatrix
-from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request
+from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Launching, Limited, Request
 from harness.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from problem.cases import Shape
 
@@ -38,7 +38,7 @@ class FirstLaunches(Value):
     C: SentMatrix
 
 
-class MeasureFirstLaunch(TimingRequest[FirstLaunches]):
+class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
     """What a program pays once; asked of a process that has not touched the GPU before.
 
     A and B are made of few rows and columns, repeated, so that C is soon checked.
@@ -53,8 +53,6 @@ class MeasureFirstLaunch(TimingRequest[FirstLaunches]):
     fetch: Literal[1, 2]
     """Whose C to answer with: the first launch's or the second's."""
     compile_ms: NonNegativeFloat
-    seconds: PositiveFloat
-    """Time limit of each of two launches."""
 
     @property
     def time_limit(self) -> float:
@@ -101,19 +99,13 @@ class SharedMatrices(Value):
     """Where each begins in the memory that its handle opens, in bytes."""
 
 
-class Attach(TimingRequest[Done]):
+class Attach(Launching, TimingRequest[Done]):
     """Open the checker's matrices and launch on them once, untimed: what a first launch loads must
     be there before launches are held back."""
 
     matrices: SharedMatrices
     baseline: bool = False
     """Launch the baseline, not the loaded kernel."""
-    seconds: PositiveFloat
-    """Time limit of the launch."""
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
 
     @property
     def needs_kernel(self) -> bool:
@@ -137,15 +129,8 @@ class LaunchTime(Value):
     throttled: tuple[str, ...]
 
 
-class TimeLaunch(TimingRequest[LaunchTime]):
+class TimeLaunch(Limited, TimingRequest[LaunchTime]):
     """One launch on the checker's matrices, timed."""
-
-    seconds: PositiveFloat
-    """Time limit of the launch."""
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
 
 
 # --------------------------------------------------------------------------------------- checker
