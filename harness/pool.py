@@ -151,10 +151,10 @@ class _Pool(Generic[Job, Found]):
     def stop(self) -> None:
         """What lanes are at ends with its processes."""
         self._stopping.set()
-        for session, thread in self._lanes:
-            if thread.is_alive():
-                session.renew()
-        for _, thread in self._lanes:
+        at_work = [(session, thread) for session, thread in self._lanes if thread.is_alive()]
+        for session, _ in at_work:
+            session.renew()
+        for _, thread in at_work:  # one that was not started yet will find nothing to do
             thread.join()
 
     def _serve(self, gpu: str, session: Session) -> None:
