@@ -157,6 +157,7 @@ def test_keys_and_names_that_are_none_get_a_sentence(
     visitor.sees("shown this once", ".key")
     key = visitor.text(".key code")
     visitor.press("Sign out")
+    visitor.sees("Nothing is ranked yet")
     visitor.go("account")
     visitor.fill("key", key)
     visitor.press("Sign in")
