@@ -1,4 +1,4 @@
-"""What the next session on a GPU will run is there, and its figures are those of the reports."""
+"""Every record of a GPU has a part that makes it, and its figures are those of the reports."""
 
 from __future__ import annotations
 

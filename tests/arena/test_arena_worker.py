@@ -63,7 +63,7 @@ def hand_in(connection: Connection, person: Person, source: str) -> str:
 
 def in_the_middle(status: Status) -> bool:
     """The worker has said how far it is: it knows what it holds, as the database does."""
-    return status.state is State.GRADING and bool(status.progress)
+    return status.state is State.GRADING and status.progress.stages != ()
 
 
 def test_killed_in_the_middle_and_graded_by_the_next(

@@ -68,12 +68,17 @@ def main() -> int:
         kept = FOLDER / f"{area}.json"
         if not arguments.list and (failed := ask(area, kept, arguments.every)):
             return failed
+        if not kept.is_file():
+            print(f"{area}: nothing was tried here yet; try it by: nox -s mutants -- {area}")
+            continue
         outcomes = json.loads(kept.read_text(encoding="utf-8"))
-        write_results(outcomes)
+        if not arguments.list:
+            write_results(outcomes)
         for change in survivors(outcomes):
             if (change.function, change.lines) not in reasons:
                 print(f"\n{change.function}\n{change.lines}")
-    (HERE / "README.md").write_text(page(reasons), encoding="utf-8")
+    if not arguments.list:
+        (HERE / "README.md").write_text(page(reasons), encoding="utf-8")
     return 0
 
 
