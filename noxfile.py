@@ -72,12 +72,8 @@ def add_command(file: Path) -> None:
     """A session that runs a command of the judge: its file's first line says what it does."""
 
     def command(session: nox.Session) -> None:
-        install(
-            session,
-            "judge",
-            device_group(),
-            *(["arena"] if file.stem in ("arena", "pictures") else []),
-        )
+        service = ["arena"] if file.stem in ("arena", "pictures", "worker") else []
+        install(session, "judge", device_group(), *service)
         run(session, "-m", "harness", file.stem, *session.posargs)
 
     command.__doc__ = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from harness.arena import rules
+from harness.arena.certificate import certificate
 from harness.arena.crew import crew
 from harness.arena.place import Place, Secrets
 from harness.arena.postgres import Server, address
@@ -34,6 +35,7 @@ class Settings:
     root: the path under which a proxy serves it.
     proxy: whose word about a visitor's address is taken; empty where there is no proxy.
     lease: seconds without a sign of life after which a worker is taken for dead.
+    listen: host and port at which workers of other machines are let in.
     """
 
     host: str = "127.0.0.1"
@@ -43,6 +45,7 @@ class Settings:
     proxy: str = ""
     workers: int | None = None
     lease: float = LEASE_SECONDS
+    listen: tuple[str, int] | None = None
 
     @property
     def address(self) -> str:
@@ -72,23 +75,23 @@ def is_running(place: Place) -> bool:
 
 @contextmanager
 def database(
-    place: Place, url: URL | None = None, *, fresh: bool = False
+    place: Place, url: URL | None = None, *, fresh: bool = False, quick: bool = False
 ) -> Iterator[tuple[URL, Server | None]]:
     """The database's address as its owner: somebody else's, or one of our own, made ready.
 
-    fresh: without a table, for a backup to be restored into.
+    fresh: without a table, for a backup to be restored into. quick: how it judges.
     """
     secrets = place.secrets()
     if url is not None:
         if not fresh:
-            prepare(url, secrets)
+            prepare(url, secrets, quick)
         yield url, None
         return
     server = Server(place.database, secrets.owner)
     try:
         server.keep_up()
         if not fresh:
-            prepare(server.url, secrets)
+            prepare(server.url, secrets, quick)
         yield server.url, server
     finally:
         server.stop()
@@ -141,20 +144,32 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
             as_web | {COOKIE_VARIABLE: secrets.cookies},
         ),
         Part("sweeper", "harness.arena.sweeper", ["--lease", str(settings.lease), *quick], as_web),
+        *([_gate(owner, secrets, place, *settings.listen)] if settings.listen else []),
         *crew(_text(roles.worker(owner, secrets)), "auto", settings.workers, quick),
     ]
 
 
-def check_port(settings: Settings) -> None:
-    """Raises UsageError where the address is taken or is none."""
-    try:
-        with socket.create_server((settings.host, settings.port), reuse_port=False):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
-            "name another with --host and --port"
-        ) from None
+def _gate(owner: URL, secrets: Secrets, place: Place, host: str, port: int) -> Part:
+    """Where workers of other machines come in."""
+    certificate(place.certificate)
+    arguments = ["--host", host, "--port", str(port), "--certificate", str(place.certificate)]
+    address = roles.worker(owner, secrets).set(password=None)
+    return Part("gate", "harness.arena.gate", arguments, {DATABASE_VARIABLE: _text(address)})
+
+
+def check_ports(settings: Settings) -> None:
+    """Raises UsageError where an address is taken or is none."""
+    places = [((settings.host, settings.port), "--host and --port")]
+    if settings.listen is not None:
+        places.append((settings.listen, "--listen"))
+    for (host, port), options in places:
+        try:
+            with socket.create_server((host, port), reuse_port=False):
+                pass
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on {host}:{port}: {error.strerror}; name another with {options}"
+            ) from None
 
 
 def _text(url: URL) -> str:

@@ -1,4 +1,4 @@
-"""Which judge a worker has, to the byte: workers of one arena must have the same."""
+"""How a worker judges, to the byte: all workers of an arena judge alike."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ SUFFIXES = (".py", ".cu", ".h", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A judge: its version, that of its cases, and the sha256 of its files."""
+    """A judge: its version, that of its cases, the sha256 of its files; quick: by a sample."""
 
     judge: str
     cases: int
     source: str
+    quick: bool
 
     @classmethod
-    def here(cls) -> Self:
+    def here(cls, quick: bool = False) -> Self:
         edition = Edition.current()
-        return cls(edition.judge, edition.cases, _source())
+        return cls(edition.judge, edition.cases, _source(), quick)
 
     def __str__(self) -> str:
-        return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}"
+        how = ", quick" if self.quick else ""
+        return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}{how}"
 
 
 @lru_cache

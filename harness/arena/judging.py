@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from harness.arena.build import Build
+from harness.arena.checkup import CUBLAS, CheckUp, Known, reference_set
+from harness.calibrate import calibrate
+from harness.devices.health import health
+from harness.errors import JudgeFailure, UsageError
 from harness.grade import GradingOptions, grade
 from harness.progress import Progress
-from harness.report import Report, Submission
+from harness.report import Accepted, Report, Submission, Verdict
+from harness.submission import read
 from harness.workers.session import Choice, Session, open_session
 
 
@@ -17,6 +23,10 @@ class Judge:
     def __init__(self, session: Session, quick: bool) -> None:
         self._session = session
         self._options = GradingOptions(quick=quick)
+
+    @property
+    def quick(self) -> bool:
+        return self._options.quick
 
     @property
     def gpu(self) -> str | None:
@@ -31,6 +41,36 @@ class Judge:
 
     def grade(self, submission: Submission, progress: Progress) -> Report:
         return grade(submission, self._session, self._options, progress)
+
+    def check_up(self, progress: Progress) -> CheckUp:
+        """What this GPU makes of cuBLAS beside itself and of the reference set."""
+        info = self._session.info
+        assert info.uuid is not None
+        cold = health(info.uuid)
+        known = [self._calibrated(progress)]
+        for path in reference_set(info.arch):
+            report = grade(read(path), self._session, self._options, progress)
+            outcome = report.outcome
+            known.append(
+                Known.of(
+                    path.stem,
+                    report.verdict,
+                    outcome.score if isinstance(outcome, Accepted) else None,
+                    report.measurement.rounds if report.measurement else (),
+                    getattr(outcome, "message", ""),
+                )
+            )
+        build = str(Build.here(self.quick))
+        return CheckUp(
+            judge=build, device=info, cold=cold, hot=health(info.uuid), known=tuple(known)
+        )
+
+    def _calibrated(self, progress: Progress) -> Known:
+        try:
+            found = calibrate(self._session, None, progress)
+        except (JudgeFailure, UsageError) as error:
+            return Known.of(CUBLAS, Verdict.JUDGE_ERROR, None, (), str(error))
+        return Known.of(CUBLAS, Verdict.ACCEPTED, found.score, found.rounds)
 
 
 @contextmanager

@@ -47,6 +47,11 @@ class Place:
         return self.folder / "signing-key.pem"
 
     @property
+    def certificate(self) -> Path:
+        """By which workers of other machines know this arena, with its key."""
+        return self.folder / "certificate.pem"
+
+    @property
     def running(self) -> Path:
         """Locked by the arena that runs here."""
         return self.folder / "running"

@@ -10,11 +10,10 @@ import time
 from types import TracebackType
 from typing import Self
 
-from psycopg.errors import InsufficientPrivilege
-
 from harness.arena.processes import End
 from harness.arena.store.membership import (
     LEASE_SECONDS,
+    REVOKED,
     Duty,
     Held,
     Membership,
@@ -91,7 +90,7 @@ class Presence:
             except (Refused, Held) as error:
                 log.error("refused: %s", error)
                 os._exit(End.REFUSED)
-            except InsufficientPrivilege:
+            except REVOKED:
                 log.error("refused: this machine's key was revoked")
                 os._exit(End.REFUSED)
             if duty is not self.duty:

@@ -14,7 +14,7 @@ from harness.arena import rules
 from harness.arena.arena import (
     Settings,
     alone_in,
-    check_port,
+    check_ports,
     database,
     first_key,
     folder,
@@ -22,6 +22,7 @@ from harness.arena.arena import (
 )
 from harness.arena.backup import backup, restore
 from harness.arena.logs import log_as
+from harness.arena.machines import make_key
 from harness.arena.place import Place
 from harness.arena.postgres import ServerFailed
 from harness.arena.rules import RulesError
@@ -46,6 +47,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
         elif arguments.what == "backup":
             backup(place, url, arguments.file)
             terminal.note(f"{arguments.file} has everything; keep it where nobody else reads it.")
+        elif arguments.what == "worker-key":
+            key = make_key(place, url, arguments.name, arguments.address)
+            key.write(arguments.file)
+            terminal.note(
+                f"{arguments.file} is the key of {arguments.name}: copy it there, and start "
+                f"`python3 -m harness worker --arena {arguments.file.name}`"
+            )
         else:
             restore(place, url, arguments.file)
             terminal.note(f"{place.folder} is the arena of {arguments.file} now; start it.")
@@ -65,11 +73,17 @@ def _serve(
         proxy=arguments.proxy,
         workers=arguments.workers,
         lease=arguments.lease,
+        listen=arguments.listen,
     )
-    rules.read(place.rules)
+    if settings.listen is not None and url is not None:
+        raise UsageError(
+            "--listen is for the arena's own database; one that --database names is reached "
+            "where it listens by itself"
+        )
+    quick = rules.read(place.rules).quick
     with alone_in(place):
-        check_port(settings)
-        with database(place, url) as (owner, server):
+        check_ports(settings)
+        with database(place, url, quick=quick) as (owner, server):
             key = first_key(owner)
             supervisor = Supervisor(server, parts(owner, place.secrets(), place, settings))
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())

@@ -1,4 +1,4 @@
-"""The sweeper: looks for gradings that nobody works on any more, and has them graded again."""
+"""The sweeper: has graded again what nobody works on any more, and judges check-ups of GPUs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, TimeoutError
 from harness import __version__
 from harness.arena.logs import log_as
 from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
+from harness.arena.store import checkups
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
 from harness.report import Environment, JudgeError, Report, Stage, Submission
@@ -39,6 +40,17 @@ def sweep_once(engine: Engine, lease_seconds: float, quick: bool = False) -> Swe
     for submission in swept.given_up:
         log.error("given up", extra={"submission": submission})
     return swept
+
+
+def judge_checkups(engine: Engine) -> None:
+    """Say of each GPU that was checked up whether it may judge."""
+    with engine.begin() as connection:
+        judged = checkups.judge(connection)
+    for each in judged:
+        if each.fault is None:
+            log.info("fit to judge", extra={"gpu": each.worker})
+        else:
+            log.error("set aside: %s", each.fault, extra={"gpu": each.worker})
 
 
 def gave_up(submission: Submission, attempts: int, quick: bool) -> Report:
@@ -74,6 +86,7 @@ def main(arguments: Sequence[str]) -> int:
     while True:
         try:
             sweep_once(engine, options.lease, options.quick)
+            judge_checkups(engine)
         except (DBAPIError, TimeoutError) as error:
             log.warning("the database does not answer: %s", error)
         time.sleep(options.lease / 5)

@@ -41,6 +41,7 @@ from harness.arena.store.attempts import Attempt, Attempts
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Duty, Held, Membership, Newcomer, Refused
 from harness.leaderboard.document import Document
+from harness.progress import Silent
 from harness.report import Stage, Submission
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,9 @@ class Worker:
         while (duty := self._presence.duty) is not Duty.LEAVE:
             if duty is Duty.SERVE:
                 await self._serve()
+            elif duty is Duty.CHECK_UP:
+                if await asyncio.to_thread(self._check_up):
+                    await self._presence.changed(duty)
             else:
                 await self._presence.changed(duty)
         return End.DRAINED
@@ -161,6 +165,11 @@ class Worker:
         serving.cancel()  # what is in hand is finished first
         with suppress(asyncio.CancelledError):
             await serving
+
+    def _check_up(self) -> bool:
+        log.info("check-up")
+        found = self._judge.check_up(Silent())
+        return self._presence.membership.check_up(found.model_dump(mode="json"))
 
     def _leave(self) -> None:
         """Give back what is held and be gone: the judge's processes end with this one."""
@@ -236,10 +245,10 @@ async def _work(address: URL, crew: UUID, name: str, judge: Judge) -> End:
         id=judge.gpu or f"{address.username}/{host}/{name}",
         crew=crew,
         name=f"{name} on {host}",
-        model=None,  # a GPU is not checked yet before it serves
+        model=judge.model,
     )
     queues = [QUEUE, *([queue_of(judge.model)] if judge.model else [])]
-    async with Presence(Membership(line, newcomer, Build.here())) as presence:
+    async with Presence(Membership(line, newcomer, Build.here(judge.quick))) as presence:
         attempts = Attempts(Line(conninfo(address)), presence.membership)
         worker = Worker(queue_app(address), presence, attempts, judge, queues)
         return await worker.run()

@@ -88,6 +88,13 @@ def chosen(arguments: argparse.Namespace) -> Filter:
     )
 
 
+def count(text: str) -> int:
+    """Of workers."""
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError(f"workers are a number from 1 to 1000, not {text!r}")
+    return int(text)
+
+
 def _seed(text: str) -> int:
     try:
         seed = int(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harness.commands._arguments import count
 from harness.commands._command import Exit
 from harness.errors import UsageError
 from harness.views.console import Terminal
@@ -20,9 +21,13 @@ examples:
   python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
   python3 -m harness arena backup --file contest.backup --data contest
   python3 -m harness arena restore --file contest.backup --data other
+  python3 -m harness arena run --listen 0.0.0.0:8041
+  python3 -m harness arena worker-key --name lab-3 --address arena.example.org:8041 --file lab-3.key
 
 The third is for one behind a proxy with TLS. A backup is taken while it runs
-or not, and restored where no arena is. Without --database it runs a
+or not, and restored where no arena is. With --listen it lets in workers of
+other machines, over TLS, each machine with a key of its own: see
+`python3 -m harness worker --help`. Without --database it runs a
 PostgreSQL of its own in the folder of its data. The rules of a contest are in
 rules.toml there. It needs the packages that `nox -s arena` installs.
 """
@@ -30,9 +35,20 @@ rules.toml there. It needs the packages that `nox -s arena` installs.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="?", choices=("run", "backup", "restore"), default="run", help="default: run"
+        "what",
+        nargs="?",
+        choices=("run", "backup", "restore", "worker-key"),
+        default="run",
+        help="default: run",
     )
-    parser.add_argument("--file", type=Path, help="the backup's")
+    parser.add_argument("--file", type=Path, help="the backup's, or the key's")
+    parser.add_argument("--name", help="of the machine that a key is for")
+    parser.add_argument(
+        "--address",
+        type=_endpoint,
+        metavar="HOST:PORT",
+        help="where that machine reaches what --listen says",
+    )
     parser.add_argument(
         "--data",
         type=Path,
@@ -55,9 +71,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proxy", default="", metavar="ADDRESS", help="believe this proxy's X-Forwarded-For"
     )
+    parser.add_argument(
+        "--listen",
+        type=_endpoint,
+        metavar="HOST:PORT",
+        help="let in workers of other machines here, over TLS",
+    )
     parser.add_argument("--database", metavar="URL", help="a PostgreSQL from 15 on, as its owner")
     parser.add_argument(
-        "--workers", type=_count, metavar="N", help="default: one for each GPU, else one"
+        "--workers", type=count, metavar="N", help="default: one for each GPU, else one"
     )
     parser.add_argument(
         "--lease",
@@ -70,7 +92,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if (arguments.file is None) != (arguments.what == "run"):
-        raise UsageError("backup and restore need --file, and nothing else takes it")
+        raise UsageError("backup, restore and worker-key need --file, and nothing else takes it")
+    if (arguments.name is None) != (arguments.what != "worker-key"):
+        raise UsageError("worker-key needs --name, and nothing else takes it")
     try:
         from harness.arena import running
     except ModuleNotFoundError as error:
@@ -87,10 +111,11 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
-        raise argparse.ArgumentTypeError(f"workers are a number from 1 to 1000, not {text!r}")
-    return int(text)
+def _endpoint(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host:
+        raise argparse.ArgumentTypeError(f"write HOST:PORT, not {text!r}")
+    return host.removeprefix("[").removesuffix("]"), _port(port)
 
 
 def _seconds(text: str) -> float:

@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection, Engine, update
 
+from harness.arena.build import Build
 from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
 from harness.arena.store.gradings import HandedIn, Status
 from harness.arena.store.people import Person
+from harness.arena.store.preparing import set_build
 from harness.arena.store.tables import submissions
 from harness.arena.sweeper import sweep_once
 from harness.report import Verdict
@@ -51,6 +53,15 @@ def worker(url: URL) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
         assert process.stdin is not None
         process.stdin.close()
+
+
+@pytest.fixture(autouse=True)
+def quick_arena(owner: Engine) -> Iterator[None]:
+    with owner.begin() as link:
+        set_build(link, Build.here(quick=True))
+    yield
+    with owner.begin() as link:
+        set_build(link, Build.here())
 
 
 def hand_in(connection: Connection, person: Person, source: str) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Self
 from uuid import UUID
 
+from psycopg.errors import InsufficientPrivilege, UndefinedFunction
 from psycopg.types.json import Jsonb
 
 from harness.arena.build import Build
@@ -18,6 +20,10 @@ LEASE_SECONDS = 15.0
 
 CLOCK_SECONDS = 5.0
 """A machine's clock may be so far off before anybody is told."""
+
+
+REVOKED = (InsufficientPrivilege, UndefinedFunction)
+"""What a machine without rights meets: it does not even see what it may not call."""
 
 
 class Duty(StrEnum):
@@ -53,6 +59,38 @@ class Newcomer:
     model: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """What an arena says of itself."""
+
+    build: Build
+    clock_ahead: timedelta
+    """Of this machine's clock, against the arena's."""
+
+    @classmethod
+    def asked(cls, line: Line) -> Self:
+        row = line.ask("SELECT * FROM arena_edition()", ())
+        assert row is not None
+        clock = row.pop("clock")
+        return cls(Build(**row), datetime.now(UTC) - clock)
+
+
+def check_build(theirs: Build, ours: Build) -> None:
+    """Raises Refused."""
+    if theirs != ours:
+        raise Refused(
+            f"the arena grades with {theirs}, and this machine with {ours}; check out here what "
+            "the arena runs, and start again"
+        )
+
+
+def drain(line: Line) -> int:
+    """Tell the workers of the machine that asks to end after what they have in hand; how many
+    there are still."""
+    row = line.ask("SELECT arena_drain(%s) AS left", (LEASE_SECONDS,))
+    return int(row["left"]) if row else 0
+
+
 class Membership:
     """One worker's; from any thread."""
 
@@ -76,23 +114,19 @@ class Membership:
         """Raises Refused or Held."""
         who, ours = self._newcomer, self._build
         row = self._line.ask(
-            "SELECT * FROM arena_join(%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            "SELECT * FROM arena_join(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 *(who.id, who.crew, who.name, who.model),
-                *(ours.judge, ours.cases, ours.source),
+                *(ours.judge, ours.cases, ours.source, ours.quick),
                 *(datetime.now(UTC), LEASE_SECONDS),
             ),
         )
         assert row is not None
         self.clock_ahead = timedelta(seconds=row["clock_ahead"])
-        theirs = Build(row["judge"], row["cases"], row["source"])
-        if theirs != ours:
-            raise Refused(
-                f"the arena grades with {theirs}, and this machine has {ours}: check out here what "
-                "the arena runs"
-            )
-        if row["session"] is None:
+        if row["held_by"] is not None:
             raise Held(f"{who.id} is held by {row['held_by']}: one worker for a GPU")
+        if row["session"] is None:
+            check_build(Arena.asked(self._line).build, ours)
         self._session = row["session"]
 
     def beat(self) -> Duty | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, delete, insert, select, text, update
@@ -29,8 +29,9 @@ class DatabaseError(Exception):
     """The database cannot be used; says why and what to do."""
 
 
-def prepare(owner: URL, secrets: Secrets) -> None:
-    """Migrate, and set the roles right: all of it or nothing. Raises DatabaseError."""
+def prepare(owner: URL, secrets: Secrets, quick: bool = False) -> None:
+    """Migrate, set the roles right, and say how this arena judges: all of it or nothing. Raises
+    DatabaseError."""
     engine = open_engine(owner, connections=1)
     try:
         engine.connect().close()
@@ -53,7 +54,7 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             if found != {HEAD}:
                 schema.upgrade(connection, HEAD, MIGRATIONS)
             roles.grant(connection, owner, secrets)
-            set_build(connection, Build.here())
+            set_build(connection, Build.here(quick))
     except DBAPIError as error:
         why = " ".join(str(error.orig).split())
         raise DatabaseError(f"the database cannot be used: {why}") from None
@@ -63,7 +64,7 @@ def prepare(owner: URL, secrets: Secrets) -> None:
 
 def set_build(connection: Connection, build: Build) -> None:
     """Workers with another judge have to join again, and are refused."""
-    kept = connection.execute(select(edition.c.judge, edition.c.cases, edition.c.source)).first()
+    kept = connection.execute(select(*(edition.c[each.name] for each in fields(Build)))).first()
     if kept is not None and Build(*kept) == build:
         return
     connection.execute(delete(edition))

@@ -9,10 +9,11 @@ from harness.arena.store.tables import metadata
 from harness.leaderboard import tables as board
 
 WORKER_FUNCTIONS = (
-    "arena_join(text, uuid, text, text, text, integer, text, timestamptz, double precision)",
+    "arena_edition()",
+    "arena_join(text, uuid, text, text, text, integer, text, boolean, timestamptz, float8)",
     "arena_beat(uuid)",
     "arena_leave(uuid)",
-    "arena_drain(double precision)",
+    "arena_drain(float8)",
     "arena_check_up(uuid, jsonb)",
     "arena_take(bigint, uuid)",
     "arena_go_on(uuid, jsonb)",

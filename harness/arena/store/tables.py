@@ -185,6 +185,7 @@ edition = Table(
     Column("judge", Text, nullable=False),
     Column("cases", Integer, nullable=False),
     Column("source", Text, nullable=False, comment="sha256 of the judge's files"),
+    Column("quick", Boolean, nullable=False, comment="by a sample of the cases"),
     CheckConstraint("one", name="one_row"),
 )
 """The judge that this arena grades with: its own, when it was last started."""
