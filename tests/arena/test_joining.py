@@ -55,7 +55,10 @@ def gate(server: Server, secrets: Secrets, place: Place, port: int) -> Iterator[
             *("--port", str(port), "--certificate", str(place.certificate)),
         ],
         stdin=subprocess.PIPE,
-        env={**os.environ, DATABASE_VARIABLE: conninfo(address)},
+        env={
+            **os.environ,
+            DATABASE_VARIABLE: address.render_as_string(hide_password=False),
+        },
     )
     eventually(lambda: _listens(port), "listening")
     yield pem

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from sqlalchemy import Connection
 
 from harness.arena.states import State
-from harness.arena.store import gradings
+from harness.arena.store import crew, gradings
 from harness.arena.web.context import ThisSite, ThisVisitor
 from harness.arena.web.problems import Problem
 
@@ -46,5 +47,39 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
         gauge("workers", "Workers that have shown a sign of life", gradings.workers(connection))
         gauge("typical_grading_seconds", "Median of the last", gradings.typical_seconds(connection))
         gauge("oldest_waiting_seconds", "In the queue", gradings.oldest_waiting(connection))
+        _workers(connection, registry)
     gauge("watchers", "Connections that watch a submission", request.app.state.watch.watchers)
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _workers(connection: Connection, registry: CollectorRegistry) -> None:
+    """Each queue, and each worker with what it does."""
+
+    def gauge(name: str, help: str, *labels: str) -> Gauge:
+        return Gauge(f"arena_{name}", help, labelnames=labels, registry=registry)
+
+    length = gauge("queue_length", "Gradings that wait", "model")
+    oldest = gauge("queue_oldest_seconds", "The oldest's waiting", "model")
+    for queue in crew.queues(connection):
+        length.labels(queue.model or "any").set(queue.length)
+        oldest.labels(queue.model or "any").set(queue.oldest_seconds)
+    waiting = gauge("waiting_seconds", "Until the beginning, in the last hour", "quantile")
+    for share, seconds in crew.waited(connection).items():
+        waiting.labels(str(share)).set(seconds)
+    who = ("worker", "name", "machine", "model")
+    up = gauge("worker_up", "1: it shows signs of life", *who)
+    busy = gauge("worker_busy", "1: it grades", *who)
+    aside = gauge("worker_set_aside", "1: it is not to judge", *who)
+    graded = gauge("worker_graded_1d", "Gradings within 24 hours", *who)
+    died = gauge("worker_died_1d", "Attempts that died within 24 hours", *who)
+    score = gauge("gpu_reference_score", "Of the last check-up", "worker", "kernel")
+    for worker in crew.everybody(connection):
+        labels = (worker.id, worker.name, worker.machine or "", worker.model or "")
+        up.labels(*labels).set(worker.alive)
+        busy.labels(*labels).set(worker.alive and worker.submission is not None)
+        aside.labels(*labels).set(worker.fault is not None)
+        graded.labels(*labels).set(worker.graded)
+        died.labels(*labels).set(worker.died)
+        for known in worker.checkups[0].found.known if worker.checkups else ():
+            if known.score is not None:
+                score.labels(worker.id, known.name).set(known.score.ratio)

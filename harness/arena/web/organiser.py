@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection
 
-from harness.arena.store import contest, gradings, people
+from harness.arena.store import contest, crew, gradings, people
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.pages import PER_PAGE, sign_in_first
@@ -42,7 +42,10 @@ def overview(site: ThisSite, visitor: ThisVisitor) -> Response:
             closed=rules.closed(now()),
             frozen=rules.frozen(now()),
             states=gradings.counts_by_state(connection),
-            workers=gradings.workers(connection),
+            workers=crew.everybody(connection),
+            machines=crew.known_machines(connection),
+            queues=crew.queues(connection),
+            waited=crew.waited(connection),
             typical=gradings.typical_seconds(connection),
             oldest=gradings.oldest_waiting(connection),
             rejudgings=contest.rejudgings(connection),
@@ -172,6 +175,32 @@ def set_disabled(
         contest.note(connection, actor, "lock out" if disabled else "let in", str(id))
 
     return _do(site, visitor, token, set_it, "organiser/people")
+
+
+@router.post("/workers")
+def tell_worker(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "", what: Text = ""
+) -> Response:
+    """Set a GPU aside, or take it whatever its check-ups say, or let it end."""
+
+    def tell(connection: Connection, actor: Person) -> None:
+        if what == "drain":
+            crew.drain(connection, actor, id)
+        elif what in get_args(crew.Word):
+            crew.say(connection, actor, id, cast(crew.Word, what))
+        elif what == "leave to check-ups":
+            crew.say(connection, actor, id, None)
+        else:
+            raise NotPossible("a worker is drained, set aside or taken into service")
+
+    return _do(site, visitor, token, tell)
+
+
+@router.post("/machines/revoke")
+def revoke_machine(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
+) -> Response:
+    return _do(site, visitor, token, lambda link, actor: crew.revoke(link, actor, id))
 
 
 @router.post("/disqualify")

@@ -25,6 +25,7 @@ PAGES = (
     Page("mine", "My submissions"),
     Page("runs.html", "All runs"),
     Page("rules", "Rules"),
+    Page("gpus", "GPUs"),
     Page("account", "Account"),
 )
 """What every page's navigation names beside the boards."""
