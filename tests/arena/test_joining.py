@@ -227,6 +227,8 @@ def test_a_machine_joins_grades_and_is_drained(
             assert Verdict.JUDGE_ERROR not in verdicts
             names = connection.execute(text("SELECT DISTINCT worker FROM attempts")).scalars()
             assert all(name.endswith(f"on {socket.gethostname()}") for name in names)
+            alive = text("SELECT count(*) FROM workers WHERE seen IS NOT NULL")
+            eventually(lambda: connection.execute(alive).scalar_one() == 2, "both are there")
             drained = command(path, "--drain")
             assert said(drained) == "They have left."
             assert said(process) == "The workers of this machine have left the arena."
