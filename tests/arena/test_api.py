@@ -325,11 +325,9 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> 
     assert "style-src 'self' 'unsafe-inline';" in charts
 
 
-def test_health_says_what_is_missing(client: TestClient, connection: Connection) -> None:
+def test_health_says_what_is_missing(client: TestClient, worker_url: URL) -> None:
     assert "No worker" in problem(client.get("/healthz"), 503)
-    from sqlalchemy import text
-
-    connection.execute(text("SELECT procrastinate_register_worker_v1()"))
+    joined(worker_url).close()
     assert client.get("/healthz").text == "ok\n"
 
 

@@ -319,10 +319,7 @@ def workers(connection: Connection, alive_seconds: float = 30) -> int:
     """How many have shown signs of life."""
     return int(
         connection.scalar(
-            text(
-                "SELECT count(*) FROM procrastinate_workers "
-                "WHERE last_heartbeat > now() - make_interval(secs => :alive)"
-            ),
+            text("SELECT count(*) FROM workers WHERE seen > now() - make_interval(secs => :alive)"),
             {"alive": alive_seconds},
         )
         or 0
