@@ -32,7 +32,8 @@ def end_with_parent() -> None:
     """The parent holds the other end of our standard input: when it is gone, so are we."""
 
     def wait() -> None:
-        while sys.stdin.buffer.read(4096):
+        # Past the buffer, whose lock Python asks for when it ends: it would abort then.
+        while os.read(sys.stdin.fileno(), 4096):
             pass
         os._exit(1)
 
