@@ -22,7 +22,7 @@ examples:
   python3 -m harness arena backup --file contest.backup --data contest
   python3 -m harness arena restore --file contest.backup --data other
   python3 -m harness arena run --listen 0.0.0.0:8041
-  python3 -m harness arena worker-key --name lab-3 --address arena.example.org:8041 --file lab-3.key
+  python3 -m harness arena worker-key --name a --address arena:8041 --file a.key
 
 The third is for one behind a proxy with TLS. A backup is taken while it runs
 or not, and restored where no arena is. With --listen it lets in workers of

@@ -22,7 +22,7 @@ examples:
 
 The key is made on the arena's machine, which must let workers in:
   python3 -m harness arena run --listen 0.0.0.0:8041
-  python3 -m harness arena worker-key --name lab-3 --address arena.example.org:8041 --file lab-3.key
+  python3 -m harness arena worker-key --name a --address arena:8041 --file a.key
 
 A machine may grade where it has the arena's own version of this judge. It
 needs the packages that `nox -s worker` installs.
