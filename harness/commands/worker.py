@@ -17,10 +17,10 @@ from harness.views.console import Terminal
 HELP = """\
 examples:
   python3 -m harness worker --arena lab-3.key
-  python3 -m harness worker --arena lab-3.key --drain    end after what is in hand
+  python3 -m harness worker --arena lab-3.key --drain   end after this job
   python3 -m harness worker --arena lab-3.key --device cpu --workers 2
 
-The key is made on the arena's machine, which must let workers in:
+The key is made on the machine of the arena, which must let workers in:
   python3 -m harness arena run --listen 0.0.0.0:8041
   python3 -m harness arena worker-key --name a --address arena:8041 --file a.key
 
