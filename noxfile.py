@@ -20,8 +20,9 @@ nox.options.sessions = ["tests"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
-ON_ALL_CORES = ("--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal")
-"""At most four: a few of the submissions take all the memory that a worker may have."""
+SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
+"""Four, even on two cores, for much of the time a test waits; and no more, for a few of the
+submissions take all the memory that a worker may have."""
 
 PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
@@ -86,7 +87,7 @@ for command_file in sorted(Path("harness", "commands").glob("[!_]*.py")):
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, on all cores; those that need a GPU alone, and skipped where there is none.
+    """Run the tests, four at a time; those that need a GPU alone, and skipped where there is none.
 
     Tests that are named (nox -s tests -- -k name) run in one process.
     """
@@ -95,9 +96,9 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         run(session, "-m", "pytest", *session.posargs)
     elif device == "cpu":
-        run(session, "-m", "pytest", *ON_ALL_CORES)
+        run(session, "-m", "pytest", *SIDE_BY_SIDE)
     else:  # what is timed on a GPU has it for itself
-        run(session, "-m", "pytest", *ON_ALL_CORES, "-m", "not gpu")
+        run(session, "-m", "pytest", *SIDE_BY_SIDE, "-m", "not gpu")
         run(session, "-m", "pytest", "-m", "gpu")
 
 

@@ -32,6 +32,7 @@ class Value(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        defer_build=True,  # a command and a worker use few of these
         extra="forbid",
         ser_json_inf_nan="strings",
         ser_json_bytes="base64",

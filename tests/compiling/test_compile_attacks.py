@@ -8,9 +8,10 @@ import pytest
 
 from harness.compiling import compiler
 from harness.grade import GradingOptions, grade
-from harness.protocol.compiler import Compile
-from harness.report import Report
-from harness.submission import read
+from harness.protocol.compiler import Compile, Compiled
+from harness.report import Outcome, Report
+from harness.stages.compile import compile_kernel
+from harness.submission import Unreadable, read
 from harness.workers.session import Session
 
 SECRET = "XYZZY7341"
@@ -34,11 +35,32 @@ def secret(tmp_path: Path) -> Path:
     return path
 
 
-def graded(source: str, folder: Path, session: Session, compile_seconds: float = 60) -> Report:
+def graded(source: str, folder: Path, session: Session) -> Report:
     path = folder / "attack.cu"
     path.write_text(source, newline="")
-    options = GradingOptions(quick=True, compile_seconds=compile_seconds)
-    return grade(read(path), session, options)
+    return grade(read(path), session, GradingOptions(quick=True))
+
+
+def compiled(
+    source: str, folder: Path, session: Session, seconds: float = 60
+) -> Compiled | Outcome:
+    """The first stages of a grading: no later one reads a file."""
+    path = folder / "attack.cu"
+    path.write_text(source, newline="")
+    submission = read(path)
+    if isinstance(submission, Unreadable):
+        return submission.error
+    return compile_kernel(session.compiler, submission.source, session.info.arch, seconds)
+
+
+def told(answer: Compiled | Outcome) -> str:
+    """All that anybody sees of it, machine code included."""
+    code = answer.kernel.cubin.decode(errors="replace") if isinstance(answer, Compiled) else ""
+    return answer.model_dump_json() + code
+
+
+def verdict(answer: Compiled | Outcome) -> str:
+    return "compiled" if isinstance(answer, Compiled) else answer.verdict
 
 
 INCLUDES = {
@@ -95,29 +117,24 @@ def attack(name: str, path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_no_byte_of_a_host_file_is_in_the_report(
-    name: str, secret: Path, cpu_session: Session
-) -> None:
-    report = graded(attack(name, secret), secret.parent, cpu_session)
-    assert report.verdict in ("accepted", "compile-error"), report.outcome
-    assert SECRET not in report.model_dump_json()
+def test_no_byte_of_a_host_file_is_told(name: str, secret: Path, cpu_session: Session) -> None:
+    answer = compiled(attack(name, secret), secret.parent, cpu_session)
+    assert verdict(answer) in ("compiled", "compile-error"), answer
+    assert SECRET not in told(answer)
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_nor_would_it_be_if_the_system_held_nobody_to_anything(
-    name: str, secret: Path, cpu_session: Session
-) -> None:
+def test_nor_would_it_be_if_the_system_held_nobody_to_anything(name: str, secret: Path) -> None:
     """The same without confinement: this process can read the file."""
-    answer = compiler.compile_source(Compile(source=attack(name, secret)))
-    assert SECRET not in answer.model_dump_json()
+    assert SECRET not in told(compiler.compile_source(Compile(source=attack(name, secret))))
 
 
 def test_a_symlink_beside_the_submission_is_not_followed(
     secret: Path, cpu_session: Session
 ) -> None:
     (secret.parent / "mine.h").symlink_to(secret)
-    report = graded(f'#include "mine.h"\n{KERNEL}', secret.parent, cpu_session)
-    assert report.verdict == "accepted" and SECRET not in report.model_dump_json()
+    answer = compiled(f'#include "mine.h"\n{KERNEL}', secret.parent, cpu_session)
+    assert verdict(answer) == "compiled" and SECRET not in told(answer)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +148,7 @@ def test_a_symlink_beside_the_submission_is_not_followed(
         '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
     ],
 )
-def test_what_exists_on_the_machine_cannot_be_asked(
-    question: str, secret: Path, cpu_session: Session
-) -> None:
+def test_what_exists_on_the_machine_cannot_be_asked(question: str, secret: Path) -> None:
     def answer(path: str) -> str:
         source = question.format(path=path) + "#error yes\n#else\n#error no\n#endif\n" + KERNEL
         found = compiler.compile_source(Compile(source=source))
@@ -146,8 +161,8 @@ def test_what_exists_on_the_machine_cannot_be_asked(
 
 
 def test_a_hundred_thousand_lines(tmp_path: Path, cpu_session: Session) -> None:
-    report = graded("// a line\n" * 100_000 + KERNEL, tmp_path, cpu_session)
-    assert report.verdict == "accepted"
+    answer = compiled("// a line\n" * 100_000 + KERNEL, tmp_path, cpu_session)
+    assert verdict(answer) == "compiled"
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, cpu_session: Session) -> None:
@@ -190,5 +205,5 @@ def test_what_the_compiler_says_is_bounded(
     ids=lambda source: source[:12].strip(),
 )
 def test_deep_and_long_sources_end(source: str, tmp_path: Path, cpu_session: Session) -> None:
-    report = graded(source + "\n" + KERNEL, tmp_path, cpu_session, compile_seconds=3)
-    assert report.verdict in ("compile-error", "time-limit", "accepted"), report.outcome
+    answer = compiled(source + "\n" + KERNEL, tmp_path, cpu_session, seconds=3)
+    assert verdict(answer) in ("compile-error", "time-limit", "compiled"), answer

@@ -22,7 +22,7 @@ from tests.leaderboard import factory
 from tests.leaderboard.stores import KINDS, New, Where
 
 GRADERS = 8
-ENTRIES = {"sqlite": 1000, "postgresql": 250}
+ENTRIES = {"sqlite": 400, "postgresql": 200}
 KILLS = 60
 """At most; a fast machine is done before so many."""
 
