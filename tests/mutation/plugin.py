@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import math
 import os
 import pickle
 import resource
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,9 +33,9 @@ from tests.mutation.changes import Change, changes
 ROOT = Path(__file__).resolve().parents[2]
 
 SLOWER = 10.0
-SPARE_SECONDS = 5.0
-"""A change is endless that takes so many times what its tests usually take, and that much besides:
-of the processor's time, or six times that by the clock."""
+SPARE_SECONDS = 3.0
+"""A change is endless with which a test takes so many times what it usually takes, and that much
+besides: of the processor's time, or six times that by the clock."""
 
 MAX_TEST_SECONDS = 8.0
 """A test that takes longer is not asked: there are thousands of changes."""
@@ -82,8 +83,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     functions = functions_by_place()
     path = Path(session.config.getoption("outcomes"))
     outcomes = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    gc.freeze()  # nothing of this is looked through again, in any child
     for file in files:
         known, found = outcomes.get(file, {}), dict[str, str]()
+        noticed = Counter[int]()
+        """By each test, of this file's changes: who noticed one is asked first about the next."""
         for change in changes(ROOT / file):
             left_out = int(change.key, 16) % session.config.getoption("every") != 0
             if left_out or known.get(change.key) in NOTICED:
@@ -92,10 +96,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             place = (file, change.function)
             callers = clean.calls.get(place, ())
             numbers = [n for n in callers if clean.seconds[n] < MAX_TEST_SECONDS]
-            numbers.sort(key=clean.seconds.__getitem__)
-            seconds = SLOWER * sum(clean.seconds[number] for number in numbers) + SPARE_SECONDS
-            tests = [items[number] for number in numbers]
-            found[change.key] = became_of(change, functions[place], tests, seconds)
+            numbers.sort(key=lambda n: (-noticed[n], clean.seconds[n]))
+            tests = [(items[number], clean.seconds[number]) for number in numbers]
+            found[change.key], asked = became_of(change, functions[place], tests)
+            if found[change.key] == "noticed" and asked:
+                noticed[numbers[asked - 1]] += 1
             if len(found) % 20 == 0:
                 outcomes[file] = known | found
                 path.write_text(json.dumps(outcomes), encoding="utf-8")
@@ -128,17 +133,19 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
 
     calls: dict[Function, list[int]] = defaultdict(list)
     failed, seconds = [], []
-    threading.setprofile(note)
     for number, item in enumerate(items):
         called.clear()
-        started = time.perf_counter()
+        threading.setprofile(note)
         sys.setprofile(note)
         passed = passes(item, None)
         sys.setprofile(None)
-        seconds.append(time.perf_counter() - started)
-        failed += [] if passed else [item.nodeid]
+        threading.setprofile(None)  # type: ignore[arg-type]
         for function in called:
             calls[function].append(number)
+        started = time.perf_counter()
+        passed &= passes(item, None)
+        seconds.append(time.perf_counter() - started)
+        failed += [] if passed else [item.nodeid]
     return CleanRun(failed, seconds, dict(calls), list(sys.modules))
 
 
@@ -164,37 +171,48 @@ def outermost(code: CodeType) -> str:
 
 
 def became_of(
-    change: Change, functions: list[FunctionType], tests: list[pytest.Item], seconds: float
-) -> str:
-    """What became of a change that these tests could notice."""
+    change: Change, functions: list[FunctionType], tests: list[tuple[pytest.Item, float]]
+) -> tuple[str, int]:
+    """What became of a change that these tests could notice, which take so many seconds as a rule;
+    and how many of them were asked, 0 if none came to its end."""
 
-    def attempt() -> str:
+    def attempt() -> tuple[str, int]:
         try:
             change.apply_to(functions)
         except ValueError:  # of a function within a function that has other variables now
-            return "untried"
+            return "untried", 0
+        asked = 0
         try:
-            for test, following in zip(tests, [*tests[1:], None], strict=True):
+            for asked, (test, seconds) in enumerate(tests, 1):
+                limit(SLOWER * seconds + SPARE_SECONDS)
+                following = tests[asked][0] if asked < len(tests) else None
                 if not passes(test, following):
-                    return "noticed"
+                    return "noticed", asked
         except BaseException:
-            return "noticed"
-        return "survived"
+            return "noticed", asked
+        return "survived", asked
 
     if not tests or not functions:
-        return "untested"
-    return in_child(attempt, seconds) or "endless"
+        return "untested", 0
+    return in_child(attempt, quiet=True) or ("endless", 0)
 
 
-def in_child(work: Callable[[], Any], seconds: float | None = None) -> Any:
+def limit(seconds: float) -> None:
+    """From now on: this process ends where it takes longer."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    at = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (at, resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_REAL, 6 * seconds)
+
+
+def in_child(work: Callable[[], Any], quiet: bool = False) -> Any:
     """The result of this work in a child process; None where it does not come to its end."""
     with tempfile.NamedTemporaryFile() as said:
         child = os.fork()
         if child == 0:
             try:
                 os.setsid()
-                if seconds is not None:
-                    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+                if quiet:
                     nothing = os.open(os.devnull, os.O_RDWR)
                     for descriptor in (0, 1, 2):
                         os.dup2(nothing, descriptor)
@@ -202,10 +220,7 @@ def in_child(work: Callable[[], Any], seconds: float | None = None) -> Any:
                 said.flush()
             finally:
                 os._exit(0)
-        timer = threading.Timer(6 * (seconds or 1e6), os.killpg, (child, signal.SIGKILL))
-        timer.start()
         os.waitpid(child, 0)
-        timer.cancel()
         with suppress(ProcessLookupError):  # what it has started and left behind
             os.killpg(child, signal.SIGKILL)
         said.seek(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,7 @@ from harness.report import (
     KernelFacts,
     Occupancy,
     Resources,
+    Stage,
     ToolRun,
 )
 from problem.cases import Matrix, Shape
@@ -64,6 +65,22 @@ def kernel(launch: LaunchLine = LaunchLine()) -> Kernel:
         instructions={"FFMA": 1},
     )
     return Kernel(entry="kernel", ptx="", cubin=b"", facts=facts)
+
+
+class Watcher:
+    """Progress that is remembered."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self.told.append((stage, total))
+
+    def step(self, text: str) -> None:
+        self.told.append(text)
+
+    def found(self, sentences: Iterable[str]) -> None:
+        self.told += sentences
 
 
 class FakeCompiler:

@@ -36,6 +36,7 @@ class Player:
     table: Table
     ms: float
     slower_when_rescaled: float = 1.0
+    host_late_ms: float = 0.02
     attached: bool = False
 
     def ask(self, request: Any) -> Any:
@@ -71,7 +72,8 @@ class Table:
     seed: int = 1
     last: Player | None = None
     inputs: TimedInputs = TimedInputs.UNIFORM
-    launches: list[Player] = field(default_factory=list)
+    drawn: list[tuple[Player, TimedInputs]] = field(default_factory=list)
+    """Whose launch had which inputs."""
 
     def __post_init__(self) -> None:
         self.generator = random.Random(self.seed)
@@ -79,11 +81,15 @@ class Table:
         self.players = [Player(self, ms) for ms in self.times]
 
     @property
+    def launches(self) -> list[Player]:
+        return [player for player, _ in self.drawn]
+
+    @property
     def workers(self) -> list[TimingWorkers]:
         return [TimingWorkers(each, self.baseline, self, each) for each in self.players]
 
     def launch(self, player: Player) -> LaunchTime | Fault:
-        self.launches.append(player)
+        self.drawn.append((player, self.inputs))
         self.last = player
         number = len(self.launches)
         slower = player.slower_when_rescaled if self.inputs is TimedInputs.RESCALED else 1.0
@@ -91,7 +97,7 @@ class Table:
         ms *= math.exp(self.generator.gauss(0, self.noise))
         return LaunchTime(
             ms=ms,
-            host_ms=ms + 0.02,
+            host_ms=ms + player.host_late_ms,
             clock_mhz=1980,
             power_w=500,
             throttled=self.throttled(number),

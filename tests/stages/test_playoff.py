@@ -14,15 +14,33 @@ from harness import playoff as playing
 from harness.errors import JudgeFailure, UsageError
 from harness.playoff import play_off
 from harness.progress import Silent
-from harness.protocol.timing import Checked, TimingWorkers
-from harness.report import DeviceInfo, Report, RuleViolation, Submission
-from harness.stages import rounds
-from harness.stages.playoff import Ended, Game, Ordered, PlayOff, difference, differences, play
+from harness.protocol.timing import Checked, TimedInputs, TimingWorkers
+from harness.report import (
+    DeviceInfo,
+    JudgeError,
+    Report,
+    RoundInputs,
+    Rule,
+    RuleViolation,
+    Stage,
+    Submission,
+)
+from harness.stages import playoff, rounds
+from harness.stages.playoff import (
+    Ended,
+    Game,
+    Ordered,
+    PlayOff,
+    difference,
+    differences,
+    of_codes,
+    play,
+)
 from harness.stages.rounds import Extent
 from harness.workers.session import Session
 from problem.cases import Shape
 from tests.leaderboard.factory import rejected, report
-from tests.stages.fakes import INFO, FakeCompiler, FakeDevice
+from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, Watcher
 from tests.stages.playing import Player, Table
 
 SHAPE = Shape(64, 32, 48)
@@ -108,6 +126,112 @@ def test_a_kernel_that_is_slower_on_one_kind_of_inputs_is_compared_there() -> No
     assert isinstance(played, Game)
     found = difference(*played.rounds)
     assert found is not None and found.value == pytest.approx(math.log(2.1 / 2.4), abs=0.005)
+
+
+def test_a_play_off_says_what_it_does() -> None:
+    watcher = Watcher()
+    played = play(
+        Table([2.0, 2.1]).workers,
+        on("GPU-0"),
+        seconds=5,
+        progress=watcher,
+        extent=SHORT,
+        shape=SHAPE,
+    )
+    assert isinstance(played, Game)
+    rounds = [f"round {n + 1}" for n in range(len(played.rounds[0]))]
+    assert watcher.told == [(Stage.MEASURE, None), "warm-up", *rounds]
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
+def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int) -> None:
+    """-1 is the baseline, which all share: it is said of the first."""
+    table = Table([2.0, 2.1, 2.2])
+    seated = [table.baseline, *table.players][wrong + 1]
+    table.check = lambda player, _: Checked(error=3.0 if player is seated else 0.2)
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == max(0, wrong)
+    assert isinstance(ended.outcome, JudgeError if wrong < 0 else RuleViolation)
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
+def test_whose_launch_goes_wrong_in_a_round_ends_it(wrong: int) -> None:
+    table = Table([2.0, 2.1, 2.2])
+    seated = [table.baseline, *table.players][wrong + 1]
+    table.check = lambda player, launch: Checked(
+        error=3.0 if player is seated and launch > 100 else 0.2
+    )
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == max(0, wrong)
+
+
+@pytest.mark.parametrize("liar", [0, 1])
+def test_whose_events_the_host_contradicts_ends_it(liar: int) -> None:
+    table = Table([2.0, 2.1])
+    table.players[liar].host_late_ms = 0.5
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == liar
+    assert isinstance(ended.outcome, RuleViolation)
+    assert ended.outcome.rule is Rule.IMPOSSIBLE_SCORE
+
+
+class Ticking:
+    """A clock of which a second passes at each launch."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def monotonic(self) -> float:
+        return len(self.table.launches)
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_each_player_has_its_time(players: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of n players takes n + 1 launches, and some that are not scored."""
+    monkeypatch.setattr(rounds, "ROUNDS_PER_SURPRISE", 1 << 40)
+    monkeypatch.setattr(playoff, "ROUNDS_PER_SURPRISE", 1 << 40)
+    table = Table([2.0 + n / 10 for n in range(players)], noise=0.01)
+    monkeypatch.setattr(rounds, "time", Ticking(table))
+    monkeypatch.setattr(playoff, "time", Ticking(table))
+    played = game(table, Extent(rounds=10, seconds=40))
+    assert isinstance(played, Game)
+    assert len(played.rounds[0]) == 40 * players // (players + 1) + 1
+
+
+def test_launches_that_are_not_scored_lie_among_the_rounds_of_each() -> None:
+    table = Table([2.0, 2.1])
+    played = game(table)
+    assert isinstance(played, Game)
+    lone = [player for player, inputs in table.drawn if inputs is TimedInputs.LONE_ELEMENTS]
+    for player in table.players:
+        assert len(played.rounds[0]) / 5 < lone.count(player) < len(played.rounds[0])
+    assert table.baseline not in lone
+
+
+def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up() -> None:
+    table = Table([2.0, 2.1])
+    played = game(table)
+    assert isinstance(played, Game)
+    scored = [kind for _, kind in table.drawn if kind is not TimedInputs.LONE_ELEMENTS]
+    one, other = played.rounds
+    assert [r.inputs for r in one] == [r.inputs for r in other]
+    assert {r.inputs for r in one} == {*RoundInputs}
+    kinds = [TimedInputs(r.inputs) for r in one]
+    assert scored[-3 * len(kinds) :] == [kind for kind in kinds for _ in range(3)]
+
+
+def test_a_round_knows_which_of_its_launches_came_first() -> None:
+    table = Table([2.0, 2.1])
+    played = game(table)
+    assert isinstance(played, Game)
+    launches = [
+        player for player, inputs in table.drawn if inputs is not TimedInputs.LONE_ELEMENTS
+    ][-3 * len(played.rounds[0]) :]
+    for number, rounds_of_all in enumerate(zip(*played.rounds, strict=True)):
+        order = launches[3 * number : 3 * number + 3]
+        for player, found in zip(table.players, rounds_of_all, strict=True):
+            first = order.index(player) < order.index(table.baseline)
+            assert found.kernel_first is first
 
 
 # --------------------------------------------------------------------------- over several GPUs
@@ -230,8 +354,18 @@ def test_a_result_that_does_not_follow_from_its_rounds_is_refused(accepted: None
     data["differences"][0]["ordered"] = "slower"
     with pytest.raises(ValidationError, match="does not follow from its rounds"):
         PlayOff.model_validate(data)
-    data = found.model_dump()
-    data["games"][1]["device"]["uuid"] = "GPU-0"
-    with pytest.raises(ValidationError, match="a GPU of its own"):
-        PlayOff.model_validate(data)
     assert differences(found.games) == found.differences
+
+
+def test_what_a_play_off_found_is_known_by_the_programs_both_ways_round(accepted: None) -> None:
+    found = played(Machine({f"GPU-{n}": (2.2, 2.0, 2.0) for n in range(2)}), "a", "b", "c")
+    a, b, c = (player.code for player in found.players)
+    assert of_codes(found) == {
+        (a, b): Ordered.SLOWER,
+        (b, a): Ordered.FASTER,
+        (a, c): Ordered.SLOWER,
+        (c, a): Ordered.FASTER,
+        (b, c): found.differences[2].ordered,
+        (c, b): found.differences[2].ordered,
+    }
+    assert found.gpu == "fake" and found.gpus == {"GPU-0", "GPU-1"}

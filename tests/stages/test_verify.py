@@ -39,7 +39,7 @@ from problem import cases
 from problem.cases import CASES, QUICK_CASES, Case, Inputs, Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.reference import MAX_ERROR, compare
-from tests.stages.fakes import FakeDevice, right
+from tests.stages.fakes import FakeDevice, Watcher, right
 
 SMALL_RANKED = Case(Shape(320, 64, 256))
 """Stands for the ranked size, which takes a second to multiply."""
@@ -89,19 +89,6 @@ def test_a_part_of_the_cases_is_known_to_nobody_before(sampled: bool, flop: int)
         *cases.random_cases(SEED, 2),
         *cases.mid_size_cases(SEED, 1, flop // 2),
     ]
-
-
-class Watcher(Silent):
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[Any] = []
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        self.told.append((stage, total))
-
-    def step(self, text: str) -> None:
-        self.told.append(text)
 
 
 @pytest.mark.parametrize("quick", [False, True])
