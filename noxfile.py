@@ -113,7 +113,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def mutants(session: nox.Session) -> None:
     """Change one thing at a time: does a test notice? nox -s mutants -- stages."""
-    install(session, "judge", device_group(), "arena", "test", "mutants")
+    install(session, "judge", device_group(), "arena", "test")
     run(session, "-m", "tests.mutation.run", *session.posargs)
 
 

@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -37,8 +38,9 @@ SPARE_SECONDS = 3.0
 """A change is endless with which a test takes so many times what it usually takes, and that much
 besides: of the processor's time, or six times that by the clock."""
 
-MAX_TEST_SECONDS = 8.0
-"""A test that takes longer is not asked: there are thousands of changes."""
+ASKED_SECONDS = 12.0
+"""Of the tests that could notice a change the quickest are asked, as many as take this together:
+there are thousands of changes."""
 
 NOTICED = ("noticed", "endless")
 
@@ -74,9 +76,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         compile_here()
     clean = in_child(lambda: clean_run(items))
     if clean is None or clean.failed:
-        raise session.Failed(f"as the code stands, these fail: {clean and clean.failed}")
-    slow = sum(seconds >= MAX_TEST_SECONDS for seconds in clean.seconds)
-    print(f"{len(items)} tests in {sum(clean.seconds):.0f} s, {slow} of them too slow to ask")
+        pytest.exit(f"as the code stands, these fail: {clean and clean.failed}", returncode=1)
+    print(f"{len(items)} tests in {sum(clean.seconds):.0f} s", flush=True)
     for name in clean.modules:  # so that no child has to
         with suppress(Exception):
             importlib.import_module(name)
@@ -94,8 +95,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 found |= {key: known[key] for key in [change.key] if key in known}
                 continue
             place = (file, change.function)
-            callers = clean.calls.get(place, ())
-            numbers = [n for n in callers if clean.seconds[n] < MAX_TEST_SECONDS]
+            numbers = quickest(clean.calls.get(place, ()), clean.seconds)
             numbers.sort(key=lambda n: (-noticed[n], clean.seconds[n]))
             tests = [(items[number], clean.seconds[number]) for number in numbers]
             found[change.key], asked = became_of(change, functions[place], tests)
@@ -123,24 +123,23 @@ def compile_here() -> None:
 
 def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
     """Each test by itself, so that what it calls is known, fixtures included."""
-    called: set[Function] = set()
+    entered: set[CodeType] = set()
     prefix = f"{ROOT}/"
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(prefix):
-            called.add((code.co_filename[len(prefix) :], outermost(code)))
+        entered.add(frame.f_code)
 
     calls: dict[Function, list[int]] = defaultdict(list)
     failed, seconds = [], []
     for number, item in enumerate(items):
-        called.clear()
-        threading.setprofile(note)
-        sys.setprofile(note)
+        entered.clear()
+        threading.settrace(note)
+        sys.settrace(note)
         passed = passes(item, None)
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
-        for function in called:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        ours = {code for code in entered if code.co_filename.startswith(prefix)}
+        for function in {(code.co_filename[len(prefix) :], outermost(code)) for code in ours}:
             calls[function].append(number)
         started = time.perf_counter()
         passed &= passes(item, None)
@@ -151,6 +150,13 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
 
 def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(report.failed for report in runtestprotocol(item, False, following))
+
+
+def quickest(tests: Sequence[int], seconds: Sequence[float]) -> list[int]:
+    """As many of these tests as there is time for."""
+    ordered = sorted(tests, key=seconds.__getitem__)
+    ends = accumulate(seconds[number] for number in ordered)
+    return [number for number, end in zip(ordered, ends, strict=True) if end <= ASKED_SECONDS]
 
 
 def functions_by_place() -> dict[Function, list[FunctionType]]:

@@ -42,7 +42,8 @@ AREAS = {
 OPTIONS = {
     # What these hold is confinement: unconfined, the compiler would take all there is.
     "compiling": ("--compile-here", "--ignore=tests/compiling/test_compile_attacks.py"),
-    "tuning": ("--compile-here",),
+    # From end to end, with the CPU device: too slow to be asked of each change.
+    "tuning": ("--ignore=tests/tuning/test_tune.py",),
     "leaderboard": (
         "--ignore=tests/leaderboard/test_site_in_browser.py",
         "--ignore=tests/leaderboard/test_store_under_kill.py",

@@ -8,8 +8,6 @@ from types import FunctionType
 
 import pytest
 
-pytest.importorskip("mutmut", reason="only `nox -s mutants` needs it")
-
 from tests.mutation.changes import Change, changes
 
 SOURCE = """

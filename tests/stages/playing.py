@@ -52,6 +52,7 @@ class Player:
                 return Done()
             case TimeLaunch():
                 assert self.attached
+                self.table.launch_seconds.add(request.seconds)
                 return self.table.launch(self)
         raise AssertionError(request)
 
@@ -74,6 +75,8 @@ class Table:
     inputs: TimedInputs = TimedInputs.UNIFORM
     drawn: list[tuple[Player, TimedInputs]] = field(default_factory=list)
     """Whose launch had which inputs."""
+    launch_seconds: set[float] = field(default_factory=set)
+    """Their time limits."""
 
     def __post_init__(self) -> None:
         self.generator = random.Random(self.seed)
