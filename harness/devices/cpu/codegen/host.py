@@ -89,7 +89,6 @@ class HostTranslator(Translator):
         for i, parameter in enumerate(function.parameters):
             slot = IrValue(self._temporaries[parameter.name], "ptr")
             self.store(IrValue(f"%a{i}", llvm_type(parameter.type)), slot)
-        self.clear_registers()
         self.body()
         self.jump("exit")
         self.place("exit")

@@ -82,7 +82,6 @@ class ThreadTranslator(Translator):
             %tid.y = urem i32 %tid.yz, {y}
             %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
             self.emit(line.strip())
-        self.clear_registers()
         if self.kernel.body and not isinstance(self.kernel.body[0], Label):
             self.count_block(0)
         self.body()

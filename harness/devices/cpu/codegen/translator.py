@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.devices.cpu.analysis.flatten import FlatKernel
+from harness.devices.cpu.codegen.liveness import read_before_written
 from harness.devices.cpu.codegen.llvm_ir import FALSE, Builder, IrValue, bits, constant, llvm_type
 from harness.devices.cpu.errors import CannotTranslate, InternalError
 from harness.devices.cpu.runtime.layout import Access, Cause, Collective, State
@@ -275,20 +276,28 @@ class Translator(Builder):
         self.place(self.new_label())
 
     def declare_registers(self) -> None:
-        """Registers start as zero: PTX leaves them undefined, LLVM must not see that."""
         for name, type_ in self.kernel.registers.items():
             self.emit(f"{self._registers[name]} = alloca {llvm_type(type_)}")
         for name, size in self.kernel.temporaries.items():
             self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
         self.emit("%carry = alloca i1")
 
-    def clear_registers(self) -> None:
-        self.set_carry(FALSE)
-        for name, type_ in self.kernel.registers.items():
-            zero = IrValue("zeroinitializer", llvm_type(type_))
-            self.store(zero, IrValue(self._registers[name], "ptr"))
-
     def body(self) -> None:
+        """What may be read before it is written starts as zero: PTX leaves it undefined, LLVM must
+        not see that. To clear all registers costs LLVM minutes where there are many thousand."""
+        start = len(self.lines)
+        self._statements()
+        statements = self.lines[start:]
+        del self.lines[start:]
+        self.set_carry(FALSE)
+        unwritten = read_before_written(statements)
+        for name, type_ in self.kernel.registers.items():
+            if self._registers[name] in unwritten:
+                zero = IrValue("zeroinitializer", llvm_type(type_))
+                self.store(zero, IrValue(self._registers[name], "ptr"))
+        self.lines += statements
+
+    def _statements(self) -> None:
         for index, item in enumerate(self.kernel.body):
             if isinstance(item, Label):
                 self.label(index, item)

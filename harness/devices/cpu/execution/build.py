@@ -78,7 +78,8 @@ def build_kernel(
     _runtime(cache)
 
     def make() -> bytes:
-        return native.compile_ir(ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module())
+        text = ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module()
+        return native.compile_ir(text, runs_once=mode is Mode.COUNT)
 
     parts = (kernel.name, str(kernel.shared.size), str(block), mode.value, native.version(), text)
     return native.Code(cache.get(("kernel", *parts), make))

@@ -31,19 +31,20 @@ class Code:
         return int(self._engine.get_function_address(name))
 
 
-def compile_ir(text: str) -> bytes:
-    """Optimise and compile a module to an object file."""
-    machine = _target_machine()
+def compile_ir(text: str, runs_once: bool = False) -> bytes:
+    """Compile a module to an object file. A large one, or one that runs once, is optimised less."""
+    whole = len(text) < LARGE_IR and not runs_once
+    machine = _target_machine(level=2 if whole else 0)
     try:
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise InternalError(f"this device made LLVM IR that is not valid: {reason}") from error
-    if len(text) < LARGE_IR:
+    if whole:
         _passes(machine, level=2).run(module, _builder(machine, 2))
     else:
-        _optimise_large(machine, module)
+        _optimise_little(machine, module)
     return bytes(machine.emit_object(module))
 
 
@@ -58,9 +59,9 @@ def _passes(machine: llvm.TargetMachine, level: int) -> llvm.ModulePassManager:
     return _builder(machine, level).getModulePassManager()
 
 
-def _optimise_large(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> None:
-    """What pays for itself in a kernel of many thousand instructions: a quarter of the time to
-    compile, for a kernel that may be a few times slower."""
+def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> None:
+    """What pays for itself in a kernel of many thousand instructions, or in one that runs for a
+    moment: a tenth of the time to compile, for a kernel that may be a few times slower."""
     before = llvm.create_new_module_pass_manager()
     before.add_sroa_pass()
     before.add_simplify_cfg_pass()
@@ -79,7 +80,7 @@ def publish(name: str, address: int) -> None:
     llvm.add_symbol(name, address)
 
 
-def _target_machine() -> llvm.TargetMachine:
+def _target_machine(level: int = 2) -> llvm.TargetMachine:
     """A new one each time: an engine takes the one it is given as its own."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -87,7 +88,7 @@ def _target_machine() -> llvm.TargetMachine:
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
+        opt=level,
         jit=True,
     )
 

@@ -1,0 +1,62 @@
+"""Finds the registers that a function may read before it has written them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_ACCESS = re.compile(r"(load|store) .*, ptr (%r\d+)$")
+_TARGET = re.compile(r"label %([\w.]+)")
+_JUMPS = ("  br ", "  switch ")
+
+
+@dataclass
+class _Block:
+    """A basic block. Sets of registers are integers of a bit each: there are thousands."""
+
+    read: int = 0
+    """Before it is written in here."""
+    written: int = 0
+    targets: list[str] = field(default_factory=list)
+
+
+def read_before_written(lines: Sequence[str]) -> frozenset[str]:
+    """The names `%r…` that some way from the first of these lines of IR reads first.
+
+    Where a way leads out of the lines, nothing more is read.
+    """
+    number: dict[str, int] = {}
+    blocks = _blocks(lines, number)
+    needed = dict.fromkeys(blocks, 0)
+    changed = True
+    while changed:
+        changed = False
+        for name, block in reversed(blocks.items()):
+            behind = 0
+            for target in block.targets:
+                behind |= needed.get(target, 0)
+            found = block.read | (behind & ~block.written)
+            if found != needed[name]:
+                needed[name] = found
+                changed = True
+    return frozenset(name for name, bit in number.items() if needed[""] >> bit & 1)
+
+
+def _blocks(lines: Sequence[str], number: dict[str, int]) -> dict[str, _Block]:
+    """In the order of the text; the first has no name. number: gets a bit for every register."""
+    block = _Block()
+    blocks = {"": block}
+    for line in lines:
+        if line.endswith(":"):
+            block = blocks[line[:-1]] = _Block()
+        elif line.startswith(_JUMPS):
+            block.targets += _TARGET.findall(line)
+        elif access := _ACCESS.search(line):
+            how, register = access.groups()
+            bit = 1 << number.setdefault(register, len(number))
+            if how == "store":
+                block.written |= bit
+            elif not block.written & bit:
+                block.read |= bit
+    return blocks
