@@ -14,7 +14,14 @@ import hashlib
 import time
 
 from harness import nvrtc
-from harness.compiling import diagnostics, disassembly, entries, headers, machine_code
+from harness.compiling import (
+    diagnostics,
+    disassembly,
+    entries,
+    headers,
+    machine_code,
+    parameters,
+)
 from harness.compiling import text as source_text
 from harness.compiling.errors import SourceError
 from harness.compiling.occupancy import occupancy
@@ -143,9 +150,9 @@ def _to_machine_code(
     too_large = entries.memory_problem(program)
     if too_large:
         raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
-    undefined = entries.undefined_effect(program)
-    if undefined:
-        raise _refuse_for((undefined,), "")
+    refused = entries.undefined_effect(program) or parameters.misuse(program)
+    if refused:
+        raise _refuse_for((refused,), "")
     ptx = canonical(program)
     assembled = assemble(ptx, arch)
     said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
@@ -158,9 +165,9 @@ def _to_machine_code(
     if not entries.takes_the_problems_parameters(launched):
         raise _refuse(entries.WRONG_PARAMETERS)
     taken = resources(assembled.log, entry.name, launched, source.launch)
-    refused = entries.launch_problem(entry, taken, arch)
-    if refused:
-        raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=refused))
+    unlaunchable = entries.launch_problem(entry, taken, arch)
+    if unlaunchable:
+        raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
     functions = disassembly.disassemble(assembled.cubin, FILE_NAME)
     instructions = disassembly.opcodes(functions)
     if not instructions:

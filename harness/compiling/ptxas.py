@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -37,8 +38,15 @@ def assemble(ptx: str, arch: str) -> Assembled:
         )
         log = (done.stdout + done.stderr).decode(errors="replace")
         if done.returncode < 0:
-            raise RuntimeError(f"ptxas ended with signal {-done.returncode}: {log[-500:]}")
+            ended = signal.Signals(-done.returncode)
+            if ended not in _CRASHES:
+                raise RuntimeError(f"ptxas was ended by {ended.name}: {log[-500:]}")
+            log += f"ptxas crashed on this program ({ended.name})\n"
         return Assembled(target.read_bytes() if done.returncode == 0 else b"", log)
+
+
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
+"""Because of the program, as far as anyone can tell."""
 
 
 @functools.cache

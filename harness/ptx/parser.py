@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from harness.ptx.declarations import Declarations
@@ -60,6 +60,7 @@ class _Scope:
 
     suffix: str
     unique: dict[str, str] = field(default_factory=dict)
+    labels: set[str] = field(default_factory=set)
 
 
 class _Parser(Declarations):
@@ -69,6 +70,8 @@ class _Parser(Declarations):
         super().__init__(text)
         self.opened = 0
         self.scopes: list[_Scope] = []
+        self.inside: set[str] = set()
+        """All names that functions give."""
 
     # -- module level
 
@@ -76,6 +79,12 @@ class _Parser(Declarations):
         self.header()
         while self.next:
             self.module_statement()
+        for name in self.inside & {
+            *self.program.variables,
+            *self.program.functions,
+            *self.program.declared,
+        }:
+            self.fail(f"{name} is the name of two things")
         return self.program
 
     def header(self) -> None:
@@ -207,6 +216,8 @@ class _Parser(Declarations):
         if self.next != "{":
             self.fail(f"expected the body of {function.name}, found {self.next!r}")
         self.statement(function)
+        for parameter in (*function.results, *function.parameters):
+            self.declare(parameter.name)
         while self.scopes:
             self.statement(function)
 
@@ -216,18 +227,24 @@ class _Parser(Declarations):
         self.scopes.append(_Scope(f".{self.opened}" if self.scopes else ""))
         if len(self.scopes) > MAX_SCOPE_DEPTH:
             self.fail("the PTX nests too deep")
-        if len(self.scopes) == 1:
-            return
         depth, at = 1, self.at
         while depth and at < len(self.tokens) - 1:
             word = self.tokens[at]
             depth += (word == "{") - (word == "}")
             if depth == 1 and self.tokens[at + 1] == ":" and IDENTIFIER.fullmatch(word):
-                self.declare(word)
+                self.declare(word, is_label=True)
             at += 1
 
-    def declare(self, name: str) -> str:
+    def declare(self, name: str, is_label: bool = False) -> str:
+        """A name counts from where it is declared, a label in all of its scope: of two of one name
+        readers could take one for the other, so a label has its name for itself."""
         scope = self.scopes[-1]
+        for other in self.scopes:
+            if name in other.unique and (is_label or other is scope or name in other.labels):
+                self.fail(f"{name} is the name of two things")
+        if is_label:
+            scope.labels.add(name)
+        self.inside.add(name)
         return scope.unique.setdefault(name, name + scope.suffix)
 
     def resolve(self, name: str) -> str:
@@ -258,7 +275,8 @@ class _Parser(Declarations):
             variable = self.variable()
             self.expect(";")
             self.finish(start)
-            function.variables[self.declare(variable.name)] = variable
+            name = self.declare(variable.name)
+            function.variables[name] = replace(variable, name=name)
         elif word == ".pragma":
             self.pragma()
         elif word.startswith("."):

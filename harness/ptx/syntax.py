@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from harness.ptx.types import Type
 
@@ -110,6 +112,23 @@ Operand = (
     | Sink
     | Group
 )
+
+
+def symbols(operand: Operand) -> Iterator[str]:
+    """The names of all symbols in an operand."""
+    match operand:
+        case Symbol():
+            yield operand.name
+        case Address():
+            yield from symbols(operand.base)
+        case Coordinates():
+            yield from symbols(operand.base)
+            yield from chain.from_iterable(map(symbols, operand.items))
+        case Vector() | Group():
+            yield from chain.from_iterable(map(symbols, operand.items))
+        case Pair():
+            yield from symbols(operand.first)
+            yield from symbols(operand.second)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Compilation in its worker: what kernel files may use, and what they are told."""
 
+from pathlib import Path
+
 import pytest
 
-from harness.compiling import disassembly, machine_code
+from harness.compiling import disassembly, machine_code, ptxas
 from harness.compiling.compiler import compile_source
 from harness.compiling.ptxas import assemble
 from harness.protocol.compiler import Compile, Compiled
@@ -309,3 +311,24 @@ def test_a_kernel_that_is_never_launched_lends_no_badge(compiling: Compiling) ->
     }"""
     facts = compiled(compiling, other + kernel("C[0] = 1;")).kernel.facts
     assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
+
+
+def test_a_program_that_ptxas_does_not_survive_is_the_submissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing = tmp_path / "ptxas"
+    crashing.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crashing.chmod(0o700)
+    monkeypatch.setattr(ptxas, "program", lambda: str(crashing))
+    answer = compile_source(Compile(source=kernel("C[0] = A[0];")))
+    assert isinstance(answer, CompileError)
+    assert answer.message == "ptxas crashed on this program (SIGSEGV)"
+
+
+def test_a_ptxas_that_is_killed_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = tmp_path / "ptxas"
+    killed.write_text("#!/bin/sh\nkill -KILL $$\n")
+    killed.chmod(0o700)
+    monkeypatch.setattr(ptxas, "program", lambda: str(killed))
+    with pytest.raises(RuntimeError, match="ended by SIGKILL"):
+        compile_source(Compile(source=kernel("C[0] = A[0];")))

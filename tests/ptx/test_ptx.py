@@ -10,7 +10,7 @@ from harness.ptx.errors import PtxError
 from harness.ptx.lexer import joined, tokens
 from harness.ptx.parser import parse
 from harness.ptx.printer import canonical, fingerprint
-from harness.ptx.syntax import Instruction
+from harness.ptx.syntax import Instruction, Register
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
@@ -92,6 +92,13 @@ REFUSED = {
     "a function twice": HEAD + ".func f() { ret; } .func f() { ret; }",
     "an unknown special register": module("mov.u32 %r1, %surprise;"),
     "a register of nobody's": module("mov.u32 %r1, %r9;"),
+    "a register twice": module(".reg .b64 %r1;"),
+    "a label of a register's name": module("{ %r1: bra %r1; }"),
+    "a label of an outer one's name": module("X: { bra X; X: }"),
+    "a register of a label's name": module("X: { .reg .b32 X; mov.u32 X, 1; }"),
+    "a register of a parameter's name": module(".reg .b64 A; ld.param.u64 A, [A];"),
+    "a variable of a global one's name": module(".local .b8 x[8];", ".global .b8 x[1024];"),
+    "a variable of a later function's name": module(".local .b8 f[8];") + ".func f() { ret; }",
     "a register of a special one's name": module("{ .reg .b32 %laneid; }"),
     "a name with a dot": module("mov.u32 a.b, %r1;"),
     "a letter that is not ASCII": module("mov.u32 \u0440, %r1;"),
@@ -110,6 +117,14 @@ def test_scopes_of_one_depth_do_not_share_names() -> None:
     body = "{ .reg .b32 x; { .reg .b32 y; } .reg .b32 z; } { .reg .f32 x; } { .reg .b64 z; }"
     registers = parse(module(body)).functions["k"].registers
     assert len([name for name in registers if name[0] in "xyz"]) == 5
+
+
+def test_a_name_means_what_was_declared_last() -> None:
+    body = "mov.u32 %r1, 1; { mov.u32 %r1, 2; .reg .f32 %r1; mov.f32 %r1, 0f00000000; }"
+    function = parse(module(body)).functions["k"]
+    written = [i.operands[0] for i in function.body[:3] if isinstance(i, Instruction)]
+    assert written[0] == written[1] != written[2]
+    assert isinstance(written[2], Register) and function.registers[written[2].name].is_float
 
 
 def test_names_are_numbered_in_a_fingerprint_and_nothing_else_is() -> None:

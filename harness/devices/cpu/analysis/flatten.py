@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.devices.cpu.errors import CannotTranslate
 from harness.ptx.syntax import (
@@ -134,6 +134,8 @@ class _Inliner:
         for parameter in entry.parameters:
             self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)
         self.dynamic: list[Variable] = []
+        self.shared: dict[tuple[str, str], str] = {}
+        """What the shared variables of functions are called in the kernel."""
         for variable in program.variables.values():
             if variable.space == "shared":
                 self.place_shared(variable)
@@ -151,6 +153,16 @@ class _Inliner:
         else:
             self.kernel.shared.add(variable.name, variable.size, max(16, variable.align))
 
+    def place_shared_of(self, function: Function, variable: Variable) -> str:
+        """Its name: the variable's own, unless another function has one of that name."""
+        owner = (function.name, variable.name)
+        if owner not in self.shared:
+            taken = variable.name in self.shared.values()
+            name = f"{variable.name} of {function.name}" if taken else variable.name
+            self.place_shared(replace(variable, name=name))
+            self.shared[owner] = name
+        return self.shared[owner]
+
     def place_dynamic(self, size: int) -> None:
         """Dynamic shared memory lies behind the static; all its names share one address."""
         if not self.dynamic and not size:
@@ -165,7 +177,7 @@ class _Inliner:
         kernel, names = self.kernel, dict(alias)
         for name, variable in function.variables.items():
             if variable.space == "shared":
-                self.place_shared(variable)
+                names[name] = self.place_shared_of(function, variable)
             elif variable.space in ("local", "param"):
                 names[name] = name + tag
                 if variable.space == "local":
