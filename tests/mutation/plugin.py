@@ -54,6 +54,7 @@ class CleanRun:
 
     failed: list[str]
     seconds: list[float]
+    """Infinitely many of one that passes only once in a process: it is not asked."""
     calls: dict[Function, list[int]]
     """The tests that call it."""
     modules: list[str]
@@ -77,7 +78,13 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     clean = in_child(lambda: clean_run(items))
     if clean is None or clean.failed:
         pytest.exit(f"as the code stands, these fail: {clean and clean.failed}", returncode=1)
-    print(f"{len(items)} tests in {sum(clean.seconds):.0f} s", flush=True)
+    once = [
+        item.nodeid
+        for item, seconds in zip(items, clean.seconds, strict=True)
+        if seconds == math.inf
+    ]
+    total = sum(seconds for seconds in clean.seconds if seconds < math.inf)
+    print(f"{len(items)} tests in {total:.0f} s; not to be asked again: {once}", flush=True)
     for name in clean.modules:  # so that no child has to
         with suppress(Exception):
             importlib.import_module(name)
@@ -95,7 +102,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 found |= {key: known[key] for key in [change.key] if key in known}
                 continue
             place = (file, change.function)
-            numbers = quickest(clean.calls.get(place, ()), clean.seconds)
+            callers = clean.calls.get(place) or named_after(file, items)
+            numbers = quickest(callers, clean.seconds)
             numbers.sort(key=lambda n: (-noticed[n], clean.seconds[n]))
             tests = [(items[number], clean.seconds[number]) for number in numbers]
             found[change.key], asked = became_of(change, functions[place], tests)
@@ -141,15 +149,21 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
         ours = {code for code in entered if code.co_filename.startswith(prefix)}
         for function in {(code.co_filename[len(prefix) :], outermost(code)) for code in ours}:
             calls[function].append(number)
-        started = time.perf_counter()
-        passed &= passes(item, None)
-        seconds.append(time.perf_counter() - started)
         failed += [] if passed else [item.nodeid]
+        started = time.perf_counter()
+        again = passes(item, None)
+        seconds.append(time.perf_counter() - started if again else math.inf)
     return CleanRun(failed, seconds, dict(calls), list(sys.modules))
 
 
 def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(report.failed for report in runtestprotocol(item, False, following))
+
+
+def named_after(file: str, items: Sequence[pytest.Item]) -> list[int]:
+    """The tests of this file, for a function that is called in processes that they fork only."""
+    name = f"test_{Path(file).name}"
+    return [number for number, item in enumerate(items) if item.path.name == name]
 
 
 def quickest(tests: Sequence[int], seconds: Sequence[float]) -> list[int]:

@@ -1,0 +1,33 @@
+"""What can be done once in a process, done in one that is forked for it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from tests.waiting import PATIENCE
+
+
+def in_fork(work: Callable[[], Any]) -> Any:
+    """Its result, or the exception that it raised as a value; the signal that ended the process,
+    as a negative number, where it came to no end."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(int(PATIENCE))
+            try:
+                result = work()
+            except BaseException as error:
+                result = error
+            os.write(writing, pickle.dumps(result))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return pickle.loads(said) if said else os.waitstatus_to_exitcode(status)

@@ -1,0 +1,243 @@
+"""A session of workers that are no processes: who is started, confined to cores, renewed, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from harness.errors import JudgeFailure, UsageError
+from harness.progress import Progress, Silent
+from harness.protocol.device import Describe
+from harness.protocol.request import Fault
+from harness.report import DeviceInfo
+from harness.workers import session as session_of
+from harness.workers.cores import Cores
+from harness.workers.isolation import Role
+from harness.workers.session import Session, open_session
+from tests.stages.fakes import INFO
+
+CORES = Cores(measuring=frozenset({1, 2}), helping=frozenset({3, 4}))
+
+
+class FakeWorker:
+    """A worker that notes what is done with it."""
+
+    def __init__(self, house: House, role: Role, gpu: str | None = None) -> None:
+        self.role, self.gpu, self.house = role, gpu, house
+        self.isolation: tuple[str, ...] = (f"rule of {role}",)
+        self.done: list[Any] = []
+        house.workers.append(self)
+
+    def __enter__(self) -> FakeWorker:
+        self.done.append("opened")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.append("ended")
+
+    def start(self) -> None:
+        self.done.append("started")
+
+    def close(self) -> None:
+        self.done.append("closed")
+
+    def keep_to(self, cores: frozenset[int]) -> None:
+        self.done.append(cores)
+
+    def ask(self, request: Any) -> Any:
+        assert request == Describe()
+        return self.house.described
+
+
+@dataclass
+class House:
+    """All workers of a session, in the order in which they are made."""
+
+    described: DeviceInfo | Fault = INFO
+    workers: list[FakeWorker] = field(default_factory=list)
+    locked: list[str] = field(default_factory=list)
+    sanitizer_resets: int = 0
+
+    def of(self, role: Role) -> list[FakeWorker]:
+        return [worker for worker in self.workers if worker.role is role]
+
+    def forget(self) -> None:
+        for worker in self.workers:
+            worker.done.clear()
+
+
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch) -> House:
+    found = House()
+
+    class FakeSanitizer:
+        def __init__(self) -> None:
+            self.worker = FakeWorker(found, Role.CPU)
+
+        def reset(self) -> None:
+            found.sanitizer_resets += 1
+
+    @contextmanager
+    def exclusive(gpu: str, progress: Progress) -> Iterator[None]:
+        found.locked.append(gpu)
+        yield
+        found.locked.append("free")
+
+    monkeypatch.setattr(session_of, "Worker", lambda *how: FakeWorker(found, *how))
+    monkeypatch.setattr(session_of, "CpuSanitizer", FakeSanitizer)
+    monkeypatch.setattr(session_of, "exclusive_gpu", exclusive)
+    monkeypatch.setattr(session_of, "why_no_cuda", lambda: None)
+    return found
+
+
+@contextmanager
+def on_gpu(house: House, cores: Cores | None = None) -> Iterator[Session]:
+    with open_session("cuda", "GPU-7", cores) as session:
+        yield session
+
+
+def test_a_gpu_has_three_timing_workers_and_a_newcomer(house: House) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None and session.info is INFO
+        device, baseline, newcomer = (timing.kernel, timing.baseline, timing.newcomer)
+        assert session.device is device
+        assert {id(each) for each in (device, baseline, newcomer)} == {
+            id(each) for each in house.of(Role.CUDA)
+        }
+        assert [timing.checker] == house.of(Role.CHECKER)
+        assert [session.compiler] == house.of(Role.COMPILER)
+        assert session.cpu_sanitizer is not None and session.side_by_side is not None
+        assert {each.gpu for each in house.of(Role.CUDA) + house.of(Role.CHECKER)} == {"GPU-7"}
+        assert {each.gpu for each in house.of(Role.COMPILER) + house.of(Role.CPU)} == {None}
+        assert house.of(Role.COMPILER)[0].done == ["opened", "started"]
+    assert len(house.workers) == 6
+    for worker in house.workers:
+        assert worker.done[0] == "opened" and worker.done[-1] == "ended"
+    assert house.sanitizer_resets == 1
+
+
+def test_the_cpu_device_needs_two_workers_and_no_lock(house: House) -> None:
+    with open_session("cpu") as session:
+        assert session.timing is session.cpu_sanitizer is session.side_by_side is None
+        opened = [worker for worker in house.workers if worker.done]
+        assert [worker.role for worker in opened] == [Role.COMPILER, Role.CPU]
+        assert session.isolation() == ("compiler: rule of compiler", "cpu: rule of cpu")
+        with session.turn(Silent()):
+            assert all("started" in worker.done for worker in opened)
+    assert house.locked == []
+
+
+def test_what_a_session_is_held_to_is_said_of_each_role_once(house: House) -> None:
+    with on_gpu(house) as session:
+        house.of(Role.CHECKER)[0].isolation = ("one", "two")
+        assert session.isolation() == (
+            "compiler: rule of compiler",
+            "cuda: rule of cuda",
+            "cpu: rule of cpu",
+            "checker: one",
+            "checker: two",
+        )
+
+
+def test_a_turn_has_the_gpu_and_ends_with_new_processes(house: House) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None
+        house.forget()
+        with session.turn(Silent()):
+            assert house.locked == ["fake"]  # it has no UUID
+            assert all(worker.done == ["started"] for worker in house.workers)
+        assert house.locked == ["fake", "free"] and house.sanitizer_resets == 1
+        kept = (timing.baseline, timing.checker)
+        for worker in house.workers:
+            touched = not any(worker is each for each in kept)
+            assert worker.done == ["started", *(["closed"] if touched else [])], worker.role
+
+
+def test_the_lock_is_that_of_the_gpu_by_its_uuid(house: House) -> None:
+    house.described = INFO.model_copy(update={"uuid": "GPU-7"})
+    with on_gpu(house) as session, session.turn(Silent()):
+        assert house.locked == ["GPU-7"]
+
+
+def test_a_turn_that_fails_renews_too(house: House) -> None:
+    with on_gpu(house) as session:
+        with pytest.raises(ZeroDivisionError), session.turn(Silent()):
+            _ = 1 / 0
+        assert house.of(Role.COMPILER)[0].done[-1] == "closed"
+
+
+def test_renewing_ends_what_a_submission_has_touched(house: House) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None
+        house.forget()
+        session.renew()
+        assert house.sanitizer_resets == 1
+        ended = [worker for worker in house.workers if worker.done == ["closed"]]
+        touched = (session.compiler, timing.kernel, house.of(Role.CPU)[0], timing.newcomer)
+        assert {id(each) for each in ended} == {id(each) for each in touched}
+
+
+def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
+    with on_gpu(house, CORES) as session:
+        assert all(worker.done[:2] == ["opened", CORES.helping] for worker in house.workers)
+        house.forget()
+        with session.turn(Silent()):
+            measuring = [*house.of(Role.CUDA), *house.of(Role.CHECKER)]
+            assert len(measuring) == 4
+            for worker in house.workers:
+                own = CORES.measuring in worker.done
+                assert own is any(worker is each for each in measuring)
+            house.forget()
+        for worker in measuring:
+            assert worker.done[-1] == CORES.helping
+
+
+def test_without_cores_nobody_is_held_to_any(house: House) -> None:
+    with on_gpu(house) as session, session.turn(Silent()):
+        pass
+    assert not any(isinstance(each, frozenset) for worker in house.workers for each in worker.done)
+
+
+def test_kernels_side_by_side_have_a_process_each_for_as_long(house: House) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None and session.side_by_side is not None
+        before = len(house.workers)
+        with session.side_by_side(3) as side_by_side:
+            added = house.workers[before:]
+            assert [(each.role, each.gpu) for each in added] == [(Role.CUDA, "GPU-7")] * 3
+            assert [each.kernel for each in side_by_side] == added
+            for each in side_by_side:
+                assert each.baseline is timing.baseline and each.checker is timing.checker
+                assert each.newcomer is timing.newcomer
+        assert all(worker.done == ["opened", "ended"] for worker in added)
+
+
+def test_a_device_that_does_not_work_is_the_judges_failure(house: House) -> None:
+    house.described = Fault(cause="judge", message="no driver", details="why")
+    with pytest.raises(JudgeFailure, match="no driver") as failure, on_gpu(house):
+        pass
+    assert failure.value.details == "why"
+    assert all(worker.done[-1] == "ended" for worker in house.workers)
+
+
+@pytest.mark.parametrize("choice", ["auto", "cuda", "cpu"])
+@pytest.mark.parametrize("missing", [None, "there is no NVIDIA GPU"])
+def test_the_device_is_the_one_asked_for_or_the_gpu_where_there_is_one(
+    choice: Any, missing: str | None, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_of, "why_no_cuda", lambda: missing)
+    if choice == "cuda" and missing is not None:
+        said = "cannot grade on a GPU: there is no NVIDIA GPU; use --device cpu for all but a score"
+        with pytest.raises(UsageError, match=said), open_session(choice):
+            pass
+        return
+    with open_session(choice) as session:
+        assert (session.timing is not None) is (choice != "cpu" and missing is None)
