@@ -65,3 +65,13 @@ class ReadCounters(Launching, DeviceRequest[Profile | NoProfile]):
     """One launch of the loaded kernel under `ncu`."""
 
     shape: Shape
+
+
+class Profiles(Value):
+    """Launches of several kernels on one GPU, each of them at one or more sizes."""
+
+    schema_version: Literal[1] = 1
+    gpu: str
+    date: str
+    profiles: dict[str, tuple[Profile, ...]]
+    """By the kernel's name."""

@@ -45,15 +45,22 @@ _FURTHEST = 600
 """Instructions to walk back from who waits to what it waits for."""
 
 
-def read(path: Path, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
-    """The first launch in the report. Raises ValueError where it holds none."""
+def read(
+    path: Path, functions: Sequence[Function], entry: str, shapes: Sequence[Shape]
+) -> tuple[Profile, ...]:
+    """The launches in the report, which were of these shapes. Raises ValueError where it holds
+    fewer."""
     context = ncu_report.load_report(str(path))
-    if context.num_ranges() == 0 or context.range_by_idx(0).num_actions() == 0:
-        raise ValueError("ncu saw no launch of the kernel")
-    return read_action(context.range_by_idx(0).action_by_idx(0), functions, entry, shape)
+    launches = list(context.range_by_idx(0)) if context.num_ranges() else []
+    if len(launches) < len(shapes):
+        raise ValueError(f"ncu saw {len(launches)} of {len(shapes)} launches of the kernel")
+    return tuple(
+        _profile(launch, functions, entry, shape)
+        for launch, shape in zip(launches, shapes, strict=False)
+    )
 
 
-def read_action(action: Any, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
+def _profile(action: Any, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
     """One launch."""
     known = set(action.metric_names())
     code = next((each.instructions for each in functions if each.name == entry), ())

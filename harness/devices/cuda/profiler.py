@@ -1,8 +1,9 @@
-"""NVIDIA's profiler on one launch of a kernel."""
+"""NVIDIA's profiler on launches of a kernel."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,8 +16,8 @@ from harness.devices.cuda import hardware_counters
 from harness.devices.cuda import watched_launches as watched
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
-from harness.protocol.profile import NoProfile, Profile, ReadCounters
-from problem.cases import Case
+from harness.protocol.profile import NoProfile, Profile
+from problem.cases import Case, Shape
 
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 """How ncu says that the driver lets only administrators read counters."""
@@ -27,27 +28,28 @@ _PERMIT = (
 )
 
 
-def profile(kernel: Kernel, request: ReadCounters) -> Profile | NoProfile:
-    """Counters of one launch, with the line of every instruction."""
+def profile(
+    kernel: Kernel, shapes: Sequence[Shape], seconds: float
+) -> tuple[Profile, ...] | NoProfile:
+    """Counters of a launch of each shape, with the line of every instruction."""
     program = pathfinder.find_nvidia_binary_utility("ncu")
     if program is None:
         return NoProfile(why="ncu is not installed: it comes with the CUDA toolkit")
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        A, B = Case(request.shape).draw(0)
-        watched.write_job(kernel, [LaunchInputs(shape=request.shape, A=A, B=B)], folder)
+        watched.write_job(kernel, [_inputs(shape) for shape in shapes], folder)
         report = folder / "counters.ncu-rep"
         try:
             done = subprocess.run(
-                (program, *options(report), *watched.command(folder, folder)),
+                (program, *options(report, len(shapes)), *watched.command(folder, folder)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                timeout=request.seconds,
+                timeout=seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return NoProfile(why=f"ncu did not end within {request.seconds:g} s")
+            return NoProfile(why=f"ncu did not end within {seconds:g} s")
         said = done.stdout.decode(errors="replace")
         if _FORBIDDEN in said:
             return NoProfile(why=_PERMIT)
@@ -56,12 +58,17 @@ def profile(kernel: Kernel, request: ReadCounters) -> Profile | NoProfile:
             return NoProfile(why=f"ncu wrote no report: {last[:200]}")
         functions = disassemble(kernel.cubin, FILE_NAME)
         try:
-            return hardware_counters.read(report, functions, kernel.entry, request.shape)
+            return hardware_counters.read(report, functions, kernel.entry, shapes)
         except ValueError as error:
             return NoProfile(why=str(error))
 
 
-def options(report: Path) -> tuple[str, ...]:
+def _inputs(shape: Shape) -> LaunchInputs:
+    A, B = Case(shape).draw(0)
+    return LaunchInputs(shape=shape, A=A, B=B)
+
+
+def options(report: Path, launches: int) -> tuple[str, ...]:
     """What ncu is told. It leaves the clocks of the GPU as they are."""
     return (
         f"--export={report}",
@@ -69,7 +76,7 @@ def options(report: Path) -> tuple[str, ...]:
         "--clock-control=none",
         "--kernel-name-base=function",
         f"--kernel-name={KERNEL_NAME}",
-        "--launch-count=1",
+        f"--launch-count={launches}",
         f"--section={hardware_counters.SECTION}",
         f"--metrics={','.join(hardware_counters.METRICS)}",
     )

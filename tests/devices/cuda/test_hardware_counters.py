@@ -8,13 +8,14 @@ import pytest
 
 from harness.compiling.disassembly import Function, Instruction, disassemble
 from harness.devices.cuda.hardware_counters import producer, read
+from harness.explain.agreement import differences, markdown
 from harness.explain.examined import Examined
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence, advice
 from harness.protocol.device import Counted
-from harness.protocol.profile import Profile
+from harness.protocol.profile import Profile, Profiles
 from harness.report import Counters
 from problem.cases import Shape
 from tests.devices.cpu.runner import compiled
@@ -29,7 +30,8 @@ NAMES = ("01_naive", "02_shared_tile", "09_vector_loads")
 
 def profile(name: str) -> Profile:
     functions = disassemble((NCU / f"{name}.cubin").read_bytes(), "kernel.cu")
-    return read(NCU / f"{name}.ncu-rep", functions, ENTRY, SHAPE)
+    (found,) = read(NCU / f"{name}.ncu-rep", functions, ENTRY, (SHAPE,))
+    return found
 
 
 def source(name: str) -> str:
@@ -45,13 +47,25 @@ def counted(name: str) -> Counters:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_cpu_device_counts_what_the_hardware_counts(name: str) -> None:
-    hardware = {line.line: line for line in profile(name).lines}
-    for line in counted(name).lines:
-        found = hardware[line.line]
-        assert line.global_sectors == found.global_sectors
-        assert line.global_passes == found.global_passes
-        assert line.shared_wavefronts == found.shared_wavefronts
-        assert line.shared_min_wavefronts == found.shared_min_wavefronts
+    assert differences(profile(name), counted(name)) == ()
+
+
+def test_a_line_that_differs_is_told_with_its_source() -> None:
+    """As where a line looks again and again until another block is done."""
+    seen, counters = profile("02_shared_tile"), counted("02_shared_tile")
+    changed = next(line for line in seen.lines if line.global_sectors)
+    more = changed.model_copy(update={"global_sectors": changed.global_sectors + 7})
+    lines = tuple(more if line is changed else line for line in seen.lines)
+    hardware = seen.model_copy(update={"lines": lines})
+    (found,) = differences(hardware, counters)
+    assert (found.line, found.quantity) == (changed.line, "sectors")
+    assert found.hardware == found.cpu + 7
+    profiles = Profiles(gpu="a GPU", date="today", profiles={"02_shared_tile": (hardware,)})
+    text = markdown(
+        profiles, {"02_shared_tile": [counters]}, {"02_shared_tile": source("02_shared_tile")}
+    )
+    assert f"| lines {changed.line} |" in text
+    assert source("02_shared_tile").splitlines()[changed.line - 1].strip() in text
 
 
 def test_the_whole_launch() -> None:
@@ -120,4 +134,9 @@ def test_who_waits_for_a_load_is_charged_to_the_load() -> None:
 
 def test_a_report_without_a_launch(tmp_path: Path) -> None:
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError)):
-        read(tmp_path / "nothing.ncu-rep", (Function(ENTRY, ()),), ENTRY, SHAPE)
+        read(tmp_path / "nothing.ncu-rep", (Function(ENTRY, ()),), ENTRY, (SHAPE,))
+
+
+def test_a_report_with_fewer_launches_than_were_asked_for() -> None:
+    with pytest.raises(ValueError, match="1 of 2 launches"):
+        read(NCU / "01_naive.ncu-rep", (Function(ENTRY, ()),), ENTRY, (SHAPE, SHAPE))

@@ -1,0 +1,170 @@
+"""Set what the CPU device counts beside a GPU's hardware counters.
+
+Of every solution without matrix instructions of warp groups and without bulk copies, which the
+hardware's counters of loads and stores do not see.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.commands._command import Exit
+from harness.commands.grade import SOLUTIONS
+from harness.errors import JudgeFailure, UsageError
+from harness.files import write_whole
+from harness.protocol.compiler import Compile, Compiled, Compiler, Kernel
+from harness.protocol.profile import NoProfile, Profile, Profiles
+from harness.report import Counters
+from harness.views.console import Terminal
+from problem.cases import Case, Shape
+
+SHAPES = (Shape(256, 256, 256), Shape(512, 384, 256))
+UNSEEN = ("wgmma.", "cp.async.bulk.")
+"""In the names of PTX instructions."""
+
+PROFILING_SECONDS, COUNTING_SECONDS = 120.0, 600.0
+
+HELP = """\
+Reading hardware counters needs a GPU on which ncu may read them, and a minute;
+counting beside them, which --from does alone, needs none, and some minutes.
+
+examples:
+  python3 -m harness counters --json counters.json
+  python3 -m harness counters --from counters.json --out counters.md
+  python3 -m harness counters --shape 4096x3072x2048 --json busy.json FILE.cu
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", type=Path, nargs="*", metavar="FILE", help="kernel files (default: solutions/)"
+    )
+    parser.add_argument(
+        "--shape", type=_shape, action="append", metavar="MxNxK", help="may be given twice"
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the hardware counters")
+    parser.add_argument(
+        "--from", dest="read", type=Path, metavar="PATH", help="take those of an earlier run"
+    )
+    parser.add_argument("--out", type=Path, metavar="TABLE.md", help="write both, side by side")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    chosen = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
+    files = {path.stem: path for path in chosen}
+    if arguments.read is None:
+        shapes = tuple(arguments.shape or SHAPES)
+        profiles = _measured(files, shapes, not arguments.files, terminal)
+    else:
+        try:
+            profiles = Profiles.model_validate_json(arguments.read.read_bytes())
+        except ValueError:
+            raise UsageError(f"{arguments.read} holds no hardware counters") from None
+        except OSError as error:
+            raise UsageError(f"{arguments.read} cannot be read: {error.strerror}") from None
+    if arguments.json is not None:
+        text = profiles.model_dump_json(exclude_defaults=True)
+        write_whole(arguments.json, text + "\n")
+    if arguments.out is not None:
+        from harness.explain.agreement import markdown
+
+        sources = {
+            name: files[name].read_text(encoding="utf-8")
+            for name in profiles.profiles
+            if name in files
+        }
+        counted = _counted(profiles, sources, terminal)
+        text = markdown(profiles, counted, sources)
+        write_whole(arguments.out, text)
+        terminal.show(text)
+    return Exit.YES
+
+
+def _measured(
+    files: dict[str, Path], shapes: Sequence[Shape], skip_unseen: bool, terminal: Terminal
+) -> Profiles:
+    """By ncu, while the next kernel is compiled."""
+    from harness.workers.session import open_session
+
+    found: dict[str, Future[tuple[Profile, ...] | NoProfile]] = {}
+    with open_session("cuda") as session, ThreadPoolExecutor(2) as pool:
+        from harness.devices.cuda.profiler import profile
+
+        for name in terminal.track(files, "profiling", len(files)):
+            kernel = _compiled(session.compiler, files[name], session.info.arch)
+            if not (skip_unseen and any(each in kernel.ptx for each in UNSEEN)):
+                found[name] = pool.submit(profile, kernel, shapes, PROFILING_SECONDS)
+        return Profiles(
+            gpu=session.info.name,
+            date=datetime.now(UTC).date().isoformat(),
+            profiles=dict(_answered(found)),
+        )
+
+
+def _answered(
+    found: dict[str, Future[tuple[Profile, ...] | NoProfile]],
+) -> Iterator[tuple[str, tuple[Profile, ...]]]:
+    for name, future in found.items():
+        answer = future.result()
+        if isinstance(answer, NoProfile):
+            raise UsageError(f"no hardware counters of {name}: {answer.why}")
+        yield name, answer
+
+
+def _counted(
+    profiles: Profiles, sources: dict[str, str], terminal: Terminal
+) -> dict[str, list[Counters]]:
+    """Every block of the same launches, by the CPU device."""
+    from harness.protocol.device import Count, Counted, LaunchInputs, Ready
+    from harness.stages.compile import load_kernel
+    from harness.workers.session import open_session
+
+    found: dict[str, list[Counters]] = {}
+    with open_session("cpu") as session:
+        for name in terminal.track(sources, "counting", len(sources)):
+            kernel = _compile(session.compiler, name, sources[name], session.info.arch)
+            ready = load_kernel(session.device, kernel)
+            if not isinstance(ready, Ready):
+                terminal.note(f"{name} does not run on the CPU device")
+                continue
+            found[name] = []
+            for shape in (profile.shape for profile in profiles.profiles[name]):
+                A, B = Case(shape).draw(0)
+                inputs = LaunchInputs(shape=shape, A=A, B=B)
+                blocks = shape.M * shape.K
+                answer = session.device.ask(
+                    Count(inputs=inputs, max_blocks=blocks, seconds=COUNTING_SECONDS)
+                )
+                if not isinstance(answer, Counted):
+                    raise JudgeFailure(f"{name} could not be counted at {shape}")
+                found[name].append(answer.counters)
+    return found
+
+
+def _compiled(compiler: Compiler, path: Path, arch: str) -> Kernel:
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    return _compile(compiler, path.stem, source, arch)
+
+
+def _compile(compiler: Compiler, name: str, source: str, arch: str) -> Kernel:
+    answer = compiler.ask(Compile(source=source, arch=arch))
+    if not isinstance(answer, Compiled):
+        raise UsageError(f"{name} does not compile: {answer.message}")
+    return answer.kernel
+
+
+def _shape(text: str) -> Shape:
+    try:
+        M, N, K = (int(size) for size in text.split("x"))
+    except ValueError:
+        M = N = K = 0
+    if min(M, N, K) < 1:
+        raise argparse.ArgumentTypeError(f"a shape is MxNxK, such as 256x256x256, not {text!r}")
+    return Shape(M, N, K)
