@@ -1,14 +1,17 @@
-"""Everything that is on record of a GPU, in ten minutes: python -m tests.gpu_records h100
+"""What is on record of a GPU: python -m tests.gpu_records h100
 
-Runs the parts below, one after the other, for as long as --minutes allow, and leaves each in the
-folder under the name that it has in reports/. What is there already is not done again, so the same
-command goes on where it stopped; copy what has passed to reports/.
+Runs the parts below, or those of --only, one after the other for as long as --minutes allow, and
+leaves each in the folder under the name that it has in reports/. What is there already is not done
+again, so the same command goes on where it stopped. A part of tests for which the time does not
+suffice is stopped in good order: what it did by then is NAME.partial. Copy what has passed to
+reports/. The summary is of the gradings there are, those of reports/h100/ among them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -20,13 +23,22 @@ from harness.files import write_whole
 from harness.report import Report
 
 ROOT = Path(__file__).resolve().parent.parent
-SOLUTIONS = sorted(ROOT.glob("solutions/*.cu"))
 TIMED = ROOT / "solutions" / "17_split_tail.cu"
 
 # In one process: those of several do not say which GPU they had.
-PYTEST = ("pytest", "-q", "-n0", "-m", "gpu", "-o", "junit_family=xunit1")
+PYTEST = ("pytest", "-q", "-m", "gpu", "-o", "junit_family=xunit1")
 CHEATS = "test_without_the_check"
 SUBMISSIONS, UNCHECKED = "tests/test_submissions.py", "cheats-unchecked.xml"
+
+OTHERS = sorted(
+    str(path.relative_to(ROOT))
+    for path in ROOT.glob("tests/**/test_*.py")
+    if "mark.gpu" in path.read_text(encoding="utf-8") and path != ROOT / SUBMISSIONS
+)
+"""Only these: what others import need not be installed beside a GPU."""
+
+TO_END_SECONDS = 45
+"""What pytest takes to end the gradings that it has begun, and to write its record."""
 
 
 def parts(name: str) -> dict[str, list[str]]:
@@ -35,15 +47,33 @@ def parts(name: str) -> dict[str, list[str]]:
     return {
         f"{name}-full.json": [*grade, "{}", str(TIMED)],
         f"{name}-quick.json": [*grade, "{}", "--quick", str(TIMED)],
-        f"{name}-submissions.xml": [*PYTEST, SUBMISSIONS, "-k", f"not {CHEATS}", "--junitxml={}"],
         f"{name}-calibration.json": ["harness", "calibrate", "--json", "{}"],
-        f"{name}-tests.xml": [*PYTEST, f"--ignore={SUBMISSIONS}", "tests", "--junitxml={}"],
+        f"{name}-submissions.xml": [*PYTEST, SUBMISSIONS, "-k", f"not {CHEATS}", "--junitxml={}"],
         f"{name}-{UNCHECKED}": [*PYTEST, SUBMISSIONS, "-k", CHEATS, "--junitxml={}"],
-        **{
-            f"{name}-clocks/{file.stem}.json": [*grade, "{}", "--quick", str(file)]
-            for file in SOLUTIONS
-        },
+        f"{name}-tests.xml": [*PYTEST, *OTHERS, "--junitxml={}"],
     }
+
+
+def perform(command: list[str], path: Path, seconds: float) -> str:
+    """Do one part; what became of it. Its file stands under its own name only when it is whole."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    arguments = [word.replace("{}", str(partial)) for word in command]
+    started = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-m", *arguments], cwd=ROOT)
+    try:
+        code = process.wait(max(1.0, seconds - TO_END_SECONDS))
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(TO_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return f"stopped after {time.monotonic() - started:.0f} s"
+    if partial.is_file():
+        partial.replace(path)
+    return f"exit code {code} after {time.monotonic() - started:.0f} s"
 
 
 def lateness(report: Report) -> list[float]:
@@ -82,32 +112,30 @@ def main() -> int:
     parser.add_argument("name", help="of the GPU, in the names of files: h100")
     parser.add_argument("--into", type=Path, default=Path("records"), help="folder (records/)")
     parser.add_argument("--minutes", type=float, default=9.5, help="no part goes on after these")
+    parser.add_argument("--only", nargs="+", default=[], help="parts: submissions tests …")
     options = parser.parse_args()
+    folder = options.into.resolve()
     ends = time.monotonic() + 60 * options.minutes
     for file, command in parts(options.name).items():
-        path = options.into / file
-        left = ends - time.monotonic()
-        if path.exists() or left < 10:
-            print(f"{file}: {'there already' if path.exists() else 'no time left'}")
+        part = Path(file).stem.removeprefix(f"{options.name}-")
+        if options.only and part not in options.only:
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        started = time.monotonic()
-        arguments = [word.replace("{}", str(path)) for word in command]
-        try:
-            code = subprocess.run(
-                [sys.executable, "-m", *arguments], cwd=ROOT, timeout=left, check=False
-            ).returncode
-            print(f"{file}: exit code {code} after {time.monotonic() - started:.0f} s", flush=True)
-        except subprocess.TimeoutExpired:
-            print(f"{file}: stopped after {left:.0f} s", flush=True)
-    graded = sorted(options.into.glob(f"{options.name}-*/*.json"))
-    graded += [options.into / f"{options.name}-{kind}.json" for kind in ("full", "quick")]
-    reports = [Report.model_validate_json(path.read_bytes()) for path in graded if path.is_file()]
-    text = json.dumps(summary(reports), indent=1, ensure_ascii=False) + "\n"
-    options.into.mkdir(parents=True, exist_ok=True)
-    write_whole(options.into / f"{options.name}-summary.json", text)
-    print(text)
+        left = ends - time.monotonic()
+        if (folder / file).exists() or left < 10:
+            print(f"{file}: {'no time left' if left < 10 else 'there already'}", flush=True)
+            continue
+        print(f"{file}: {perform(command, folder / file, left)}", flush=True)
+        keep_summary(options.name, folder)
     return 0
+
+
+def keep_summary(name: str, folder: Path) -> None:
+    """Of what was graded here, and of what is on record in reports/."""
+    files = [folder / f"{name}-{kind}.json" for kind in ("full", "quick")]
+    files += sorted((ROOT / "reports" / name).glob("*.json"))
+    reports = [Report.model_validate_json(path.read_bytes()) for path in files if path.is_file()]
+    text = json.dumps(summary(reports), indent=1, ensure_ascii=False) + "\n"
+    write_whole(folder / f"{name}-summary.json", text)
 
 
 if __name__ == "__main__":

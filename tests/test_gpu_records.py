@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from harness.cli import main
 from harness.report import Report
-from tests.gpu_records import ROOT, SOLUTIONS, lateness, parts, summary
+from tests import gpu_records
+from tests.gpu_records import ROOT, TIMED, lateness, parts, perform, summary
+from tests.waiting import PATIENCE
 
 REPORT = Report.model_validate_json((ROOT / "reports/h100/16_register_banks.json").read_bytes())
 
@@ -15,7 +20,6 @@ def test_every_record_that_is_kept_has_a_part_that_makes_it() -> None:
     names = set(parts("h100"))
     for kept in ("submissions.xml", "cheats-unchecked.xml", "tests.xml", "calibration.json"):
         assert f"h100-{kept}" in names and (ROOT / "reports" / f"h100-{kept}").is_file()
-    assert {f"h100-clocks/{file.stem}.json" for file in SOLUTIONS} <= names
 
 
 @pytest.mark.parametrize("command", ["grade", "calibrate"])
@@ -57,3 +61,32 @@ def test_a_summary_has_verdict_score_and_times() -> None:
     assert not rest and name == "16_register_banks, full" and isinstance(found, dict)
     assert REPORT.score is not None and found["score"] == REPORT.score.ratio
     assert set(found["seconds"]) == {stage.stage for stage in REPORT.stages}
+
+
+def test_the_timed_solution_is_there() -> None:
+    assert TIMED.is_file()
+
+
+def test_a_part_that_ends_has_its_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "h100-full.json"
+    said = perform(["zipfile", "-c", "{}", str(TIMED)], path, 60 + PATIENCE)
+    assert said.startswith("exit code 0") and [*path.parent.iterdir()] == [path]
+
+
+def test_a_part_without_an_end_is_stopped(tmp_path: Path) -> None:
+    assert perform(["http.server", "0"], tmp_path / "x.xml", 1).startswith("stopped after")
+
+
+def test_parts_can_be_chosen_and_are_not_done_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu_records, "perform", lambda command, path, seconds: path.write_text("x"))
+    (tmp_path / "h100-quick.json").write_text(REPORT.model_dump_json())
+    words = ["gpu_records", "h100", "--into", str(tmp_path), "--only", "quick", "tests"]
+    monkeypatch.setattr("sys.argv", words)
+    assert gpu_records.main() == 0
+    assert (tmp_path / "h100-tests.xml").is_file()
+    assert not (tmp_path / "h100-submissions.xml").exists()
+    assert "h100-quick.json: there already" in capsys.readouterr().out
+    found = json.loads((tmp_path / "h100-summary.json").read_text())
+    assert "16_register_banks, full" in found

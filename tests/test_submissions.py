@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.devices.cpu.execution.launch import available_cores
 from harness.grade import GradingOptions, grade
 from harness.report import (
     DeviceKind,
@@ -125,13 +127,27 @@ def cheats_when_timed(path: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
+    """The report of a file, as soon as there is one: what is interrupted has a record so far."""
     paths = {path: options(path) for path in wanted(request, "test_on_a_gpu")}
-    together = {path: how for path, how in paths.items() if not cheats_when_timed(path)}
-    with graded_on_gpu(together, threads=5) as reports:
-        done = {path: reports(path) for path in together}
-    rest = {path: how for path, how in paths.items() if path not in together}
-    with graded_on_gpu(rest, threads=2) as reports:
-        yield lambda path: done[path] if path in done else reports(path)
+    alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
+    together = {path: how for path, how in paths.items() if path not in alone}
+    with ExitStack() as stack:
+        graded = stack.enter_context(
+            graded_on_gpu(together, threads=max(5, available_cores() // 2))
+        )
+        timed: Callable[[Path], Report] | None = None
+
+        def report(path: Path) -> Report:
+            nonlocal timed
+            if path in together:
+                return graded(path)
+            if timed is None:
+                for other in together:
+                    graded(other)
+                timed = stack.enter_context(graded_on_gpu(alone, threads=2))
+            return timed(path)
+
+        yield report
 
 
 @pytest.mark.parametrize("path", files_for("cpu"))
