@@ -1,7 +1,8 @@
 """Measure what the reports on this problem measured, and write its tables and plots.
 
 Throughput over width and block, outputs a thread, the usual optimisations one at a time, pinned
-memory, the ladder over sizes, the error of each arithmetic. Needs a GPU, and takes minutes.
+memory, clusters of blocks, the ladder over sizes, the error of each arithmetic. Needs a GPU, and
+takes minutes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from harness import figures
 from harness.protocol.study import Copies, StudyResults, Time
 from harness.report import Report
-from harness.studies.plan import OUTPUTS, SIDES, STEPS
+from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, STEPS
 from problem.cases import RANKED
 from problem.reference import MAX_ERROR
 
@@ -59,6 +59,8 @@ def chapters(
     if first:
         yield _first_launches(first)
     yield _copies(results)
+    if _series(results, "cluster"):
+        yield _clusters(results)
     yield _ladder(results)
     yield _errors(results)
     if len(repeated) > 1:
@@ -313,6 +315,42 @@ def pays_after(pageable: Copies, pinned: Copies) -> float | None:
     if saved <= 0:
         return None
     return max(1.0, -(-extra // saved))
+
+
+def _clusters(results: StudyResults) -> Chapter:
+    times = {time.kernel: time for time in _series(results, "cluster")}
+    alone = times[CLUSTERS[0][0]].ms
+    figure = _figure("blocks of a cluster", "TFLOP/s", log=False)
+    for how, label in enumerate(("distributed", "multicast")):
+        own = [
+            (blocks, times[name]) for name, blocks, sent in CLUSTERS if sent == how or blocks == 1
+        ]
+        figure.add_scatter(
+            x=[blocks for blocks, _ in own],
+            y=[time.gflops / 1e3 for _, time in own],
+            name=label,
+            mode="lines+markers",
+        )
+    ways = ("each reads the others' shared memory", "each copy is sent to all")
+    return Chapter(
+        "Clusters: distributed shared memory, multicast, and neither",
+        f"A 128×128 tile at {RANKED.shape}; blocks of a cluster need the same tile of B, and "
+        "each copies its share. The CPU device runs clusters of one block and refuses larger "
+        "ones; on a GPU the judge's launch fails where the grid is no multiple of the cluster, so "
+        "that no submission can use one.",
+        ("cluster", "the rest of B", "ms", "TFLOP/s", "speed"),
+        tuple(
+            (
+                f"{blocks} blocks" if blocks > 1 else "none",
+                ways[sent] if blocks > 1 else "–",
+                figures.milliseconds(times[name].ms),
+                figures.tflops(times[name].gflops / 1e3),
+                f"{alone / times[name].ms:.3f}×",
+            )
+            for name, blocks, sent in CLUSTERS
+        ),
+        figure,
+    )
 
 
 def _ladder(results: StudyResults) -> Chapter:

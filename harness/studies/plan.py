@@ -28,6 +28,15 @@ ARITHMETICS = (
     "33_wgmma_two_phase",
     "34_wgmma_fp16_scaled",
 )
+CLUSTERS = (
+    ("cluster of 1", 1, 0),
+    ("cluster of 2, distributed", 2, 0),
+    ("cluster of 2, multicast", 2, 1),
+    ("cluster of 4, distributed", 4, 0),
+    ("cluster of 4, multicast", 4, 1),
+)
+"""Blocks that share a tile of B, and whether each copy of it is sent to all of them."""
+
 COPIED = tuple(4096 * 4**power for power in range(9))
 """From 4 KiB to 256 MiB."""
 
@@ -44,6 +53,9 @@ def sources(solutions: Path) -> dict[str, str]:
         launch = f"// solve: tile={16 * count}x16"
         text = re.sub(r"// solve: tile=\d+x\d+", launch, _with(outputs, "OUTPUTS", count), count=1)
         found[f"outputs {count}"] = text
+    text = (_KERNELS / "cluster.cu").read_text(encoding="utf-8")
+    for name, blocks, multicast in CLUSTERS:
+        found[name] = _with(_with(text, "CLUSTER", blocks), "MULTICAST", multicast)
     return found
 
 
@@ -68,9 +80,9 @@ def plan(kernels: dict[str, Kernel]) -> StudyJob:
     """All series, for the kernels of `sources`."""
     return StudyJob(
         kernels=kernels,
-        timed=(*_by_width(), *_by_outputs(kernels), *_ladder(kernels)),
+        timed=(*_by_width(), *_by_outputs(kernels), *_by_cluster(kernels), *_ladder(kernels)),
         errors_at=SUMS,
-        errors_of=ARITHMETICS,
+        errors_of=(*ARITHMETICS, *(name for name, _, _ in CLUSTERS)),
         copied=COPIED,
     )
 
@@ -93,6 +105,11 @@ def _by_outputs(kernels: dict[str, Kernel]) -> Iterator[Timed]:
         yield _own(kernels, "outputs", f"outputs {count}", RANKED.shape)
     for name in STEPS:
         yield _own(kernels, "steps", name, RANKED.shape)
+
+
+def _by_cluster(kernels: dict[str, Kernel]) -> Iterator[Timed]:
+    for name, _, _ in CLUSTERS:
+        yield _own(kernels, "cluster", name, RANKED.shape)
 
 
 def _ladder(kernels: dict[str, Kernel]) -> Iterator[Timed]:

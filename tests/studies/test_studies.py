@@ -6,9 +6,15 @@ import json
 
 import pytest
 
+from harness.compiling.compiler import compile_source
+from harness.devices.cpu.device import CpuDevice
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import Finished, Load, Ready, Refusal, Run
 from harness.protocol.study import Copies, StudyResults
 from harness.studies.page import chapters, markdown, page, pays_after
-from harness.studies.plan import OUTPUTS, SIDES, sources
+from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, sources
+from problem.cases import Case, Shape
+from problem.reference import compare
 from tests.explain.ladder import SOLUTIONS
 
 RESULTS = SOLUTIONS.parent / "reports" / "h100-study.json"
@@ -27,6 +33,36 @@ def test_every_kernel_of_a_study_has_its_own_constants() -> None:
     for count in OUTPUTS:
         assert f"OUTPUTS = {count};" in texts[f"outputs {count}"]
         assert f"tile={16 * count}x16" in texts[f"outputs {count}"]
+
+
+def on_cpu(name: str) -> tuple[CpuDevice, Ready | Refusal]:
+    answer = compile_source(Compile(source=sources(SOLUTIONS)[name]))
+    assert isinstance(answer, Compiled), answer
+    device = CpuDevice()
+    return device, device.load(Load(kernel=answer.kernel))
+
+
+def test_what_the_cpu_device_says_of_clusters() -> None:
+    for name, blocks, _ in CLUSTERS:
+        device, ready = on_cpu(name)
+        if blocks > 1:
+            assert isinstance(ready, Refusal) and "clusters of more than one block" in ready.message
+            continue
+        case = Case(Shape(256, 64, 256))
+        A, B = case.draw(1)
+        done = device.answer(Run(shape=case.shape, A=A, B=B, seconds=60))
+        assert isinstance(done, Finished) and compare(A, B, done.C, exact=False).passed
+
+
+def test_clusters_are_held_against_none(results: StudyResults) -> None:
+    tile = next(time for time in results.times if time.kernel == "outputs 8")
+    times = tuple(
+        tile.model_copy(update={"series": "cluster", "kernel": name, "ms": 10.0 / blocks})
+        for name, blocks, _ in CLUSTERS
+    )
+    found = chapters(results.model_copy(update={"times": (*results.times, *times)}), (), ())
+    chapter = next(each for each in found if each.title.startswith("Clusters"))
+    assert [row[-1] for row in chapter.rows] == ["1.000×", *["2.000×"] * 2, *["4.000×"] * 2]
 
 
 def test_tables_hold_what_was_measured(results: StudyResults) -> None:
