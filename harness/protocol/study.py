@@ -78,3 +78,25 @@ class StudyResults(Value):
     times: tuple[Time, ...]
     errors: tuple[ErrorAt, ...]
     copies: tuple[Copies, ...]
+
+
+class Grading(Value):
+    """One of several gradings of one file."""
+
+    situation: Literal["alone", "all GPUs at once", "and every core busy"]
+    gpu: str
+    """Its UUID."""
+    score: NonNegativeFloat
+    low: NonNegativeFloat
+    high: NonNegativeFloat
+    ms: NonNegativeFloat
+
+
+class Scatter(Value):
+    """Gradings of one file, again and again, on GPUs of one model."""
+
+    schema_version: Literal[1] = 1
+    model: str
+    date: str
+    kernel: str
+    gradings: tuple[Grading, ...]

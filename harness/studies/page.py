@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from harness import figures
-from harness.protocol.study import Copies, StudyResults, Time
+from harness.protocol.study import Copies, Grading, Scatter, StudyResults, Time
 from harness.report import Report
 from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, STEPS
 from problem.cases import RANKED
@@ -49,9 +49,9 @@ class Chapter:
 
 
 def chapters(
-    results: StudyResults, graded: Sequence[Report], repeated: Sequence[Report]
+    results: StudyResults, graded: Sequence[Report], scattered: Sequence[Scatter]
 ) -> Iterator[Chapter]:
-    """graded: reports that say what a first launch costs. repeated: those of one file."""
+    """graded: reports that say what a first launch costs."""
     yield from _widths(results)
     yield _outputs(results)
     yield _steps(results)
@@ -63,8 +63,8 @@ def chapters(
         yield _clusters(results)
     yield _ladder(results)
     yield _errors(results)
-    if len(repeated) > 1:
-        yield _repeated(repeated)
+    if scattered:
+        yield _scatter(scattered)
 
 
 def markdown(results: StudyResults, found: Sequence[Chapter]) -> str:
@@ -243,26 +243,33 @@ def _first_launches(reports: Sequence[Report]) -> Chapter:
     )
 
 
-def _repeated(reports: Sequence[Report]) -> Chapter:
-    scores = [report.score for report in reports if report.score is not None]
-    ratios = [score.ratio for score in scores]
-    middle = statistics.median(ratios)
-    spread = (max(ratios) - min(ratios)) / middle
+def _scatter(scattered: Sequence[Scatter]) -> Chapter:
+    rows = []
+    for each in scattered:
+        groups: dict[tuple[str, str], list[Grading]] = {}
+        for grading in each.gradings:
+            groups.setdefault((grading.situation, grading.gpu), []).append(grading)
+        for (situation, gpu), gradings in groups.items():
+            scores = [grading.score for grading in gradings]
+            middle = statistics.median(scores)
+            half = statistics.median((g.high - g.low) / 2 / g.score for g in gradings)
+            rows.append(
+                (
+                    f"{each.kernel} on {each.model}",
+                    f"{gpu[:12]}, {situation}",
+                    str(len(scores)),
+                    figures.ratio(middle),
+                    f"{(max(scores) - min(scores)) / middle:.2%}",
+                    f"±{half:.2%}",
+                    figures.milliseconds(statistics.median(grading.ms for grading in gradings)),
+                )
+            )
     return Chapter(
         "How repeated gradings scatter",
-        f"{reports[0].submission.name}, graded {len(scores)} times in a row on one GPU, alone: the "
-        f"scores lie within {spread:.2%} of each other, with intervals of "
-        f"±{statistics.median((s.high - s.low) / 2 / s.ratio for s in scores):.2%}.",
-        ("grading", "score", "95 % interval", "ms"),
-        tuple(
-            (
-                str(number),
-                figures.ratio(score.ratio),
-                figures.interval(score.low, score.high),
-                figures.milliseconds(score.kernel_ms),
-            )
-            for number, score in enumerate(scores, 1)
-        ),
+        "One file, graded again and again: on a GPU alone, on all GPUs of a machine at once, and "
+        "so while every core is busy with something else.",
+        ("kernel", "GPU", "gradings", "score", "they lie within", "95 % interval", "ms"),
+        tuple(rows),
     )
 
 

@@ -6,13 +6,17 @@ import json
 
 import pytest
 
+from harness.cli import main
+from harness.commands._command import Exit
 from harness.compiling.compiler import compile_source
+from harness.devices.available import why_no_cuda
 from harness.devices.cpu.device import CpuDevice
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Finished, Load, Ready, Refusal, Run
-from harness.protocol.study import Copies, StudyResults
+from harness.protocol.study import Copies, Grading, Scatter, StudyResults
 from harness.studies.page import chapters, markdown, page, pays_after
 from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, sources
+from harness.studies.scatter import Situation
 from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.explain.ladder import SOLUTIONS
@@ -98,3 +102,26 @@ def test_when_pinning_pays(allocate: float, copy: float, after: float | None) ->
         return Copies.model_validate_json(text)
 
     assert pays_after(memory("pageable", 0.0, 1.0), memory("pinned", allocate, copy)) == after
+
+
+def test_gradings_that_scatter_are_told_by_gpu_and_situation(results: StudyResults) -> None:
+    def graded(situation: Situation, gpu: str, score: float) -> Grading:
+        low, high = score - 0.001, score + 0.001
+        return Grading(situation=situation, gpu=gpu, score=score, low=low, high=high, ms=7.0)
+
+    gradings = (
+        *(graded("alone", "GPU-1", score) for score in (0.99, 1.0, 1.01)),
+        *(graded("and every core busy", "GPU-2", score) for score in (1.1, 1.1)),
+    )
+    found = Scatter(model="H200", date="today", kernel="17", gradings=gradings)
+    chapter = list(chapters(results, (), [found]))[-1]
+    first, second = chapter.rows
+    assert first[1:6] == ("GPU-1, alone", "3", "1.000", "2.00%", "±0.10%")
+    assert second[1:5] == ("GPU-2, and every core busy", "2", "1.100", "0.00%")
+
+
+def test_without_a_gpu_nothing_scatters(capsys: pytest.CaptureFixture[str]) -> None:
+    if why_no_cuda() is None:
+        pytest.skip("there is a GPU")
+    assert main(["study", "--scatter", "2"]) == Exit.NO_ANSWER
+    assert "gradings scatter on GPUs" in capsys.readouterr().err
