@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from harness.errors import JudgeFailure, UsageError
-from harness.progress import Progress
-from harness.report import Stage
+from harness.progress import Progress, Stoppable, Stopped
 from harness.workers.cores import Cores, keep_to, shared_out
 from harness.workers.session import Session, open_session
 
@@ -55,10 +54,6 @@ class Watcher(Protocol[Job_contra]):
     def job(self, job: Job_contra, gpu: str) -> AbstractContextManager[Progress]:
         """Inside, this job is being done on that GPU."""
         ...
-
-
-class Stopped(BaseException):
-    """Ends a lane. No Exception, because the judge makes a verdict of those."""
 
 
 def open_gpu(gpu: str, cores: Cores | None) -> AbstractContextManager[Session]:
@@ -162,7 +157,7 @@ class _Pool(Generic[Job, Found]):
             while not self._stopping.is_set():
                 job = self._jobs.get_nowait()
                 with self._watcher.job(job, gpu) as shown:
-                    found = self._work(job, session, _Stoppable(shown, self._stopping))
+                    found = self._work(job, session, Stoppable(shown, self._stopping))
                 self._results.put(Finished(job, gpu, found))
         except (queue.Empty, Stopped):
             pass
@@ -170,26 +165,3 @@ class _Pool(Generic[Job, Found]):
             self._results.put(error)
         finally:
             self._results.put(None)
-
-
-class _Stoppable:
-    """Progress that ends its grading once that is to stop."""
-
-    def __init__(self, progress: Progress, stopping: threading.Event) -> None:
-        self._progress = progress
-        self._stopping = stopping
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        self._check()
-        self._progress.begin(stage, total)
-
-    def step(self, text: str) -> None:
-        self._check()
-        self._progress.step(text)
-
-    def found(self, sentences: Iterable[str]) -> None:
-        self._progress.found(sentences)
-
-    def _check(self) -> None:
-        if self._stopping.is_set():
-            raise Stopped

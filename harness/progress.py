@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -32,3 +33,30 @@ class Silent:
     def step(self, text: str) -> None: ...
 
     def found(self, sentences: Iterable[str]) -> None: ...
+
+
+class Stopped(BaseException):
+    """Ends what is told to stop. No Exception, because the judge makes a verdict of those."""
+
+
+class Stoppable:
+    """Progress that ends its work once that is to stop."""
+
+    def __init__(self, progress: Progress, stopping: threading.Event) -> None:
+        self._progress = progress
+        self._stopping = stopping
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self._check()
+        self._progress.begin(stage, total)
+
+    def step(self, text: str) -> None:
+        self._check()
+        self._progress.step(text)
+
+    def found(self, sentences: Iterable[str]) -> None:
+        self._progress.found(sentences)
+
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise Stopped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -57,6 +57,8 @@ class Variant(Value):
     outcome: Outcome
     kernel: KernelFacts | None = None
     """None where it did not compile."""
+    gpu: str | None = None
+    """Where it was tried, by its UUID, if several GPUs tuned."""
 
     @property
     def score(self) -> Score | None:
@@ -117,27 +119,49 @@ def tune(
 
     Raises UsageError when there is nothing to tune, or the GPU is taken.
     """
+    planned = plan(submission, options)
+    with session.turn(watcher):
+        watcher.plan(len(planned.settings), planned.tunables.count, planned.seed)
+        trial = Trial(planned, session, watcher)
+        return planned.tuning(session.info, _try_all(trial, planned.settings, watcher))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is to be tried."""
+
+    submission: Submission
+    tunables: Tunables
+    settings: Sequence[Setting]
+    """The file as it stands first."""
+    seed: int
+    seconds: float
+
+    def tuning(self, device: DeviceInfo, variants: Iterable[Variant]) -> Tuning:
+        """What came of it."""
+        return Tuning(
+            judge=__version__,
+            created=datetime.now(UTC).replace(microsecond=0),
+            seed=self.seed,
+            submission=self.submission,
+            device=device,
+            possible=self.tunables.count,
+            planned=len(self.settings),
+            variants=tuple(variants),
+        )
+
+
+def plan(submission: Submission, options: TuningOptions) -> Planned:
+    """Raises UsageError when there is nothing to tune."""
     seed = secrets.randbits(48) if options.seed is None else options.seed
     tunables = find_tunables(submission.source)
     settings = tunables.settings(options.limit, seed)
     for setting in settings:
         tunables.source(setting)
-    with session.turn(watcher):
-        watcher.plan(len(settings), tunables.count, seed)
-        trial = _Trial(session, tunables, seed, options.seconds, watcher)
-        return Tuning(
-            judge=__version__,
-            created=datetime.now(UTC).replace(microsecond=0),
-            seed=seed,
-            submission=submission,
-            device=session.info,
-            possible=tunables.count,
-            planned=len(settings),
-            variants=_try_all(trial, settings, watcher),
-        )
+    return Planned(submission, tunables, settings, seed, options.seconds)
 
 
-def _try_all(trial: _Trial, settings: Iterable[Setting], watcher: Watcher) -> tuple[Variant, ...]:
+def _try_all(trial: Trial, settings: Iterable[Setting], watcher: Watcher) -> tuple[Variant, ...]:
     variants: list[Variant] = []
     try:
         for number, setting in enumerate(settings, start=1):
@@ -150,14 +174,12 @@ def _try_all(trial: _Trial, settings: Iterable[Setting], watcher: Watcher) -> tu
 
 
 @dataclass
-class _Trial:
+class Trial:
     """Judges one variant after another in the same workers."""
 
+    planned: Planned
     session: Session
-    tunables: Tunables
-    seed: int
-    seconds: float
-    watcher: Watcher
+    progress: Progress
     workers_are_fresh: bool = True
 
     def judge(self, setting: Setting) -> Variant:
@@ -171,8 +193,8 @@ class _Trial:
 
     def _judge(self, setting: Setting) -> Variant:
         try:
-            self.watcher.begin(Stage.COMPILE, None)
-            source = self.tunables.source(setting)
+            self.progress.begin(Stage.COMPILE, None)
+            source = self.planned.tunables.source(setting)
             compiled = compile_kernel(self.session.compiler, source, self.session.info.arch)
             if not isinstance(compiled, Compiled):
                 return Variant(setting=setting, outcome=compiled)
@@ -191,26 +213,26 @@ class _Trial:
         verification = verify(
             device,
             kernel.launch,
-            self.seed,
+            self.planned.seed,
             quick=True,
             sampled=self.session.timing is None,
             blocks_depend=ready.blocks_depend_on_one_another,
-            seconds=self.seconds,
+            seconds=self.planned.seconds,
             printed=[],
-            progress=self.watcher,
+            progress=self.progress,
         )
         if isinstance(verification, Failure):
             return verification.outcome
         if self.session.timing is None:
             return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
-        self.watcher.begin(Stage.MEASURE, None)
+        self.progress.begin(Stage.MEASURE, None)
         timed = timed_rounds(
             self.session.timing,
             QUICK,
             baseline=False,
-            seed=self.seed,
-            seconds=self.seconds,
-            progress=self.watcher,
+            seed=self.planned.seed,
+            seconds=self.planned.seconds,
+            progress=self.progress,
             audit=False,
         )
         if not isinstance(timed, Timed):
