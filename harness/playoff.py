@@ -46,7 +46,7 @@ def play_off(
         with opening(gpu) as session:
             if not players:
                 players = _qualified(submissions, session, progress, graded, options)
-            games.append(_game(submissions, session, progress, options))
+            games.append(play_game(submissions, session, progress, options))
         if len(games) >= FEWEST_GPUS and settled(differences(games)):
             break
     return PlayOff(
@@ -87,12 +87,13 @@ def _qualified(
     return tuple(players)
 
 
-def _game(
+def play_game(
     submissions: Sequence[Submission],
     session: Session,
     progress: Progress,
-    options: GradingOptions,
+    options: GradingOptions = GradingOptions(),
 ) -> Game:
+    """One run, of kernels that have been accepted. Raises JudgeFailure or UsageError."""
     assert session.side_by_side is not None, "play-offs are for devices whose times mean something"
     kernels = [_compiled(submission, session) for submission in submissions]
     with session.turn(progress), session.side_by_side(len(kernels)) as workers:

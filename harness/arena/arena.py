@@ -127,14 +127,15 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
     """Its processes, each with the database's address in its own role."""
     quick = ["--quick"] if rules.read(place.rules).quick else []
     as_web = {DATABASE_VARIABLE: _text(roles.web(owner, secrets))}
+    files = ["--rules", str(place.rules), "--signing-key", str(place.signing_key)]
     web = [
         *("--host", settings.host),
         *("--port", str(settings.port)),
         *("--root", settings.root),
-        *("--rules", str(place.rules)),
-        *("--signing-key", str(place.signing_key)),
+        *files,
         *("--proxy", settings.proxy),
         *(["--secure"] if settings.secure else []),
+        *(_gate_of(place, settings.listen[1]) if settings.listen else []),
     ]
     return [
         Part(
@@ -143,10 +144,20 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
             web,
             as_web | {COOKIE_VARIABLE: secrets.cookies},
         ),
-        Part("sweeper", "harness.arena.sweeper", ["--lease", str(settings.lease), *quick], as_web),
+        Part(
+            "sweeper",
+            "harness.arena.sweeper",
+            ["--lease", str(settings.lease), *files, *quick],
+            as_web,
+        ),
         *([_gate(owner, secrets, place, *settings.listen)] if settings.listen else []),
         *crew(_text(roles.worker(owner, secrets)), "auto", settings.workers, quick),
     ]
+
+
+def _gate_of(place: Place, port: int) -> list[str]:
+    """What the pages make keys with."""
+    return ["--gate-port", str(port), "--certificate", str(place.certificate)]
 
 
 def _gate(owner: URL, secrets: Secrets, place: Place, host: str, port: int) -> Part:

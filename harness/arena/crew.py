@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE
@@ -17,18 +17,21 @@ def crew(
     """address: of the database, as a worker. device: auto is the CPU device where there is no GPU.
     workers: how many; by default one for each GPU, or one."""
     environment = {DATABASE_VARIABLE: address, CREW_VARIABLE: str(uuid.uuid4())}
-    on_gpus = device != "cpu" and why_no_cuda() is None
-    places: list[tuple[str, dict[str, str]]] = (
-        [(f"gpu-{n}", {"CUDA_VISIBLE_DEVICES": gpu}) for n, gpu in enumerate(gpus()[:workers])]
-        if on_gpus
-        else [(f"cpu-{n}", {}) for n in range(workers or 1)]
-    )
+    if device == "cpu" or why_no_cuda() is not None:
+        return [
+            _worker(f"cpu-{n}", ["--device", "cpu", *arguments], environment)
+            for n in range(workers or 1)
+        ]
+    chosen = gpus()[:workers]
     return [
-        Part(
-            name,
-            "harness.arena.worker",
-            ["--name", name, "--device", "cuda" if on_gpus else "cpu", *arguments],
-            environment | visible,
+        _worker(
+            f"gpu-{n}",
+            ["--device", "cuda", "--gpu", str(n), "--gpus", str(len(chosen)), *arguments],
+            environment | {"CUDA_VISIBLE_DEVICES": gpu},
         )
-        for name, visible in places
+        for n, gpu in enumerate(chosen)
     ]
+
+
+def _worker(name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Part:
+    return Part(name, "harness.arena.worker", ["--name", name, *arguments], environment)

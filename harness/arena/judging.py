@@ -1,9 +1,16 @@
-"""The one place in which the arena calls the judge."""
+"""The one place in which the arena calls the judge.
+
+A GPU has two lanes where the machine has cores for both: while one measures, the next submission is
+compiled and translated for the CPU device in the other, on cores that measure nothing, and its
+processes get ready. So the GPU waits for nobody, and nobody's times are moved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import queue
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from harness.arena.build import Build
 from harness.arena.checkup import CUBLAS, CheckUp, Known, reference_set
@@ -11,17 +18,26 @@ from harness.calibrate import calibrate
 from harness.devices.health import health
 from harness.errors import JudgeFailure, UsageError
 from harness.grade import GradingOptions, grade
+from harness.playoff import play_game
 from harness.progress import Progress
 from harness.report import Accepted, Report, Submission, Verdict
+from harness.stages.playoff import Game
 from harness.submission import read
+from harness.workers.cores import Cores
 from harness.workers.session import Choice, Session, open_session
 
 
 class Judge:
-    """Grades one submission after another on one device."""
+    """Grades one submission after another on one device: its sessions take turns there."""
 
-    def __init__(self, session: Session, quick: bool) -> None:
-        self._session = session
+    def __init__(self, sessions: Sequence[Session], quick: bool) -> None:
+        self.lanes = len(sessions)
+        """How many submissions it can be handed at a time."""
+        self._info = sessions[0].info
+        self._scores = sessions[0].timing is not None
+        self._free: queue.SimpleQueue[Session] = queue.SimpleQueue()
+        for session in sessions:
+            self._free.put(session)
         self._options = GradingOptions(quick=quick)
 
     @property
@@ -31,50 +47,68 @@ class Judge:
     @property
     def gpu(self) -> str | None:
         """Its UUID; None without one."""
-        return self._session.info.uuid
+        return self._info.uuid
 
     @property
     def model(self) -> str | None:
         """Of a GPU that gives scores which rank."""
-        ranks = self._session.timing is not None and not self._options.quick
-        return self._session.info.name if ranks else None
+        return self._info.name if self._scores and not self._options.quick else None
 
     def grade(self, submission: Submission, progress: Progress) -> Report:
-        return grade(submission, self._session, self._options, progress)
+        with self._lane() as session:
+            return grade(submission, session, self._options, progress)
+
+    def play(self, submissions: Sequence[Submission], progress: Progress) -> Game:
+        """Of a play-off, on this GPU. Raises JudgeFailure or UsageError."""
+        with self._lane() as session:
+            return play_game(submissions, session, progress)
 
     def check_up(self, progress: Progress) -> CheckUp:
         """What this GPU makes of cuBLAS beside itself and of the reference set."""
-        info = self._session.info
+        info = self._info
         assert info.uuid is not None
         cold = health(info.uuid)
-        known = [self._calibrated(progress)]
-        for path in reference_set(info.arch):
-            report = grade(read(path), self._session, self._options, progress)
-            outcome = report.outcome
-            known.append(
-                Known.of(
-                    path.stem,
-                    report.verdict,
-                    outcome.score if isinstance(outcome, Accepted) else None,
-                    report.measurement.rounds if report.measurement else (),
-                    getattr(outcome, "message", ""),
-                )
+        with self._lane() as session:
+            known = (
+                _calibrated(session, progress),
+                *(self._known(path, session, progress) for path in reference_set(info.arch)),
             )
         build = str(Build.here(self.quick))
-        return CheckUp(
-            judge=build, device=info, cold=cold, hot=health(info.uuid), known=tuple(known)
+        return CheckUp(judge=build, device=info, cold=cold, hot=health(info.uuid), known=known)
+
+    def _known(self, path: Path, session: Session, progress: Progress) -> Known:
+        report = grade(read(path), session, self._options, progress)
+        outcome = report.outcome
+        return Known.of(
+            path.stem,
+            report.verdict,
+            outcome.score if isinstance(outcome, Accepted) else None,
+            report.measurement.rounds if report.measurement else (),
+            getattr(outcome, "message", ""),
         )
 
-    def _calibrated(self, progress: Progress) -> Known:
+    @contextmanager
+    def _lane(self) -> Iterator[Session]:
+        session = self._free.get()
         try:
-            found = calibrate(self._session, None, progress)
-        except (JudgeFailure, UsageError) as error:
-            return Known.of(CUBLAS, Verdict.JUDGE_ERROR, None, (), str(error))
-        return Known.of(CUBLAS, Verdict.ACCEPTED, found.score, found.rounds)
+            yield session
+        finally:
+            self._free.put(session)
+
+
+def _calibrated(session: Session, progress: Progress) -> Known:
+    try:
+        found = calibrate(session, None, progress)
+    except (JudgeFailure, UsageError) as error:
+        return Known.of(CUBLAS, Verdict.JUDGE_ERROR, None, (), str(error))
+    return Known.of(CUBLAS, Verdict.ACCEPTED, found.score, found.rounds)
 
 
 @contextmanager
-def open_judge(device: Choice, quick: bool) -> Iterator[Judge]:
-    """Raises UsageError or JudgeFailure where the device cannot be used."""
-    with open_session(device) as session:
-        yield Judge(session, quick)
+def open_judge(device: Choice, quick: bool, cores: Cores | None = None) -> Iterator[Judge]:
+    """cores: of a GPU, where there are enough for two lanes. Raises UsageError or JudgeFailure
+    where the device cannot be used."""
+    with ExitStack() as stack:
+        lanes = 2 if cores is not None else 1
+        sessions = [stack.enter_context(open_session(device, None, cores)) for _ in range(lanes)]
+        yield Judge(sessions, quick)

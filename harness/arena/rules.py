@@ -8,7 +8,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from pydantic import AwareDatetime, Field, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    AwareDatetime,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from harness.leaderboard.leagues import Leagues
 from harness.report import Value
@@ -55,8 +62,12 @@ class Rules(Value):
     sources: Sources = Sources.PRIVATE
     quick: bool = False
     """Grade by a sample of the cases: verdicts within seconds, nothing ranked."""
+    gpu: str | None = Field(default=None, min_length=1)
+    """The model on which everything is graded; if left out, on whichever is free."""
     leagues: Leagues = Leagues()
     """Which kernels are ranked, and which of them among themselves."""
+    playoff_places: NonNegativeInt = 0
+    """After the end, kernels that share one of so many first places are played off."""
     limits: Limits = Limits()
     openid: OpenId | None = None
 
@@ -67,6 +78,8 @@ class Rules(Value):
         ]
         if moments != sorted(moments):
             raise ValueError("begins, frozen_from and ends must be in this order")
+        if self.playoff_places and self.ends is None:
+            raise ValueError("playoff_places are played off after the end: say when it ends")
         return self
 
     def closed(self, now: datetime) -> str | None:

@@ -19,16 +19,19 @@ from harness.arena.arena import (
     first_key,
     folder,
     parts,
+    reached,
 )
 from harness.arena.backup import backup, restore
+from harness.arena.certificate import certificate
 from harness.arena.logs import log_as
-from harness.arena.machines import make_key
+from harness.arena.machines import new_key
 from harness.arena.place import Place
 from harness.arena.postgres import ServerFailed
 from harness.arena.rules import RulesError
-from harness.arena.store.database import address
+from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import DatabaseError
 from harness.arena.supervisor import Supervisor
+from harness.arena.worker_key import WorkerKey
 from harness.errors import UsageError
 from harness.views.console import Terminal
 
@@ -48,8 +51,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
             backup(place, url, arguments.file)
             terminal.note(f"{arguments.file} has everything; keep it where nobody else reads it.")
         elif arguments.what == "worker-key":
-            key = make_key(place, url, arguments.name, arguments.address)
-            key.write(arguments.file)
+            _worker_key(arguments, place, url).write(arguments.file)
             terminal.note(
                 f"{arguments.file} is the key of {arguments.name}: copy it there, and start "
                 f"`python3 -m harness worker --arena {arguments.file.name}`"
@@ -59,6 +61,20 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
             terminal.note(f"{place.folder} is the arena of {arguments.file} now; start it.")
     except (DatabaseError, ServerFailed, RulesError) as error:
         raise UsageError(str(error)) from None
+
+
+def _worker_key(arguments: argparse.Namespace, place: Place, url: URL | None) -> WorkerKey:
+    """Of one machine. Raises UsageError or DatabaseError."""
+    if url is None and arguments.address is None:
+        raise UsageError("name with --address where that machine reaches what --listen says")
+    with reached(place, url) as owner:
+        engine = open_engine(owner, connections=1)
+        try:
+            with engine.begin() as connection:
+                known_by = certificate(place.certificate) if url is None else None
+                return new_key(connection, owner, arguments.name, arguments.address, known_by)
+        finally:
+            engine.dispose()
 
 
 def _serve(

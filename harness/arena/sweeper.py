@@ -1,4 +1,5 @@
-"""The sweeper: has graded again what nobody works on any more, and judges check-ups of GPUs."""
+"""The sweeper: has graded again what nobody works on any more, judges check-ups of GPUs, and lets
+play-offs go on."""
 
 from __future__ import annotations
 
@@ -10,16 +11,20 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError, TimeoutError
 
 from harness import __version__
+from harness.arena.contested import Contested
 from harness.arena.logs import log_as
 from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
-from harness.arena.store import checkups
+from harness.arena.rules import RulesFile
+from harness.arena.store import checkups, playoffs
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
+from harness.leaderboard.signing import SigningKey
 from harness.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
 
@@ -53,6 +58,17 @@ def judge_checkups(engine: Engine) -> None:
             log.error("set aside: %s", each.fault, extra={"gpu": each.worker})
 
 
+def go_on_with_playoffs(engine: Engine, contested: Contested) -> None:
+    """Those that are open, and those that the rules ask for."""
+    with engine.begin() as connection:
+        ended = playoffs.go_on(connection)
+        called = contested.call(connection, datetime.now(UTC))
+    for each in ended:
+        log.info("play-off ended", extra={"playoff": each})
+    for each in called:
+        log.info("play-off called, as the rules ask for it", extra={"playoff": each})
+
+
 def gave_up(submission: Submission, attempts: int, quick: bool) -> Report:
     """The report of a grading under which one worker after another has died."""
     return Report(
@@ -79,14 +95,19 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="The arena's sweeper, which the arena starts.")
     parser.add_argument("--lease", type=float, default=LEASE_SECONDS)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rules", type=Path, required=True)
+    parser.add_argument("--signing-key", type=Path, required=True)
     options = parser.parse_args(arguments)
     log_as("sweeper")
     end_with_parent()
+    own = SigningKey.at(options.signing_key).public
+    contested = Contested(RulesFile(options.rules), own)
     engine = open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections=1)
     while True:
         try:
             sweep_once(engine, options.lease, options.quick)
             judge_checkups(engine)
+            go_on_with_playoffs(engine, contested)
         except (DBAPIError, TimeoutError) as error:
             log.warning("the database does not answer: %s", error)
         time.sleep(options.lease / 5)

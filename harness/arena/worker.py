@@ -1,4 +1,5 @@
-"""A worker: takes gradings from the queue, one at a time, and hands in their reports.
+"""A worker: takes gradings from the queue, one for each lane of its judge, and hands in their
+reports.
 
 It is started with the database's address as a worker in its environment, and knows no other.
 """
@@ -15,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -36,13 +37,24 @@ from harness.arena.processes import (
     end_with_parent,
 )
 from harness.arena.progress import GradingProgress
-from harness.arena.queue import QUEUE, TASK, conninfo, queue_app, queue_of
+from harness.arena.queue import (
+    GAME,
+    QUEUE,
+    TASK,
+    conninfo,
+    queue_app,
+    queue_of,
+    queue_of_gpu,
+)
 from harness.arena.store.attempts import Attempt, Attempts
+from harness.arena.store.games import Games
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Duty, Held, Membership, Newcomer, Refused
+from harness.errors import JudgeFailure, UsageError
 from harness.leaderboard.document import Document
 from harness.progress import Silent
 from harness.report import Stage, Submission
+from harness.workers.cores import keep_to, shared_out
 
 log = logging.getLogger(__name__)
 
@@ -59,15 +71,15 @@ class Superseded(BaseException):
 
 
 class Watched:
-    """The progress of one attempt, told to the database once a second, and at once when a stage
-    begins or has found something.
+    """The progress of one attempt or game, told to the database once a second, and at once when a
+    stage begins or has found something.
 
     As harness.progress.Progress.
     """
 
-    def __init__(self, attempts: Attempts, attempt: UUID) -> None:
-        self._attempts = attempts
-        self._attempt = attempt
+    def __init__(self, tell: Callable[[GradingProgress], bool]) -> None:
+        """tell: says whether it still counts."""
+        self._say = tell
         self._progress = GradingProgress()
         self._held = True
         self._over = threading.Event()
@@ -104,7 +116,7 @@ class Watched:
     def _tell(self) -> None:
         while not self._over.is_set():
             self._new.clear()
-            if not self._attempts.go_on(self._attempt, self._progress):
+            if not self._say(self._progress):
                 self._held = False
                 return
             self._new.wait(BEAT_SECONDS)
@@ -114,15 +126,24 @@ class Worker:
     """Does what the arena says: serves the queue, rests, or leaves."""
 
     def __init__(
-        self, app: App, presence: Presence, attempts: Attempts, judge: Judge, queues: Sequence[str]
+        self,
+        app: App,
+        presence: Presence,
+        attempts: Attempts,
+        games: Games,
+        judge: Judge,
+        queues: Sequence[str],
     ) -> None:
         self._app = app
         self._presence = presence
         self._attempts = attempts
+        self._games = games
         self._judge = judge
         self._queues = queues
-        self._held: Attempt | None = None
+        self._held: set[Attempt] = set()
+        self._at_play: set[UUID] = set()
         app.task(name=TASK, queue=QUEUE, pass_context=True)(self._grade)
+        app.task(name=GAME, queue=QUEUE)(self._play)
 
     async def run(self) -> End:
         """Until it is told to leave."""
@@ -153,7 +174,7 @@ class Worker:
         serving = asyncio.create_task(
             self._app.run_worker_async(
                 queues=self._queues,
-                concurrency=1,
+                concurrency=self._judge.lanes,
                 install_signal_handlers=False,
                 fetch_job_polling_interval=2.0,
                 update_heartbeat_interval=HEARTBEAT_SECONDS,
@@ -173,9 +194,12 @@ class Worker:
 
     def _leave(self) -> None:
         """Give back what is held and be gone: the judge's processes end with this one."""
-        held = self._held
-        if held is not None and self._attempts.give_back(held.attempt):
-            log.info("given back", extra={"submission": held.submission})
+        for held in tuple(self._held):
+            if self._attempts.give_back(held.attempt):
+                log.info("given back", extra={"submission": held.submission})
+        for game in tuple(self._at_play):
+            if self._games.give_back(game):
+                log.info("given back", extra={"game": str(game)})
         self._presence.leave()
         os._exit(0)
 
@@ -189,14 +213,14 @@ class Worker:
         about = {"submission": attempt.submission, "attempt": str(attempt.attempt)}
         log.info("grading", extra=about)
         began = time.monotonic()
-        self._held = attempt
+        self._held.add(attempt)
         try:
             document = await asyncio.to_thread(self._report, attempt)
         except Superseded:
             log.info("it does not count any more", extra=about)
             return
         finally:
-            self._held = None
+            self._held.discard(attempt)
         counted = await asyncio.to_thread(self._attempts.finish, attempt.attempt, document)
         log.info(
             "graded" if counted else "graded, but it does not count any more",
@@ -207,6 +231,32 @@ class Worker:
             },
         )
 
+    async def _play(self, game: str) -> None:
+        """One run of a play-off."""
+        id = UUID(game)
+        players = await asyncio.to_thread(self._games.take, id)
+        if not players:
+            log.info("nothing to play", extra={"game": game})
+            return
+        log.info("playing", extra={"game": game, "players": len(players)})
+        self._at_play.add(id)
+        try:
+            counted = await asyncio.to_thread(self._played, id, players)
+        except Superseded:
+            counted = False
+        finally:
+            self._at_play.discard(id)
+        log.info("played" if counted else "it does not count any more", extra={"game": game})
+
+    def _played(self, game: UUID, players: Sequence[Submission]) -> bool:
+        """Whether it counts."""
+        try:
+            with Watched(lambda _: self._games.play_on(game)) as progress:
+                found = self._judge.play(players, progress)
+        except (JudgeFailure, UsageError) as error:
+            return self._games.fail(game, str(error))
+        return self._games.finish(game, found)
+
     def _report(self, attempt: Attempt) -> Document:
         submission = Submission(
             name=attempt.name,
@@ -214,7 +264,11 @@ class Worker:
             sha256=hashlib.sha256(attempt.source.encode()).hexdigest(),
             source=attempt.source,
         )
-        with Watched(self._attempts, attempt.attempt) as progress:
+
+        def tell(progress: GradingProgress) -> bool:
+            return self._attempts.go_on(attempt.attempt, progress)
+
+        with Watched(tell) as progress:
             report = self._judge.grade(submission, progress)
         return Document.of(report.model_copy(update={"created": attempt.began}))
 
@@ -224,14 +278,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--name", default="worker")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--gpu", type=int, default=0, help="which of this machine's it has")
+    parser.add_argument("--gpus", type=int, help="how many of them work")
     options = parser.parse_args(arguments)
     log_as(options.name)
     end_with_parent()
     os.nice(NICENESS)
+    shares = shared_out(options.gpus) if options.gpus else None
+    cores = shares[options.gpu] if shares else None
+    if cores is not None:
+        keep_to(os.getpid(), cores.helping)
     address = make_url(os.environ.pop(DATABASE_VARIABLE))
     crew = UUID(os.environ[CREW_VARIABLE])
     try:
-        with open_judge(options.device, options.quick) as judge:
+        with open_judge(options.device, options.quick, cores) as judge:
             return asyncio.run(_work(address, crew, options.name, judge))
     except (Refused, Held) as error:
         log.error("refused: %s", error)
@@ -247,10 +307,14 @@ async def _work(address: URL, crew: UUID, name: str, judge: Judge) -> End:
         name=f"{name} on {host}",
         model=judge.model,
     )
-    queues = [QUEUE, *([queue_of(judge.model)] if judge.model else [])]
+    queues = [QUEUE]
+    if judge.model is not None:
+        queues += [queue_of(judge.model), queue_of_gpu(newcomer.id)]
     async with Presence(Membership(line, newcomer, Build.here(judge.quick))) as presence:
-        attempts = Attempts(Line(conninfo(address)), presence.membership)
-        worker = Worker(queue_app(address), presence, attempts, judge, queues)
+        working = Line(conninfo(address))
+        attempts = Attempts(working, presence.membership)
+        games = Games(working, presence.membership)
+        worker = Worker(queue_app(address), presence, attempts, games, judge, queues)
         return await worker.run()
 
 

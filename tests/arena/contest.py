@@ -43,6 +43,7 @@ from harness.arena.rules import Limits
 from harness.arena.store import gradings, people, roles
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.database import open_engine
+from harness.arena.store.games import Games
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Membership, Newcomer
 from harness.arena.store.people import Person, Role
@@ -66,6 +67,7 @@ class Sleeper(Judge):
     """Grades in no time but what it sleeps."""
 
     def __init__(self, faster: float, seed: int) -> None:
+        self.lanes = 1
         self._faster = faster
         self._random = random.Random(seed)
         self._times = recorded_seconds()
@@ -102,9 +104,10 @@ async def machine(address: URL, number: int, faster: float) -> None:
             Line(conninfo(address)), Newcomer(name, crew, name, None), Build.here()
         )
         async with Presence(membership) as presence:
-            attempts = Attempts(Line(conninfo(address)), membership)
+            working = Line(conninfo(address))
+            attempts, games = Attempts(working, membership), Games(working, membership)
             judge = Sleeper(faster, number * PER_MACHINE + place)
-            await Worker(queue_app(address), presence, attempts, judge, [QUEUE]).run()
+            await Worker(queue_app(address), presence, attempts, games, judge, [QUEUE]).run()
 
     await asyncio.gather(*(worker(place) for place in range(PER_MACHINE)))
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 
 from harness.arena.build import Build
 from harness.arena.certificate import certificate
-from harness.arena.machines import new_login
+from harness.arena.machines import new_key
 from harness.arena.place import Place, Secrets
 from harness.arena.postgres import Server
 from harness.arena.processes import DATABASE_VARIABLE
@@ -74,9 +74,9 @@ def _listens(port: int) -> bool:
 
 
 @pytest.fixture
-def key(server: Server, gate: str, port: int, empty: None) -> WorkerKey:
-    login = new_login(server.url, "lab-3")
-    return WorkerKey(login.set(host="127.0.0.1", port=port, query={}), gate)
+def key(server: Server, owner: Engine, gate: str, port: int, empty: None) -> WorkerKey:
+    with owner.begin() as link:
+        return new_key(link, server.url, "lab-3", ("127.0.0.1", port), gate)
 
 
 def code_of(key: WorkerKey, query: str = "SELECT 1") -> object:

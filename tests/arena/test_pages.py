@@ -12,11 +12,13 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import URL, Connection
 
+from harness.arena.certificate import certificate
 from harness.arena.progress import GradingProgress
-from harness.arena.store import contest, gradings, people
+from harness.arena.store import contest, crew, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
-from harness.arena.web.context import COOKIE, Site
+from harness.arena.web.context import COOKIE, Gate, Site
+from harness.arena.worker_key import WorkerKey
 from harness.report import Stage
 from tests.arena.handing_in import graded, hand_in, joined, take
 from tests.leaderboard import factory
@@ -208,6 +210,11 @@ ORGANISERS = [
     ("/organiser/rejudge", {"reason": "x", "which": "standing"}),
     ("/organiser/rejudgings/1/apply", {}),
     ("/organiser/rejudgings/1/drop", {}),
+    ("/organiser/playoffs", {"reason": "x"}),
+    ("/organiser/playoffs/1/end", {}),
+    ("/organiser/workers", {"id": "GPU-1", "what": "drain"}),
+    ("/organiser/machines", {"name": "lab-3"}),
+    ("/organiser/machines/revoke", {"id": 1}),
 ]
 
 
@@ -215,12 +222,36 @@ def test_organising_is_for_organisers(
     person: Add, signed_in: Callable[[Person], Browser], connection: Connection
 ) -> None:
     ada = signed_in(person("ada"))
-    for page in ("", "/submissions", "/people", "/audit", "/rejudgings/1"):
+    for page in ("", "/submissions", "/people", "/audit", "/rejudgings/1", "/playoffs/1"):
         ada.get(f"/organiser{page}", 403)
     for path, fields in ORGANISERS:
         ada.get("/submit")
         assert "for organisers" in ada.post(path, 403, **fields)
     assert contest.audit_log(connection) == []
+
+
+def test_a_machines_key_is_made_on_the_page_once_and_opens_the_database(
+    site: Site, olga: Browser, connection: Connection, tmp_path: Path
+) -> None:
+    assert "--listen" in olga.get("/organiser")
+    assert "start it with --listen" in olga.post("/organiser/machines", 409, name="lab 3")
+    gated = Browser(replace(site, gate=Gate(8041, certificate(tmp_path / "certificate.pem"))))
+    gated.client.cookies = olga.client.cookies
+    gated.get("/organiser")
+    assert "printable characters" in gated.post("/organiser/machines", 422, name="", host="here")
+    gated.get("/organiser")
+    (tmp_path / "lab-3.key").write_text(
+        gated.post("/organiser/machines", name="lab 3", host="arena.example.org", port=8041)
+    )
+    key = WorkerKey.read(tmp_path / "lab-3.key")
+    assert (key.address.host, key.address.port) == ("arena.example.org", 8041)
+    assert key.certificate is not None and "PRIVATE" not in key.certificate
+    here = site.engine.url.set(username=key.address.username, password=key.address.password)
+    attempts = joined(here)
+    attempts.close()
+    (machine,) = crew.known_machines(connection)
+    assert (machine.name, machine.revoked) == ("lab 3", None)
+    assert contest.audit_log(connection)[0].action == "new machine"
 
 
 def test_disqualifying_says_why_and_is_written_down(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -53,9 +54,10 @@ class Attempts:
         """
         entry = Entry.of(document.report, document.id)
         index = Jsonb(entry._asdict(), dumps=json.dumps)
+        spent = math.fsum(stage.seconds for stage in document.report.stages)
         return self._line.yes(
-            "SELECT arena_finish(%s, %s, %s, %s) AS yes",
-            (attempt, document.id, document.text, index),
+            "SELECT arena_finish(%s, %s, %s, %s, %s) AS yes",
+            (attempt, document.id, document.text, index, spent),
         )
 
     def give_back(self, attempt: UUID) -> bool:

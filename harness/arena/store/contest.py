@@ -179,9 +179,10 @@ def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reas
     reason = reason.strip()[:500]
     if not reason:
         raise NotPossible("a rejudging needs a reason")
-    found = connection.scalars(
-        select(submissions.c.id)
-        .where(submissions.c.id.in_(chosen), submissions.c.counts.is_not(None))
+    found = connection.execute(
+        select(submissions.c.id, gradings.c.model)
+        .join(gradings, gradings.c.id == submissions.c.counts)
+        .where(submissions.c.id.in_(chosen))
         .order_by(submissions.c.received)
     ).all()
     if not found:
@@ -189,8 +190,8 @@ def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reas
     id = connection.execute(
         insert(rejudges).values(made_by=actor.id, reason=reason).returning(rejudges.c.id)
     ).scalar_one()
-    for submission in found:
-        queue_grading(connection, submission, actor.id, id)
+    for submission, model in found:
+        queue_grading(connection, submission, actor.id, id, model)
     note(connection, actor, "rejudge", str(id), reason=reason, submissions=len(found))
     return int(id)
 

@@ -68,8 +68,10 @@ def hand_in(
     submission: Submission,
     limits: Limits,
     idempotency_key: str | None,
+    model: str | None = None,
 ) -> HandedIn | OverLimit | OtherRequest:
-    """Keep a submission and queue its grading, in the caller's transaction."""
+    """Keep a submission and queue its grading, in the caller's transaction. model: of GPU, where
+    only that may grade it."""
     # One submission of a person at a time: so the limits hold, and a key is used once.
     connection.execute(select(people.c.id).where(people.c.id == person).with_for_update())
     if idempotency_key is not None:
@@ -95,12 +97,16 @@ def hand_in(
             idempotency_key=idempotency_key,
         )
     )
-    queue_grading(connection, id, person)
+    queue_grading(connection, id, person, model=model)
     return HandedIn(id, new=True)
 
 
 def queue_grading(
-    connection: Connection, submission: str, person: int, rejudge: int | None = None
+    connection: Connection,
+    submission: str,
+    person: int,
+    rejudge: int | None = None,
+    model: str | None = None,
 ) -> int:
     """A grading and its job, in the caller's transaction.
 
@@ -120,6 +126,7 @@ def queue_grading(
             submission=submission,
             person=person,
             rejudge=rejudge,
+            model=model,
             turn=func.greatest(served.scalar_subquery(), own.scalar_subquery()),
         )
         .returning(gradings.c.id)
@@ -474,8 +481,11 @@ _OVER = text(
         AND NOT EXISTS (
             SELECT FROM gradings g WHERE g.job = j.id AND g.state IN ('queued', 'grading')
         )
+        AND NOT EXISTS (
+            SELECT FROM games g WHERE g.job = j.id AND g.state IN ('queued', 'playing')
+        )
         AND greatest(pg_postmaster_start_time(), (
             SELECT max(at) FROM procrastinate_events e WHERE e.job_id = j.id
         )) < {_LEASE}"""
 )
-"""Their gradings have ended or have other jobs, and nobody has told the queue."""
+"""Their gradings or games have ended or have other jobs, and nobody has told the queue."""

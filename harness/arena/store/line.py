@@ -25,13 +25,17 @@ class Line:
         self._lock = threading.Lock()
 
     def ask(self, query: LiteralString, values: tuple[object, ...]) -> dict[str, Any] | None:
-        """The first row. A database that goes away costs nothing but time."""
+        """The first row."""
+        return next(iter(self.ask_all(query, values)), None)
+
+    def ask_all(self, query: LiteralString, values: tuple[object, ...]) -> list[dict[str, Any]]:
+        """Every row. A database that goes away costs nothing but time."""
         with self._lock:
             while True:
                 try:
                     if self._connection is None:
                         self._connection = self._connected()
-                    return self._connection.execute(query, values).fetchone()
+                    return self._connection.execute(query, values).fetchall()
                 except psycopg.OperationalError as error:
                     log.warning("the database does not answer: %s", error)
                     self.close()

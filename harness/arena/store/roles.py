@@ -18,7 +18,10 @@ WORKER_FUNCTIONS = (
     "arena_take(bigint, uuid)",
     "arena_go_on(uuid, jsonb)",
     "arena_give_back(uuid)",
-    "arena_finish(uuid, text, text, jsonb)",
+    "arena_finish(uuid, text, text, jsonb, float8)",
+    "arena_take_game(uuid, uuid)",
+    "arena_play_on(uuid)",
+    "arena_finish_game(uuid, jsonb, text)",
 )
 
 QUEUE_FUNCTIONS = (

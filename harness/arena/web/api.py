@@ -163,8 +163,9 @@ def hand_in(
     if isinstance(submission, str):
         raise Problem(422, _sentence(submission))
     with site.transaction() as connection:
+        rules = site.rules
         taken = gradings.hand_in(
-            connection, person.id, submission, site.rules.limits, idempotency_key
+            connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
         )
         match taken:
             case OverLimit():

@@ -28,6 +28,14 @@ COOKIE = "arena_session"
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """Where machines elsewhere come in, and the certificate by which they know the arena."""
+
+    port: int
+    certificate: str
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """One arena."""
 
@@ -40,10 +48,16 @@ class Site:
     cookie_secret: str
     signing_key: SigningKey
     """Signs the reports that are handed out: they come from the arena's own workers."""
+    gate: Gate | None = None
 
     @property
     def rules(self) -> Rules:
         return self.rules_file.now
+
+    @property
+    def machines_join(self) -> bool:
+        """Through the gate, or at a database that listens by itself."""
+        return self.gate is not None or self.engine.url.host is not None
 
     def signed(self, text: str) -> Document:
         """A report that the arena keeps, as it hands it out."""

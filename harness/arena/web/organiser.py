@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Literal, cast, get_args
 
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection
 
-from harness.arena.store import contest, crew, gradings, people
+from harness.arena.machines import new_key
+from harness.arena.store import contest, crew, gradings, people, playoffs
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.pages import PER_PAGE, sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
+from harness.errors import UsageError
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 
@@ -27,7 +30,7 @@ Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 @router.get("")
-def overview(site: ThisSite, visitor: ThisVisitor) -> Response:
+def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
         return sign_in_first(site, visitor)
     assert visitor.organiser
@@ -49,6 +52,11 @@ def overview(site: ThisSite, visitor: ThisVisitor) -> Response:
             typical=gradings.typical_seconds(connection),
             oldest=gradings.oldest_waiting(connection),
             rejudgings=contest.rejudgings(connection),
+            playoffs=playoffs.called(connection),
+            gpu=rules.gpu,
+            machines_join=site.machines_join,
+            gate=site.gate,
+            host=request.url.hostname,
             announcements=contest.announced(connection),
         )
 
@@ -126,9 +134,12 @@ def _do(
         with site.transaction() as connection:
             what(connection, actor)
     except NotPossible as error:
-        text = str(error)
-        raise Problem(422, text[:1].upper() + text[1:] + ".") from None
+        raise Problem(422, _sentence(str(error))) from None
     return RedirectResponse(f"{site.root}/{back}", 303)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
 
 
 @router.post("/invite")
@@ -196,6 +207,36 @@ def tell_worker(
     return _do(site, visitor, token, tell)
 
 
+@router.post("/machines")
+def new_machine(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    token: Text = "",
+    name: Text = "",
+    host: Annotated[str, Form(max_length=253)] = "",
+    port: Annotated[int, Form(ge=1, le=65535)] = 8041,
+) -> Response:
+    """Its key, as a file: the arena keeps no copy."""
+    visitor.check(token)
+    actor = visitor.organiser
+    if not site.machines_join:
+        raise Problem(409, "This arena lets no machines in: start it with --listen.")
+    address = None if site.gate is None else (host, port)
+    try:
+        with site.transaction() as connection:
+            certificate = site.gate.certificate if site.gate else None
+            key = new_key(connection, site.engine.url, name, address, certificate)
+            contest.note(connection, actor, "new machine", name)
+    except UsageError as error:
+        raise Problem(422, _sentence(str(error))) from None
+    file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
+    headers = {
+        "Content-Disposition": f'attachment; filename="{file}.key"',
+        "Cache-Control": "no-store",
+    }
+    return PlainTextResponse(key.text, headers=headers)
+
+
 @router.post("/machines/revoke")
 def revoke_machine(
     site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
@@ -253,6 +294,36 @@ def rejudge(
         contest.rejudge(connection, actor, chosen, reason)
 
     return _do(site, visitor, token, queue)
+
+
+@router.post("/playoffs")
+def call_playoff(
+    site: ThisSite,
+    visitor: ThisVisitor,
+    ids: Annotated[list[Submission] | None, Form(max_length=PER_PAGE)] = None,
+    token: Text = "",
+    reason: Text = "",
+) -> Response:
+    def play_off(connection: Connection, actor: Person) -> None:
+        playoffs.call(connection, actor, ids or [], reason)
+
+    return _do(site, visitor, token, play_off)
+
+
+@router.get("/playoffs/{id}")
+def playoff(site: ThisSite, visitor: ThisVisitor, id: int) -> Response:
+    """What it found, and how sure it is."""
+    assert visitor.organiser
+    with site.transaction() as connection:
+        found = next(iter(playoffs.called(connection, id)), None)
+    if found is None:
+        raise Problem(404, "There is no such play-off.")
+    return page(site, "playoff.html", visitor=visitor, playoff=found)
+
+
+@router.post("/playoffs/{id}/end")
+def end_playoff(site: ThisSite, visitor: ThisVisitor, id: int, token: Text = "") -> Response:
+    return _do(site, visitor, token, lambda link, actor: playoffs.drop(link, actor, id))
 
 
 @router.get("/rejudgings/{id}")

@@ -88,6 +88,7 @@ def templates() -> Environment:
     environment.filters["quantity"] = _quantity
     environment.filters["seconds_until"] = _seconds_until
     environment.filters["duration"] = _duration
+    environment.filters["zip"] = zip
     return environment
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from harness.arena.certificate import certificate
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import RulesFile
 from harness.arena.store.database import open_engine
-from harness.arena.web.context import Site
+from harness.arena.web.context import Gate, Site
 from harness.leaderboard.signing import SigningKey
 
 
@@ -25,11 +26,16 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--signing-key", type=Path, required=True)
     parser.add_argument("--secure", action="store_true")
     parser.add_argument("--proxy", default="")
+    parser.add_argument("--gate-port", type=int)
+    parser.add_argument("--certificate", type=Path)
     return parser.parse_args(arguments)
 
 
 def open_site(options: argparse.Namespace, connections: int) -> Site:
     """Takes the secrets out of the environment."""
+    gate = None
+    if options.gate_port is not None:
+        gate = Gate(options.gate_port, certificate(options.certificate))
     return Site(
         engine=open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections),
         rules_file=RulesFile(options.rules),
@@ -37,4 +43,5 @@ def open_site(options: argparse.Namespace, connections: int) -> Site:
         secure=options.secure,
         cookie_secret=os.environ.pop(COOKIE_VARIABLE),
         signing_key=SigningKey.at(options.signing_key),
+        gate=gate,
     )

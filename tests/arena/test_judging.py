@@ -1,0 +1,53 @@
+"""The lanes of a judge: the next submission is compiled while one has the device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.arena.judging import Judge
+from harness.progress import Progress, Silent
+from harness.protocol.request import Fault
+from harness.report import CompileError, Stage
+from harness.workers.session import Session
+from tests.arena.handing_in import submission
+from tests.stages.fakes import INFO, FakeDevice
+from tests.waiting import PATIENCE
+
+
+class Compiler:
+    """Waits, in each lane, until the other lane compiles, too."""
+
+    def __init__(self, both: threading.Barrier) -> None:
+        self._both = both
+        self.asked = 0
+
+    def ask(self, request: object) -> CompileError | Fault:
+        self.asked += 1
+        self._both.wait(PATIENCE)
+        return CompileError(stage=Stage.COMPILE, message="does not compile")
+
+
+@contextmanager
+def turn(_: Progress) -> Iterator[None]:
+    yield
+
+
+def test_as_many_submissions_are_compiled_at_once_as_there_are_lanes() -> None:
+    both = threading.Barrier(2)
+    compilers = [Compiler(both), Compiler(both)]
+    judge = Judge([Session(INFO, each, FakeDevice(), turn=turn) for each in compilers], quick=True)
+    assert judge.lanes == 2
+    verdicts: list[str] = []
+
+    def grade(name: str) -> None:
+        verdicts.append(judge.grade(submission(name), Silent()).verdict.value)
+
+    threads = [threading.Thread(target=grade, args=(f"k{n}",)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert verdicts == ["compile-error"] * 6
+    assert [each.asked for each in compilers] == [3, 3], "a session has one submission at a time"
