@@ -1,0 +1,345 @@
+"""The way from source to machine code, with compilers that say what they are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness import nvrtc
+from harness.compiling import compiler, disassembly, machine_code
+from harness.compiling.compiler import FILE_NAME, MAX_PASSES, compile_source
+from harness.compiling.disassembly import Instruction
+from harness.compiling.errors import SourceError
+from harness.compiling.headers import PRELUDE_NAME
+from harness.compiling.machine_code import EntryPoint, Parameter
+from harness.compiling.ptxas import Assembled
+from harness.nvrtc import Output, Source
+from harness.protocol.compiler import Compile, Compiled
+from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+from problem.launcher import LaunchLine
+
+NAME = "matrix_multiplication_kernel"
+SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
+KERNEL = f'extern "C" __global__ void {NAME}{SIGNATURE} {{ C[0] = 1; }}\n'
+PARAMETERS = tuple(
+    Parameter(at, size) for at, size in ((0, 8), (8, 8), (16, 8), (24, 4), (28, 4), (32, 4))
+)
+
+
+def entry(name: str = NAME, body: str = "ret;", directives: str = "") -> str:
+    kinds = ("u64 a", "u64 b", "u64 c", "u32 m", "u32 n", "u32 k")
+    parameters = ", ".join(f".param .{kind}" for kind in kinds)
+    return f".visible .entry {name}({parameters})\n{directives}\n{{\n{body}\n}}\n"
+
+
+def ptx(*entries: str) -> str:
+    head = '.version 9.0\n.target sm_90a\n.address_size 64\n.file 1 "kernel.cu"\n'
+    return head + "".join(entries)
+
+
+LOG = f"""\
+ptxas info    : Compiling entry function '{NAME}' for 'sm_90a'
+ptxas info    : Function properties for {NAME}
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 40 registers, 1024 bytes smem
+"""
+
+
+class Tools:
+    """NVRTC, ptxas and the disassembler."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Output] = []
+        self.ptx = ptx(entry())
+        self.log = ""
+        self.included: tuple[str, ...] = ()
+        self.assembled = Assembled(b"machine code", LOG)
+        self.point = EntryPoint(True, 40, PARAMETERS, 36)
+        self.instructions = (Instruction("FFMA", "", None, 3),)
+        self.preprocessed = ""
+        self.sources: list[Source] = []
+        self.options: list[str] = []
+        self.asked: list[Any] = []
+
+    def compile_to_ptx(self, source: Source, options: list[str]) -> Output:
+        self.sources.append(source)
+        self.options = options
+        if self.outputs:
+            return self.outputs.pop(0)
+        return Output(True, self.log, self.ptx, self.included)
+
+    def preprocess(self, source: Source, options: list[str]) -> str:
+        self.asked.append("preprocessed")
+        return self.preprocessed
+
+    def assemble(self, text: str, arch: str) -> Assembled:
+        self.asked.append((text, arch))
+        return self.assembled
+
+    def entry_point(self, cubin: bytes, name: str) -> EntryPoint:
+        self.asked.append((cubin, name))
+        return self.point
+
+    def disassemble(self, cubin: bytes, file_name: str) -> Any:
+        self.asked.append((cubin, file_name))
+        return (disassembly.Function(NAME, self.instructions),) if self.instructions else ()
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
+    made = Tools()
+    monkeypatch.setattr(nvrtc, "compile_to_ptx", made.compile_to_ptx)
+    monkeypatch.setattr(nvrtc, "preprocess", made.preprocess)
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(compiler, "assemble", made.assemble)
+    monkeypatch.setattr(machine_code, "entry_point", made.entry_point)
+    monkeypatch.setattr(disassembly, "disassemble", made.disassemble)
+    return made
+
+
+def compiled(source: str = KERNEL, arch: str = "sm_90a") -> Compiled:
+    found = compile_source(Compile(source=source, arch=arch))
+    assert isinstance(found, Compiled), found
+    return found
+
+
+def refused(source: str = KERNEL, arch: str = "sm_90a") -> CompileError:
+    found = compile_source(Compile(source=source, arch=arch))
+    assert isinstance(found, CompileError), found
+    return found
+
+
+def test_a_kernel_is_known_by_what_every_tool_says_of_it(tools: Tools) -> None:
+    source = f'#include "mine.h"\n// solve: tile=32x16 shared_memory=100\n{KERNEL}'
+    made = compiled(source)
+    kernel, facts = made.kernel, made.kernel.facts
+    assert made.nvrtc == "13.0"
+    assert (kernel.entry, kernel.cubin) == (NAME, b"machine code")
+    assert kernel.launch == LaunchLine(32, 16, 100)
+    taken = facts.resources
+    assert (taken.registers, taken.stack_bytes, taken.static_shared_bytes) == (40, 16, 1024)
+    assert (taken.spill_store_bytes, taken.spill_load_bytes) == (4, 8)
+    assert taken.dynamic_shared_bytes == 100 and facts.occupancy.blocks == 6
+    assert facts.arch == "sm_90a" and facts.instructions == {"FFMA": 1}
+    assert [(line.line, line.opcodes) for line in facts.lines] == [(3, {"FFMA": 1})]
+    assert facts.loops == ()
+    assert facts.badges == (Badge.CUDA_CORES, Badge.DECLARED_LAUNCH)
+    (given,) = tools.sources
+    assert given.name == FILE_NAME and given.headers["mine.h"] == "#pragma once\n"
+    assert "--gpu-architecture=compute_90a" in tools.options and "-lineinfo" in tools.options
+    assert f"--pre-include={PRELUDE_NAME}" in tools.options
+    assert any(option.startswith("--include-path=/") for option in tools.options)
+    assert tools.asked == [
+        (kernel.ptx, "sm_90a"),
+        (b"machine code", NAME),
+        (b"machine code", FILE_NAME),
+    ]
+
+
+def test_all_warnings_reach_the_user_in_the_order_of_the_story(tools: Tools) -> None:
+    tools.ptx = ptx(entry("_Z5otherPf"), entry())
+    tools.log = "kernel.cu(3): warning #177-D: unused\n  x\n  ^\n"
+    warned = f"ptxas kernel.ptx, line 5; warning : slow\n{LOG}"
+    tools.assembled = replace(tools.assembled, log=warned)
+    tools.instructions = ()
+    found = compiled(f'#include "mine.h"\n{KERNEL}')
+    assert [each.message for each in found.warnings] == [
+        'header "mine.h" is not available to a submission; it was taken as empty',
+        "unused",
+        "kernel `other` is never launched by the judge",
+        "ptxas: slow",
+        "the machine code could not be disassembled: the kernel has no badge for its cores, and "
+        "no rank among those that have",
+    ]
+    assert {each.severity for each in found.warnings} == {"warning"}
+    assert found.kernel.facts.badges == (Badge.DEFAULT_LAUNCH,)
+    assert "other" not in found.kernel.ptx
+
+
+def test_tensor_cores_are_a_badge(tools: Tools) -> None:
+    tools.instructions = (Instruction("HMMA.16816", "", None, 3),)
+    facts = compiled().kernel.facts
+    assert facts.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
+
+
+def test_a_source_that_cannot_be_a_submission_is_refused_while_reading(tools: Tools) -> None:
+    found = refused(f"// solve: tile=0x16\n{KERNEL}")
+    assert found.stage is Stage.READ and found.message.startswith("launch line: ")
+    assert found.diagnostics[0].line == 1 and tools.sources == []
+
+
+# -------------------------------------------------------------------------------------- errors
+
+FAILED = "kernel.cu(3): error: no such thing\n  x\n   ^\nkernel.cu(4): error: nor this\n"
+
+
+def test_the_first_error_says_what_is_wrong(tools: Tools) -> None:
+    tools.outputs = [Output(False, FAILED)]
+    found = refused()
+    assert found.stage is Stage.COMPILE
+    assert found.message == "line 3: no such thing (and 1 more)"
+    assert found.diagnostics == (
+        Diagnostic(severity="error", message="no such thing", line=3, column=2),
+        Diagnostic(severity="error", message="nor this", line=4),
+    )
+    assert len(tools.sources) == 1
+
+
+def test_a_single_error_is_alone(tools: Tools) -> None:
+    tools.outputs = [Output(False, "kernel.cu(0): error: no such thing\n")]
+    assert refused().message == "no such thing"
+
+
+def test_a_failure_without_a_message_shows_the_end_of_the_log(tools: Tools) -> None:
+    tools.outputs = [Output(False, "something\nout of luck\n")]
+    found = refused()
+    assert found.message == "out of luck"
+    assert found.diagnostics == (Diagnostic(severity="error", message="out of luck"),)
+
+
+HOST = "A function of no space is considered a host function, and host functions are refused"
+
+
+def about_host(line: int) -> Output:
+    return Output(False, f"kernel.cu({line}): error: {HOST}\n")
+
+
+def test_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:
+    host = "#define PLAIN __host__\n#define HERE PLAIN\nconstexpr int f() { return 1; }\n"
+    tools.outputs = [about_host(3)]
+    compiled(host + KERNEL)
+    first, second = (source.text for source in tools.sources)
+    assert "return 1" in first and "return 1" not in second
+    assert first.count("\n") == second.count("\n") and NAME in second
+
+
+def test_host_code_is_set_aside_so_many_times_and_no_more(tools: Tools) -> None:
+    functions = "".join(f"constexpr int f{n}() {{ return {n}; }}\n" for n in range(MAX_PASSES + 1))
+    tools.outputs = [about_host(n + 1) for n in range(MAX_PASSES - 1)]
+    compiled(functions + KERNEL)
+    assert len(tools.sources) == MAX_PASSES
+    tools.sources.clear()
+    tools.outputs = [about_host(n + 1) for n in range(MAX_PASSES + 1)]
+    assert "is considered a host function" in refused(functions + KERNEL).message
+    assert len(tools.sources) == MAX_PASSES
+
+
+def test_a_file_of_the_machine_that_was_opened_is_refused(tools: Tools) -> None:
+    tools.included = (PRELUDE_NAME, "/etc/passwd")
+    message = "an #include reaches a file that is neither CUDA's own nor a stand-in"
+    assert refused() == CompileError(stage=Stage.COMPILE, message=message)
+    tools.included = ()
+    tools.outputs = [Output(False, FAILED, included=("/etc/passwd",))]
+    assert refused().message == message
+
+
+def test_the_time_is_looked_for_where_it_could_be_hidden(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[tuple[str, float]] = []
+
+    def check(preprocessed: str, started: float) -> None:
+        checked.append((preprocessed, started))
+        raise SourceError("the time")
+
+    monkeypatch.setattr(compiler.source_text, "check_for_present_time", check)
+    monkeypatch.setattr(compiler.time, "time", lambda: 1234.5)
+    tools.preprocessed = "all of it"
+    compiled()
+    assert checked == []
+    assert refused(f"#define PASTE(a, b) a##b\n{KERNEL}").message == "the time"
+    assert checked == [("all of it", 1234.5)]
+
+
+def test_assembly_that_the_judge_cannot_read_has_its_line(tools: Tools) -> None:
+    tools.ptx = ptx(entry(body=".loc 1 7 5\n.surprise 4;\nret;"))
+    found = refused()
+    assert found.message == (
+        "line 7: assembly that this judge cannot read: unknown PTX directive '.surprise'"
+    )
+    assert found.stage is Stage.COMPILE and found.diagnostics[0].line == 7
+    tools.ptx = ptx(entry(body=".surprise 4;\nret;"))
+    assert refused().diagnostics[0].line is None
+
+
+def test_what_the_program_lacks_is_said(tools: Tools) -> None:
+    tools.ptx = ptx(entry("other"))
+    found = refused()
+    assert found.message.startswith("no kernel named") and found.stage is Stage.COMPILE
+    tools.ptx = ptx(entry(body=".reg .b64 %rd1;\n.loc 1 7 5\ndiscard.global.L2 [%rd1], 128;\nret;"))
+    assert refused().message.startswith("line 7: `discard.global.L2` leaves memory undefined")
+
+
+def test_too_much_device_memory_is_refused_before_it_is_assembled(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler.entries, "memory_problem", lambda program: "too much")
+    assert compile_source(Compile(source=KERNEL)) == RuntimeFault(
+        stage=Stage.COMPILE, message="too much"
+    )
+    assert tools.asked == []
+
+
+def test_what_ptxas_refuses_is_on_the_line_of_the_source(tools: Tools) -> None:
+    tools.ptx = ptx(entry(body=".loc 1 7 5\nret;"))
+    number = canonical_line("ret;", tools.ptx)
+    log = f"ptxas kernel.ptx, line {number}; error   : not here\n"
+    tools.assembled = Assembled(b"", log)
+    assert refused().message == "line 7: ptxas: not here"
+    tools.assembled = Assembled(b"", "out of luck")
+    assert refused().message == "out of luck"
+
+
+def canonical_line(statement: str, text: str) -> int:
+    """Where a statement stands in the canonical text."""
+    printed = compiler.canonical(compiler.parse_ptx(text))
+    return printed.splitlines().index(statement) + 1
+
+
+def test_machine_code_that_cannot_be_launched_is_refused(tools: Tools) -> None:
+    tools.point = replace(tools.point, is_visible=False)
+    assert refused().message == f"the entry {NAME} is not visible, so nobody can launch it"
+    tools.point = EntryPoint(True, 40, PARAMETERS[:-1], 32)
+    assert refused().message.startswith(f"the parameters of {NAME} are not")
+
+
+def test_a_launch_that_a_gpu_would_refuse_is_a_runtime_error(tools: Tools) -> None:
+    tools.ptx = ptx(entry(directives=".maxntid 128, 1, 1"))
+    found = compile_source(Compile(source=KERNEL))
+    assert isinstance(found, RuntimeFault) and found.stage is Stage.COMPILE
+    assert "allow 128 threads" in found.message
+    tools.ptx = ptx(entry())
+    source = f"// solve: shared_memory=70000\n{KERNEL}"
+    found = compile_source(Compile(source=source, arch="sm_75"))
+    assert isinstance(found, RuntimeFault) and "sm_75 gives a block at most" in found.message
+
+
+# ------------------------------------------------------------------------------------ identity
+
+
+def test_a_program_is_known_by_its_instructions_and_its_launch(tools: Tools) -> None:
+    def identity(text: str, source: str = KERNEL) -> str | None:
+        tools.ptx = text
+        return compiled(source).kernel.facts.program_sha256
+
+    one = identity(ptx(entry()))
+    assert one == identity(ptx(entry(body=".loc 1 9 5\nret;")))
+    assert one == identity(ptx(entry("_Z5otherPf"), entry()))
+    others = {
+        identity(ptx(entry(body=".reg .b32 %r1;\nmov.u32 %r1, 1;\nret;"))),
+        identity(ptx(entry()), f"// solve: tile=32x16\n{KERNEL}"),
+    }
+    assert len({one, *others}) == 3
+
+
+def test_which_of_two_kernels_is_launched_is_part_of_a_program(tools: Tools) -> None:
+    """Both stay, because each refers to the other."""
+    body = ".reg .b64 %rd1;\nmov.u64 %rd1, {};\nret;"
+    first, second = entry(body=body.format("aside")), entry("aside", body.format(NAME))
+    tools.ptx = ptx(first, second)
+    one = compiled().kernel.facts.program_sha256
+    renamed = tools.ptx.replace(NAME, "x").replace("aside", NAME).replace("x(", "aside(")
+    tools.ptx = renamed.replace(", x;", ", aside;")
+    assert compiled().kernel.facts.program_sha256 != one
