@@ -38,9 +38,9 @@ SPARE_SECONDS = 3.0
 """A change is endless with which a test takes so many times what it usually takes, and that much
 besides: of the processor's time, or six times that by the clock."""
 
-ASKED_SECONDS = 12.0
-"""Of the tests that could notice a change the quickest are asked, as many as take this together:
-there are thousands of changes."""
+ASKED_SECONDS = 6.0
+"""Of the tests that could notice a change as many are asked as take this together, those of its
+file's own first, then the quickest: there are thousands of changes."""
 
 NOTICED = ("noticed", "endless")
 
@@ -54,7 +54,6 @@ class CleanRun:
 
     failed: list[str]
     seconds: list[float]
-    """Infinitely many of one that passes only once in a process: it is not asked."""
     calls: dict[Function, list[int]]
     """The tests that call it."""
     modules: list[str]
@@ -78,13 +77,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     clean = in_child(lambda: clean_run(items))
     if clean is None or clean.failed:
         pytest.exit(f"as the code stands, these fail: {clean and clean.failed}", returncode=1)
-    once = [
-        item.nodeid
-        for item, seconds in zip(items, clean.seconds, strict=True)
-        if seconds == math.inf
-    ]
-    total = sum(seconds for seconds in clean.seconds if seconds < math.inf)
-    print(f"{len(items)} tests in {total:.0f} s; not to be asked again: {once}", flush=True)
+    print(f"{len(items)} tests in {sum(clean.seconds):.0f} s", flush=True)
     for name in clean.modules:  # so that no child has to
         with suppress(Exception):
             importlib.import_module(name)
@@ -102,8 +95,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 found |= {key: known[key] for key in [change.key] if key in known}
                 continue
             place = (file, change.function)
-            callers = clean.calls.get(place) or named_after(file, items)
-            numbers = quickest(callers, clean.seconds)
+            own = named_after(file, items)
+            numbers = to_ask(clean.calls.get(place, own), own, clean.seconds)
             numbers.sort(key=lambda n: (-noticed[n], clean.seconds[n]))
             tests = [(items[number], clean.seconds[number]) for number in numbers]
             found[change.key], asked = became_of(change, functions[place], tests)
@@ -141,18 +134,17 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
     failed, seconds = [], []
     for number, item in enumerate(items):
         entered.clear()
+        started = time.perf_counter()
         threading.settrace(note)
         sys.settrace(note)
         passed = passes(item, None)
         sys.settrace(None)
+        seconds.append(time.perf_counter() - started)
         threading.settrace(None)  # type: ignore[arg-type]
         ours = {code for code in entered if code.co_filename.startswith(prefix)}
         for function in {(code.co_filename[len(prefix) :], outermost(code)) for code in ours}:
             calls[function].append(number)
         failed += [] if passed else [item.nodeid]
-        started = time.perf_counter()
-        again = passes(item, None)
-        seconds.append(time.perf_counter() - started if again else math.inf)
     return CleanRun(failed, seconds, dict(calls), list(sys.modules))
 
 
@@ -161,14 +153,14 @@ def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 
 def named_after(file: str, items: Sequence[pytest.Item]) -> list[int]:
-    """The tests of this file, for a function that is called in processes that they fork only."""
+    """A file's own tests; they are asked, too, of a function that they call in a fork only."""
     name = f"test_{Path(file).name}"
     return [number for number, item in enumerate(items) if item.path.name == name]
 
 
-def quickest(tests: Sequence[int], seconds: Sequence[float]) -> list[int]:
+def to_ask(tests: Sequence[int], own: Sequence[int], seconds: Sequence[float]) -> list[int]:
     """As many of these tests as there is time for."""
-    ordered = sorted(tests, key=seconds.__getitem__)
+    ordered = sorted(tests, key=lambda number: (number not in own, seconds[number]))
     ends = accumulate(seconds[number] for number in ordered)
     return [number for number, end in zip(ordered, ends, strict=True) if end <= ASKED_SECONDS]
 
