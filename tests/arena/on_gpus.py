@@ -77,7 +77,7 @@ def killing_one(
 
 
 def _check_up(engine: Engine, known: Sequence[Report]) -> None:
-    """What the judge takes for each GPU's check-up of today."""
+    """What the judge takes for each GPU's check-up of today; whatever it says of one, it judges."""
     for report in known:
         assert report.device is not None and report.device.uuid is not None
     by_gpu = {report.device.uuid: report.device for report in known if report.device is not None}
@@ -109,6 +109,7 @@ def _check_up(engine: Engine, known: Sequence[Report]) -> None:
                     crew=uuid.uuid4(),
                     clock_ahead=0.0,
                     draining=False,
+                    organiser_says="in service",
                 )
             )
             connection.execute(
@@ -204,6 +205,7 @@ def _found(engine: Engine, submissions: int) -> dict[str, Any]:
                 "FROM gradings g LEFT JOIN entries e ON e.id = g.report ORDER BY g.ended"
             )
         ).all()
+        checked = connection.execute(text("SELECT worker, fault FROM checkups")).all()
         fates = connection.scalars(text("SELECT coalesce(fate, 'open') FROM attempts")).all()
         entries = connection.scalar(text("SELECT count(*) FROM entries"))
     return {
@@ -212,6 +214,7 @@ def _found(engine: Engine, submissions: int) -> dict[str, Any]:
         "doubled": sum(row.finished > 1 for row in rows) + max(0, (entries or 0) - submissions),
         "verdicts": dict(Counter(row.verdict for row in rows)),
         "attempts": dict(Counter(fates)),
+        "faults_of_gpus": {row.worker: row.fault for row in checked},
         "scores": [[row.uuid, row.score] for row in rows if row.score is not None],
     }
 
