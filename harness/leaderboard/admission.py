@@ -71,7 +71,7 @@ def normalised(report: Report) -> Report:
     submission = data["submission"]
     submission["name"] = _name("a kernel file", submission["name"], names.file_problem)
     if submission["author"] is not None:
-        submission["author"] = _name("an author", submission["author"])
+        submission["author"] = _name("an author", submission["author"], names.author_problem)
     if data["device"] is not None:
         data["device"]["name"] = _name("a device", data["device"]["name"])
     created = report.created if report.created.tzinfo else report.created.replace(tzinfo=UTC)
@@ -250,6 +250,7 @@ def _verification(verification: Verification, complete: bool) -> Iterator[str]:
 def _measurement(
     report: Report, measurement: Measurement, device: DeviceInfo, kernel: KernelFacts
 ) -> Iterator[str]:
+    from harness.stages.clocks import judge_clocks
     from harness.stages.score import MIN_RATIOS, possible_tflops, ratios, score
 
     outcome, verification = report.outcome, report.verification
@@ -261,6 +262,18 @@ def _measurement(
     if any(not (each.kernel_ms > 0 and each.baseline_ms > 0) for each in rounds):
         yield "a round took no time"
         return
+    told = [(r.kernel_ms, r.kernel_host_ms) for r in rounds]
+    told += [(r.baseline_ms, r.baseline_host_ms) for r in rounds]
+    if any(host is None or host < ms for ms, host in told):
+        yield "the host's clock was not read, or says less than the GPU's events"
+        return
+    judged = judge_clocks(rounds) if rounds else ()
+    if not isinstance(judged, tuple):
+        yield "its two clocks do not agree"
+    elif any(
+        by_clocks.dropped and not r.dropped for by_clocks, r in zip(judged, rounds, strict=True)
+    ):
+        yield "a round counts in which the two clocks do not agree"
     if any(each.check > 1 for each in rounds):
         yield "the result of a timed launch is wrong, and yet it was accepted"
     audit = measurement.audit_error

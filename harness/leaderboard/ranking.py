@@ -16,7 +16,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from harness.leaderboard import evidence, playoffs
+from harness.leaderboard import evidence, names, playoffs
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.places import Decided, places
@@ -143,7 +143,7 @@ def rank(
     played: the play-offs that count, in order of time.
     """
     admits = (filter or Filter()).admits
-    everyone = sorted(entries, key=attrgetter("created", "id"))
+    everyone = _one_spelling(sorted(entries, key=attrgetter("created", "id")))
     # A claim cannot make look copied what the own judge has seen.
     shared = {
         True: shared_sources(entry for entry in everyone if entry.own),
@@ -166,6 +166,18 @@ def rank(
             found = _rows(runs, edition, shared, spreads, playoffs.decided(heard))
             boards.append(Board(gpu, edition, *found, gpus, spreads, tuple(heard)))
     return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
+
+
+def _one_spelling(entries: Sequence[Entry]) -> list[Entry]:
+    """Authors whose names look the same are one, spelled as the own judge first met them."""
+    first = dict.fromkeys(entry.author for entry in entries if entry.own)
+    first |= dict.fromkeys(entry.author for entry in entries)
+    spelled: dict[str, str] = {}
+    same = {author: spelled.setdefault(names.skeleton(author), author) for author in first}
+    return [
+        entry if same[entry.author] == entry.author else entry._replace(author=same[entry.author])
+        for entry in entries
+    ]
 
 
 def as_data(board: Board) -> dict[str, Any]:

@@ -435,10 +435,18 @@ def test_a_name_that_is_none_is_refused(name: str, connection: Connection) -> No
         people.add_person(connection, name, Role.CONTESTANT)
 
 
-def test_a_name_is_taken_in_any_case(connection: Connection, person: Add) -> None:
+@pytest.mark.parametrize("other", ["ADA", "\u0410\u0500\u0410", "\uff21da"])
+def test_a_name_is_taken_in_any_case_and_any_alphabet(
+    other: str, connection: Connection, person: Add
+) -> None:
     person("Ada")
     with pytest.raises(people.NotPossible, match="taken"):
-        person("ADA")
+        person(other)
+
+
+def test_a_name_mixes_no_alphabets(connection: Connection, person: Add) -> None:
+    with pytest.raises(people.NotPossible, match="two alphabets"):
+        person("\u0410da")
 
 
 def test_a_link_for_one_lets_one_in(

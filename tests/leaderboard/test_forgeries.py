@@ -101,7 +101,8 @@ REFUSED: list[tuple[str, Json, str]] = [
     ("no time", every_round(kernel_ms=0), "a round took no time"),
     ("no baseline time", every_round(baseline_ms=0), "a round took no time"),
     ("infinite time", every_round(baseline_ms="Infinity"), "nobody can have measured"),
-    ("faster than the GPU", every_round(kernel_ms=1e-3), "its rounds say"),
+    ("faster than the GPU", every_round(kernel_ms=1e-3, kernel_host_ms=0.02), "its rounds say"),
+    ("faster than the host's clock", every_round(kernel_ms=1e-3), "do not agree"),
     ("rounds that are wrong", every_round(check=1.5), "a timed launch is wrong"),
     ("no audit", changed(HONEST, measurement__audit_error=None), "checked in full was not"),
     ("wrong audit", changed(HONEST, measurement__audit_error=0.5), "checked in full"),
@@ -110,7 +111,53 @@ REFUSED: list[tuple[str, Json, str]] = [
         changed(HONEST, outcome__score={"reason": "throttled", "message": "hot"}),
         "its rounds give a score and it has none",
     ),
+    ("one clock", every_round(kernel_host_ms=None), "the host's clock was not read"),
+    ("no clock of the baseline's", every_round(baseline_host_ms=None), "was not read"),
+    ("a host that is too early", every_round(kernel_host_ms=0.5), "less than the GPU's events"),
+    ("a host that is late for the kernel", every_round(kernel_host_ms=50.0), "do not agree"),
+    (
+        "a host that is late in two of five rounds",
+        changed(
+            HONEST,
+            measurement__rounds=[
+                changed(each, kernel_host_ms=8.02 + (number % 5 < 2) * 4)
+                for number, each in enumerate(HONEST["measurement"]["rounds"])
+            ],
+        ),
+        "do not agree",
+    ),
+    (
+        "a round that counts though its clocks differ",
+        changed(HONEST, measurement__rounds__3__kernel_host_ms=9.9),
+        "a round counts in which the two clocks do not agree",
+    ),
+    ("a host's clock that is no number", every_round(kernel_host_ms="NaN"), "kernel_host_ms"),
+    ("the same round again and again", every_round(baseline_ms=7.2, baseline_host_ms=7.22), "low"),
+    ("a residual below nothing", every_round(check=-1), "rounds.0.check"),
+    ("a residual that is no number", every_round(check="NaN"), "rounds.0.check"),
+    ("a GPU clock that is no number", every_round(clock_mhz="NaN"), "rounds.0.clock_mhz"),
+    ("power without end", every_round(power_w="Infinity"), "nobody can have measured"),
+    ("power below nothing", every_round(power_w=-5), "rounds.0.power_w"),
+    ("an audit below nothing", changed(HONEST, measurement__audit_error=-1.0), "audit_error"),
+    ("an audit that is no number", changed(HONEST, measurement__audit_error="NaN"), "audit_error"),
+    ("a reason to stop", changed(HONEST, measurement__stopped_by="\x1b[2J"), "stopped_by"),
+    ("no warm-up", changed(HONEST, measurement__warm_up_launches=-1), "warm_up_launches"),
     # A source, a kernel or a device that is another's.
+    (
+        "a sha256 in capitals",
+        changed(HONEST, submission__sha256=HONEST["submission"]["sha256"].upper()),
+        "sha256",
+    ),
+    (
+        "a code hash with a line end",
+        changed(HONEST, kernel__code_sha256=HONEST["kernel"]["code_sha256"] + "\n"),
+        "code_sha256",
+    ),
+    ("no registers", changed(HONEST, kernel__resources__registers=0), "occupancy"),
+    ("too many registers", changed(HONEST, kernel__resources__registers=4096), "occupancy"),
+    ("fewer than no instructions", changed(HONEST, kernel__instructions={"FFMA": -1}), "FFMA"),
+    ("no memory", changed(HONEST, device__memory_bytes=0), "memory_bytes"),
+    ("a driver of another type", changed(HONEST, device__driver=13), "device.driver"),
     ("source", changed(HONEST, submission__source=OTHER), "does not have the sha256"),
     ("sha256", changed(HONEST, submission__sha256="0" * 64), "does not have the sha256"),
     ("wrong answer's source", changed(WRONG, submission__source=OTHER), "sha256"),
@@ -167,7 +214,27 @@ REFUSED: list[tuple[str, Json, str]] = [
         changed(WRONG, outcome__counterexample__error=1e-7),
         "allowed",
     ),
+    ("an error below nothing", other_cases(error=-1), "cases.1.error"),
+    ("a case without end", other_cases(seconds="Infinity"), "nobody can have measured"),
+    (
+        "a shape below nothing",
+        other_cases(case={"shape": {"M": -1, "N": 1, "K": 1}, "inputs": "uniform"}),
+        "every size is at least 1",
+    ),
+    (
+        "a stage that ended before it began",
+        changed(HONEST, stages=[{"stage": "read", "seconds": -1}]),
+        "stages.0.seconds",
+    ),
+    ("cases of no edition", changed(HONEST, environment__cases=0), "environment.cases"),
+    ("half a seed", changed(HONEST, seed=7.5), "seed"),
+    ("a year of five digits", changed(HONEST, created="+010000-01-01T00:00:00Z"), "created"),
     # Names and texts.
+    ("an author of two alphabets", changed(HONEST, submission__author="\u0430da"), "two alphabets"),
+    ("an author with a Greek letter", changed(HONEST, submission__author="\u03b1da"), "alphabets"),
+    ("an author of blanks", changed(HONEST, submission__author="\u2800\u3164"), "can be seen"),
+    ("an author of marks", changed(HONEST, submission__author="a" + "\u0301" * 90), "marks on one"),
+    ("a kernel of marks", changed(HONEST, submission__name="k" + "\u0336" * 90), "marks on one"),
     ("no name", changed(HONEST, submission__name="\u200b"), "no character that can be seen"),
     ("a way out", changed(HONEST, submission__name="../../.profile"), "another folder"),
     ("a way out on Windows", changed(HONEST, submission__name="..\\autorun"), "another folder"),
@@ -218,6 +285,16 @@ REFUSED: list[tuple[str, Json, str]] = [
     ("another verdict", changed(HONEST, outcome__verdict="perfect"), "outcome"),
     ("a text for a number", changed(HONEST, outcome__score__ratio="much"), "ratio"),
     (
+        "a signature that is none",
+        changed(HONEST, signature={"key": "zz", "value": "yy"}),
+        "signature.key",
+    ),
+    (
+        "a signature with more in it",
+        changed(HONEST, signature={"key": "12" * 32, "value": "34" * 64, "own": True}),
+        "signature.own",
+    ),
+    (
         "a signature of nobody",
         changed(HONEST, signature={"key": "12" * 32, "value": "34" * 64}),
         "signed",
@@ -246,12 +323,71 @@ def test_the_honest_report_that_they_are_made_of_is_admitted() -> None:
     assert parsed(WRONG).report.verdict == "wrong-answer"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "[" * 100_000, '{"seed":' * 5000, "\0", "🚀"]
-)
+TEXT = json.dumps(HONEST)
+NO_REPORTS = {
+    "nothing": "",
+    "a brace": "{",
+    "a list": "[]",
+    "null": "null",
+    "brackets": "[" * 100_000,
+    "objects": '{"seed":' * 5000,
+    "NUL": "\0",
+    "a rocket": "🚀",
+    "something behind it": TEXT + "x",
+    "two of them": TEXT + TEXT,
+    "a byte order mark": "\ufeff" + TEXT,
+    "a comment": "/* */" + TEXT,
+    "single quotes": TEXT.replace('"', "'"),
+    "half a surrogate pair": TEXT.replace('"ada"', '"\\ud800"'),
+    "half a pair in the output": TEXT.replace('"printed": ""', '"printed": "\\udfff"'),
+    "a seed without end": TEXT.replace('"seed": 7', '"seed": 1e400'),
+    "a seed of 5000 digits": TEXT.replace('"seed": 7', '"seed": ' + "7" * 5000),
+    "brackets for a text": TEXT.replace('"printed": ""', '"printed": ' + "[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("text", NO_REPORTS.values(), ids=NO_REPORTS.keys())
 def test_what_is_no_report_is_refused(text: str) -> None:
+    assert text != TEXT
     with pytest.raises(StoreError, match="is not a report"):
         Document.parse(text, "forged.json")
+
+
+def test_of_a_key_that_stands_twice_the_last_counts_and_is_held_to_the_rest() -> None:
+    better = json.dumps(changed(HONEST, outcome__score__ratio=1.9)["outcome"])
+    with pytest.raises(StoreError, match=r"a ratio of 1\.9, its rounds say 0\.9"):
+        Document.parse(f'{TEXT[:-1]}, "outcome": {better}}}', "forged.json")
+    document = Document.parse(f'{TEXT[:-1]}, "seed": 99}}', "forged.json")
+    assert document.text.count('"seed"') == 1 and document.report.seed == 99
+
+
+def test_rounds_in_another_order_lose_the_signature_and_gain_nothing(path: Path) -> None:
+    with Store(path, "create") as store:
+        own = json.loads(store.own(tile()).json)
+        store.enter(tile())
+        backwards = changed(own, measurement__rounds=own["measurement"]["rounds"][::-1])
+        with pytest.raises(StoreError, match="was changed after it was signed"):
+            Document.parse(json.dumps(backwards), "x")
+        claim = Document.parse(json.dumps(without(backwards, "signature")), "x")
+        store.enter_documents([claim])
+        ((row,),) = [board.rows for board in rank(store.entries(), NOW)]
+    assert row.entry.own and row.runs == 1 and row.score == 0.9
+
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\u202e\u009b31m"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("submission__author", "submission__name", "device__name", "device__driver"),
+        *("device__uuid", "environment__nvrtc", "environment__system", "sanitizing__0__program"),
+    ],
+)
+def test_no_text_of_a_report_acts(place: str) -> None:
+    document = parsed(changed(HONEST, **{place: f"a{ESCAPES}b"}))
+    assert not {"\x1b", "\x07", "\u202e", "\u009b"} & set(document.text)
+    assert all(f"\\u{ord(c):04x}" not in document.text for c in "\x1b\x07")
 
 
 def leaves(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -393,6 +529,28 @@ def test_one_code_under_five_names_is_one_row(path: Path) -> None:
 
 def test_a_zero_width_space_makes_no_second_author(path: Path) -> None:
     assert len(told(tile(), tile("a\u200bda"), tile("ａｄａ"), path=path)) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Ada", "ADA", "a\u034fda", "ada\ufe0f", "ada\u3164", "ada\U000e0061", "\u202eada"),
+        *("\u0430\u0501\u0430", "\u0410\u0500\u0410", "\uff41da"),
+    ],
+)
+def test_who_looks_like_somebody_is_that_one(name: str, path: Path) -> None:
+    rows = told(tile(), tile(name, day=1), path=path)
+    assert rows == [(Standing.RANKED, "tile", "ada", 0.9)]
+
+
+def test_names_of_any_one_alphabet_are_names_and_differ(path: Path) -> None:
+    people = ["Zoë", "Иван", "Νίκος", "Հայկ", "李小龙", "さくら ray", "O'Neil Иван", "bob2"]
+    reports = [factory.report(f"k{i}", name, 0.5 + i / 10) for i, name in enumerate(people)]
+    assert {author for _, _, author, _ in told(*reports, path=path)} == set(people)
+
+
+def test_a_claim_does_not_spell_anybodys_name(path: Path) -> None:
+    assert told(tile(day=1), claims=(tile("ADA"),), path=path)[0][2] == "ada"
 
 
 def test_an_unsteady_score_is_shown_and_not_ranked_and_pushes_nobody_down(path: Path) -> None:

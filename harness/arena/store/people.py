@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from harness.arena.store.tables import invitations, keys, people, sessions
+from harness.leaderboard import names
 
 KEY_PREFIX = "arena_"
 """So that a key is known as one wherever it turns up."""
@@ -70,6 +71,12 @@ def add_person(
             "a name has 1 to 40 letters, digits, spaces, dots, hyphens or apostrophes, "
             "and begins with a letter or a digit"
         )
+    problem = names.author_problem(name)
+    if problem is not None:
+        raise NotPossible(f"the name {name} {problem}; choose another")
+    for other in connection.scalars(select(people.c.name)):
+        if names.skeleton(other) == names.skeleton(name):
+            raise NotPossible(f"the name {name} is taken; choose another")
     id = connection.scalar(
         insert(people)
         .values(name=name, role=role, issuer=issuer, subject=subject)

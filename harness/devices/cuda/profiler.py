@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 from collections.abc import Sequence
+from itertools import count, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 from cuda import pathfinder
 
 from harness.compiling.compiler import FILE_NAME
@@ -17,7 +20,8 @@ from harness.devices.cuda import watched_launches as watched
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
 from harness.protocol.profile import NoProfile, Profile
-from problem.cases import Case, Shape
+from problem.cases import Case, Matrix, Shape
+from problem.reference import MAX_ERROR, compare
 
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 """How ncu says that the driver lets only administrators read counters."""
@@ -31,17 +35,21 @@ _PERMIT = (
 def profile(
     kernel: Kernel, shapes: Sequence[Shape], seconds: float
 ) -> tuple[Profile, ...] | NoProfile:
-    """Counters of a launch of each shape, with the line of every instruction."""
+    """Counters of a launch of each shape, with the line of every instruction; none where a launch
+    that was counted did not do the kernel's work."""
     program = pathfinder.find_nvidia_binary_utility("ncu")
     if program is None:
         return NoProfile(why="ncu is not installed: it comes with the CUDA toolkit")
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        watched.write_job(kernel, [_inputs(shape) for shape in shapes], folder)
+        results = folder / "results"
+        results.mkdir()
+        launches = [_inputs(shape) for shape in shapes]
+        watched.write_job(kernel, launches, folder)
         report = folder / "counters.ncu-rep"
         try:
             done = subprocess.run(
-                (program, *options(report, len(shapes)), *watched.command(folder, folder)),
+                (program, *options(report, len(shapes)), *watched.command(folder, results)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -56,6 +64,9 @@ def profile(
         if not report.is_file():
             last = (said.strip().splitlines() or ["it said nothing"])[-1]
             return NoProfile(why=f"ncu wrote no report: {last[:200]}")
+        wrong = next(filter(None, map(_wrong, launches, count(), repeat(results))), None)
+        if wrong is not None:
+            return NoProfile(why=wrong)
         functions = disassemble(kernel.cubin, FILE_NAME)
         try:
             return hardware_counters.read(report, functions, kernel.entry, shapes)
@@ -64,8 +75,23 @@ def profile(
 
 
 def _inputs(shape: Shape) -> LaunchInputs:
-    A, B = Case(shape).draw(0)
+    A, B = Case(shape).draw(secrets.randbits(48))
     return LaunchInputs(shape=shape, A=A, B=B)
+
+
+def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
+    """Why the counters of a launch say nothing of the kernel."""
+    try:
+        C: Matrix = np.load(watched.file(results, "C", number), allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return f"the launch at {launch.shape} did not come to its end under ncu"
+    found = compare(launch.A, launch.B, C, exact=False)
+    if found.passed:
+        return None
+    return (
+        f"the launch at {launch.shape} that ncu counted has a wrong result "
+        f"(error {found.worst:.3g}, at most {MAX_ERROR:g} allowed)"
+    )
 
 
 def options(report: Path, launches: int) -> tuple[str, ...]:
