@@ -6,14 +6,11 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from harness.estimates import Estimate, student
+from harness.estimates import student
 from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
-from harness.leaderboard.places import Contestant, Order, known_to_be_faster, order, places
 from harness.leaderboard.ranking import Board, as_data, rank
 from harness.leaderboard.spread import PRIOR, measured
 from harness.report import Badge
@@ -118,66 +115,3 @@ def test_the_board_for_programs_says_it_all() -> None:
 def test_a_report_says_its_gpu() -> None:
     made = report(uuid="GPU-7")
     assert Entry.of(made, Document.of(made).id).uuid == "GPU-7"
-
-
-ESTIMATES = st.builds(Estimate, st.floats(-1, 1), st.floats(0, 0.3), st.floats(0, 0.3))
-CONTESTANTS = st.lists(
-    st.builds(
-        Contestant,
-        st.sampled_from("abcdefgh"),
-        ESTIMATES,
-        st.dictionaries(st.sampled_from("123"), ESTIMATES, min_size=1),
-    ),
-    max_size=20,
-).map(lambda drawn: sorted(drawn, key=lambda each: -each.score.value))
-OPPOSITE = {
-    Order.FASTER: Order.SLOWER,
-    Order.SLOWER: Order.FASTER,
-    Order.UNKNOWN: Order.UNKNOWN,
-}
-DECIDED = st.dictionaries(
-    st.sampled_from([("a", "b"), ("a", "c"), ("d", "e")]), st.sampled_from(Order)
-).map(lambda drawn: drawn | {(b, a): OPPOSITE[found] for (a, b), found in drawn.items()})
-
-
-@given(CONTESTANTS, DECIDED)
-def test_how_many_are_known_to_be_faster_is_counted_over_all(
-    contestants: list[Contestant], decided: dict[tuple[str, str], Order]
-) -> None:
-    expected = [
-        sum(
-            order(other, each, decided) is Order.FASTER
-            for j, other in enumerate(contestants)
-            if j != i
-        )
-        for i, each in enumerate(contestants)
-    ]
-    assert known_to_be_faster(contestants, decided) == expected
-
-
-@given(CONTESTANTS, DECIDED)
-def test_a_place_is_one_more_than_that_and_nobody_gains_by_being_uncertain(
-    contestants: list[Contestant], decided: dict[tuple[str, str], Order]
-) -> None:
-    placed = places(contestants, decided)
-    assert sorted(number for number, _ in placed) == list(range(len(contestants)))
-    faster = known_to_be_faster(contestants, decided)
-    for position, (_, place) in enumerate(placed):
-        assert place == 1 + max(faster[number] for number, _ in placed[: position + 1])
-
-
-@given(CONTESTANTS)
-def test_without_a_play_off_the_better_score_stands_first(contestants: list[Contestant]) -> None:
-    assert [number for number, _ in places(contestants, {})] == list(range(len(contestants)))
-
-
-def test_an_uncertain_kernel_does_not_stand_before_a_better_score() -> None:
-    sure = [Contestant(f"{n}", Estimate(-n, 0.1, 0.1), {}) for n in range(3)]
-    unsure = Contestant("x", Estimate(-1.5, 2.0, 2.0), {})
-    assert places([*sure[:2], unsure, sure[2]], {}) == [(0, 1), (1, 2), (2, 2), (3, 3)]
-
-
-def test_a_play_off_changes_places_among_those_who_played() -> None:
-    four = [Contestant(code, Estimate(-n / 100, 0.1, 0.1), {}) for n, code in enumerate("abcd")]
-    found = {("c", "a"): Order.FASTER, ("a", "c"): Order.SLOWER}
-    assert places(four, found) == [(2, 1), (1, 1), (0, 2), (3, 2)]
