@@ -118,6 +118,7 @@ class Machine:
 
     @contextmanager
     def turn(self, progress: Progress) -> Iterator[None]:
+        assert isinstance(progress, Listener)
         self.turns += 1
         yield
 
@@ -161,6 +162,24 @@ def test_a_sample_has_the_file_as_it_stands_first() -> None:
     assert found.as_it_stands == found.variants[0] and found.variants[0].setting == {"ROWS": 1}
 
 
+def test_a_sample_is_drawn_by_the_seed() -> None:
+    def drawn(seed: int) -> list[Setting]:
+        return [each.setting for each in tuned(Machine(), seed=seed, limit=2).variants]
+
+    assert drawn(3) == drawn(3)
+    assert len({str(drawn(seed)) for seed in range(8)}) == 2
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_a_device_without_a_clock_runs_samples(
+    sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("harness.stages.verify._cases", lambda *how: asked.append(how) or [CASE])
+    tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
+    assert asked == [(5, True, sampled)]
+
+
 def test_without_a_seed_one_is_drawn() -> None:
     first, second = (tuned(Machine(), seed=None) for _ in range(2))
     assert first.seed != second.seed
@@ -200,6 +219,12 @@ def test_the_fastest_is_the_best() -> None:
     assert listener.told.count((Stage.MEASURE, None)) == 3
     assert len(machine.table.launches) > 3 * 2 * QUICK.rounds
     assert machine.table.launch_seconds == {20.0}
+
+
+def test_of_two_that_are_equally_fast_one_is_the_best() -> None:
+    found = tuned(Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}))
+    same = found.variants[0].model_copy(update={"setting": {"ROWS": 9}})
+    assert found.model_copy(update={"variants": (same, found.variants[0])}).best == same
 
 
 def test_a_best_one_needs_a_score() -> None:

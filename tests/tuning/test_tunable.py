@@ -193,3 +193,23 @@ def test_the_example_of_the_readme_says_what_varies() -> None:
     assert tunables.written == {"BK": 16, "STAGES": 3}
     changed = tunables.source({"BK": 8, "STAGES": 4})
     assert "BK = 8" in changed and "shared_memory=33280" in changed
+
+
+@pytest.mark.parametrize(("deep", "fits"), [(32, True), (33, False)])
+def test_constants_follow_from_others_so_deep(deep: int, fits: bool) -> None:
+    chain = "".join(f"constexpr int C{i} = C{i - 1};\n" for i in range(1, deep))
+    text = (
+        f"{CONSTANT}constexpr int C0 = BM;\n{chain}"
+        f"// solve: tile=16x16\n// tune: solve tile={{C{deep - 1}}}x16\n"
+    )
+    if fits:
+        assert "tile=32x16" in find_tunables(text).source({"BM": 32})
+    else:
+        with pytest.raises(UsageError, match="too many other constants"):
+            find_tunables(text)
+
+
+def test_a_comment_ends_with_its_line_whatever_stands_in_it() -> None:
+    sentence = "line 1: `//` is no value for BK; list whole numbers, separated by spaces"
+    with pytest.raises(UsageError, match=sentence):
+        find_tunables("#define BK 16  // tune: 8 16 // the best\n")
