@@ -6,6 +6,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from harness.errors import UsageError, crash
 from harness.explain.examined import Examined
 from harness.progress import Progress, Silent
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel
-from harness.protocol.device import Count, Counted, LaunchInputs, Ready
+from harness.protocol.device import Count, Counted, LaunchInputs, Ready, Uncounted
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
@@ -44,7 +45,14 @@ from harness.report import (
 from harness.stages import interim
 from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
-from harness.stages.sanitize import SanitizerResults, diagnose_hang, sanitize, unsafe
+from harness.stages.sanitize import (
+    Begun,
+    SanitizerResults,
+    begin_beside,
+    diagnose_hang,
+    sanitize,
+    unsafe,
+)
 from harness.stages.verify import Failure, verify
 from harness.submission import Unreadable
 from harness.workers.session import Session
@@ -141,6 +149,9 @@ class _Grading:
     uncounted: str = ""
     """Why there are no counters, where it is known."""
     times: list[StageTime] = field(default_factory=list)
+    sanitizing_beside: Begun | None = None
+    counting_beside: Future[Counted | Uncounted | Fault] | None = None
+    """What the CPU device is at since before this grading had the GPU."""
 
     def __post_init__(self) -> None:
         chosen = self.options.seed
@@ -156,6 +167,8 @@ class _Grading:
             if not isinstance(compiled, Compiled):
                 self.session.renew()
                 return compiled
+            if self.session.works_ahead and not self.options.quick:
+                self._begin_beside(compiled.kernel)
             with self.session.turn(self.progress):
                 return stages(compiled.kernel)
         except UsageError as error:  # the GPU is taken
@@ -264,6 +277,13 @@ class _Grading:
                 self.session.cpu_sanitizer.load(compiled.kernel)
         return compiled
 
+    def _begin_beside(self, kernel: Kernel) -> None:
+        """The CPU device waits for no GPU."""
+        beside = self.session.cpu_sanitizer
+        assert beside is not None, "a session that works ahead has somebody to do it"
+        self.sanitizing_beside = begin_beside(beside, kernel, self.seed, seconds=SANITIZE_SECONDS)
+        self.counting_beside = beside.count(_counting(counting_case(self.seed), self.seed))
+
     def _verify(self, kernel: Kernel, ready: Ready) -> Failure | None:
         verified = verify(
             self.session.device,
@@ -282,6 +302,9 @@ class _Grading:
             return None
         self.progress.found(interim.of_failure(verified.outcome))
         cpu_sanitizer = self.session.cpu_sanitizer
+        if cpu_sanitizer is not None and self.sanitizing_beside is not None:
+            cpu_sanitizer.reset()  # it is asked for something else now
+            self.sanitizing_beside = self.counting_beside = None
         if cpu_sanitizer is not None and isinstance(verified.outcome, TimeLimit):
             hung = diagnose_hang(cpu_sanitizer, kernel, verified.case, self.seed)
             return Failure(verified.case, hung or verified.outcome)
@@ -298,6 +321,7 @@ class _Grading:
             failed=failure.case if failure else None,
             seconds=SANITIZE_SECONDS,
             progress=self.progress,
+            begun=self.sanitizing_beside,
         )
         wrong = failure.outcome if failure else None
         if isinstance(sanitized, SanitizerResults):
@@ -309,14 +333,12 @@ class _Grading:
     def _count(self, case: Case) -> None:
         """What the memory system would do, where the CPU device can tell in time. The build that
         counts leaves out what is only computed, so there is no C to check."""
-        A, B = case.draw(self.seed)
-        request = Count(
-            inputs=LaunchInputs(shape=case.shape, A=A, B=B),
-            max_blocks=COUNTED_BLOCKS,
-            seconds=COUNTING_SECONDS,
-        )
         beside = self.session.cpu_sanitizer
-        counted = beside.count(request).result() if beside else self.session.device.ask(request)
+        if beside is None:
+            counted = self.session.device.ask(_counting(case, self.seed))
+        else:
+            begun = self.counting_beside or beside.count(_counting(case, self.seed))
+            counted = begun.result()
         if isinstance(counted, Fault):
             self.uncounted = f"its accesses could not be counted: {counted.message}"
         if isinstance(counted, Counted):
@@ -339,6 +361,15 @@ class _Grading:
             return measured
         self.measurement = measured.measurement
         return Accepted(score=measured.score)
+
+
+def _counting(case: Case, seed: int) -> Count:
+    A, B = case.draw(seed)
+    return Count(
+        inputs=LaunchInputs(shape=case.shape, A=A, B=B),
+        max_blocks=COUNTED_BLOCKS,
+        seconds=COUNTING_SECONDS,
+    )
 
 
 def _worth_sanitizing(outcome: Outcome) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from harness.errors import UsageError
 from harness.grade import GradingOptions, grade
 from harness.progress import Progress
+from harness.protocol.device import Count, Sanitize
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Attach,
@@ -53,8 +54,10 @@ from harness.report import (
     WrongAnswer,
 )
 from harness.stages import rounds
+from harness.stages.sanitize import sanitizer_cases
 from harness.workers.session import Session
 from problem.cases import Case, Shape
+from problem.launcher import LaunchLine
 from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, right
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -150,6 +153,56 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
     assert (report.measurement.audit_error is None) is quick
     assert {round.inputs for round in report.measurement.rounds} == {*RoundInputs}
     assert len(report.sanitizing) == (1 if quick else 2)
+
+
+class Beside(FakeSanitizer):
+    """A CPU device that notes when it was asked for what."""
+
+    def __init__(self, events: list[object]) -> None:
+        super().__init__()
+        self.events = events
+
+    def sanitize(self, request: Sanitize) -> Any:
+        self.events.append([launch.shape for launch in request.launches])
+        return super().sanitize(request)
+
+    def count(self, request: Count) -> Any:
+        self.events.append("count")
+        return super().count(request)
+
+    def reset(self) -> None:
+        self.events.append("reset")
+
+
+def ahead(device: FakeGpu, **options: Any) -> tuple[list[object], Report]:
+    """What the CPU device was asked before and after the grading had the GPU."""
+    events: list[object] = []
+
+    @contextmanager
+    def turn(_: Progress) -> Iterator[None]:
+        events.append("turn")
+        yield
+
+    beside = Beside(events)
+    made = replace(with_times(device), cpu_sanitizer=beside, works_ahead=True, turn=turn)
+    return events, graded(made, **options)
+
+
+def test_the_cpu_device_waits_for_no_gpu_where_there_are_cores_for_both() -> None:
+    events, report = ahead(FakeGpu())
+    shapes = [case.shape for case in sanitizer_cases(LaunchLine(), 3, quick=False)]
+    assert events == [shapes, "count", "turn"]
+    assert report.score is not None and [*report.sanitizing[1].shapes] == shapes
+    assert ahead(FakeGpu(), quick=True)[0] == ["turn"], "a quick grading has no use for it"
+
+
+def test_what_was_begun_ahead_is_ended_where_verification_failed() -> None:
+    events, report = ahead(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
+    shapes, count, turn, reset, again = events
+    assert (count, turn, reset) == ("count", "turn", "reset")
+    assert isinstance(report.outcome, WrongAnswer)
+    failed = report.outcome.counterexample.case.shape
+    assert isinstance(shapes, list) and again == [failed, *shapes]
 
 
 def test_a_kernel_that_is_slower_on_rescaled_inputs_is_scored_on_them() -> None:

@@ -1,7 +1,7 @@
 """The one place in which the arena calls the judge.
 
 A GPU has two lanes where the machine has cores for both: while one measures, the next submission is
-compiled and translated for the CPU device in the other, on cores that measure nothing, and its
+compiled and sanitized on the CPU device in the other, on cores that measure nothing, and its
 processes get ready. So the GPU waits for nobody, and nobody's times are moved.
 """
 

@@ -104,6 +104,19 @@ def mid_size_case(seed: int) -> Case:
     return Case(Shape(M, int(generator.integers(17, 49)), K))
 
 
+Begun = Future[Sanitized | Refusal | Fault]
+"""What the CPU device is at."""
+
+
+def begin_beside(
+    beside: BackgroundSanitizer, kernel: Kernel, seed: int, *, seconds: float
+) -> Begun:
+    """Let the CPU device begin, before the GPU is free, with what it is asked in a full grading
+    where nothing went wrong."""
+    cases = sanitizer_cases(kernel.launch, seed, quick=False)
+    return _Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases)
+
+
 def sanitize(
     device: Device,
     beside: BackgroundSanitizer | None,
@@ -114,12 +127,13 @@ def sanitize(
     failed: Case | None,
     seconds: float,
     progress: Progress,
+    begun: Begun | None = None,
 ) -> SanitizerResults | Outcome:
     """Run the tools of the device, and of the CPU device beside a GPU.
 
     beside: sanitizes at the same time; in a quick grading only where something is wrong, or where a
     tool of the device does not work. failed: where verification went wrong; it is sanitized first.
-    seconds: limit for one device.
+    seconds: limit for one device. begun: what begin_beside has begun.
     """
     tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
     cases = sanitizer_cases(kernel.launch, seed, quick=quick)
@@ -127,9 +141,8 @@ def sanitize(
         cases = (failed, *cases)
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
-    begun: Future[Sanitized | Refusal | Fault] | None = None
     watching = _Watching(seed, tools, seconds, progress)
-    if beside is not None and (failed is not None or not quick):
+    if begun is None and beside is not None and (failed is not None or not quick):
         begun = watching.begin(beside, kernel, cases)
     on_device = cases if beside is None or quick else (*cases, mid_size_case(seed))
     answer = device.ask(watching.request(on_device))
@@ -165,9 +178,7 @@ class _Watching:
             launches.append(LaunchInputs(shape=case.shape, A=A, B=B))
         return Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
 
-    def begin(
-        self, beside: BackgroundSanitizer, kernel: Kernel, cases: Sequence[Case]
-    ) -> Future[Sanitized | Refusal | Fault]:
+    def begin(self, beside: BackgroundSanitizer, kernel: Kernel, cases: Sequence[Case]) -> Begun:
         beside.load(kernel)
         return beside.sanitize(self.request(cases))
 

@@ -31,6 +31,8 @@ class Session:
     cpu_sanitizer: works beside a device that does not see everything itself.
     timing: of a device whose times mean something. A device without is slow, too: it runs a sample
     of the ranked size.
+    works_ahead: whether there are cores on which the CPU sanitizer may work at one submission while
+    another is measured.
     isolation: what the operating system holds the workers to.
     renew: ends the processes that a submission has touched; others take their place.
     turn: inside, one grading has the device for itself, in processes that it is the first to touch.
@@ -43,6 +45,7 @@ class Session:
     device: Device
     cpu_sanitizer: BackgroundSanitizer | None = None
     timing: TimingWorkers | None = None
+    works_ahead: bool = False
     isolation: Callable[[], tuple[str, ...]] = tuple
     renew: Callable[[], None] = lambda: None
     turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
@@ -115,6 +118,7 @@ def open_session(
             device=device,
             cpu_sanitizer=cpu_sanitizer if scoring else None,
             timing=TimingWorkers(device, baseline, checker, newcomer) if scoring else None,
+            works_ahead=scoring and cores is not None,
             isolation=isolation,
             renew=renew,
             turn=turn,

@@ -161,6 +161,7 @@ class FakeSanitizer:
 
     device: FakeDevice = field(default_factory=FakeDevice)
     loaded: list[Kernel] = field(default_factory=list)
+    resets: int = 0
 
     def load(self, kernel: Kernel) -> None:
         self.loaded.append(kernel)
@@ -171,6 +172,9 @@ class FakeSanitizer:
 
     def count(self, request: Count) -> Future[Any]:
         return self._done(self.device.ask(request))
+
+    def reset(self) -> None:
+        self.resets += 1
 
     @staticmethod
     def _done(answer: Any) -> Future[Any]:

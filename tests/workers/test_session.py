@@ -186,6 +186,7 @@ def test_renewing_ends_what_a_submission_has_touched(house: House) -> None:
 
 def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
     with on_gpu(house, CORES) as session:
+        assert session.works_ahead
         assert all(worker.done[:2] == ["opened", CORES.helping] for worker in house.workers)
         house.forget()
         with session.turn(Silent()):
@@ -201,7 +202,7 @@ def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
 
 def test_without_cores_nobody_is_held_to_any(house: House) -> None:
     with on_gpu(house) as session, session.turn(Silent()):
-        pass
+        assert not session.works_ahead
     assert not any(isinstance(each, frozenset) for worker in house.workers for each in worker.done)
 
 
