@@ -1,8 +1,8 @@
 """Many gradings on several GPUs at once: one queue, and two lanes to each GPU.
 
 The lanes of a GPU take turns on it: while a submission of one is verified and measured, the next is
-compiled and sanitized on the CPU device in the other, and its processes get ready. Their cores are others than those of the
-measurement; where there are too few cores for that, a GPU has one lane.
+compiled and sanitized on the CPU device in the other, and its processes get ready. Their cores are
+others than those of the measurement; where there are too few cores for that, a GPU has one lane.
 """
 
 from __future__ import annotations
