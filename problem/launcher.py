@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ BLOCK = (16, 16, 1)
 
 MAX_TILE = 65_536
 MAX_SHARED_MEMORY = 1 << 20
+MAX_CLUSTER = 8
+"""Blocks: what every GPU that has clusters can run."""
 
 Launchable = Callable[..., None]
 """A compiled kernel, called as CuPy calls one: kernel(grid, block, arguments, shared_mem=bytes)."""
@@ -24,11 +27,14 @@ class LaunchLine:
 
     tile_rows, tile_columns: the part of C that one block computes.
     shared_memory: dynamic shared memory of a block, in bytes.
+    cluster: blocks of one cluster along x, y and z, as the kernel's own __cluster_dims__ has them;
+        no part of the line, and so none of what makes two lines equal.
     """
 
     tile_rows: int = 16
     tile_columns: int = 16
     shared_memory: int = 0
+    cluster: tuple[int, int, int] = field(default=(1, 1, 1), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, size in (("rows", self.tile_rows), ("columns", self.tile_columns)):
@@ -38,14 +44,62 @@ class LaunchLine:
             raise ValueError(
                 f"shared_memory is 0 to {MAX_SHARED_MEMORY} bytes, not {self.shared_memory}"
             )
+        if min(self.cluster) < 1 or prod(self.cluster) > MAX_CLUSTER:
+            raise ValueError(f"a cluster has 1 to {MAX_CLUSTER} blocks, not {self.cluster}")
 
     @property
     def is_default(self) -> bool:
         return self == LaunchLine()
 
     def grid(self, M: int, K: int) -> tuple[int, int, int]:
-        """Blocks along x, y and z that cover C (M×K)."""
-        return (-(-K // self.tile_columns), -(-M // self.tile_rows), 1)
+        """Blocks along x, y and z that cover C (M×K), rounded up to whole clusters."""
+        tiles = (-(-K // self.tile_columns), -(-M // self.tile_rows), 1)
+        x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.cluster, strict=True))
+        return x, y, z
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The clusters of a grid, counted x fastest, as blocks are."""
+
+    grid: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Clusters along x, y and z."""
+        x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    @property
+    def count(self) -> int:
+        return prod(self.sizes)
+
+    def of(self, block: int) -> int:
+        """The cluster of a block."""
+        return _number(
+            [n // c for n, c in zip(_place(block, self.grid), self.cluster, strict=True)],
+            self.sizes,
+        )
+
+    def blocks(self, cluster: int) -> list[int]:
+        """Of one cluster, by rank."""
+        first = [n * c for n, c in zip(_place(cluster, self.sizes), self.cluster, strict=True)]
+        return [
+            _number(
+                [a + b for a, b in zip(first, _place(rank, self.cluster), strict=True)], self.grid
+            )
+            for rank in range(prod(self.cluster))
+        ]
+
+
+def _place(number: int, sizes: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = sizes
+    return number % x, number // x % y, number // x // y
+
+
+def _number(place: Sequence[int], sizes: tuple[int, int, int]) -> int:
+    return place[0] + sizes[0] * (place[1] + sizes[1] * place[2])
 
 
 def solve(

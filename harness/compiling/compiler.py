@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import replace
 
 from harness import nvrtc
 from harness.compiling import (
@@ -185,7 +186,7 @@ def _to_machine_code(
                 code_sha256=source.code_sha256,
                 program_sha256=_identity(program, entry, source),
                 arch=arch,
-                launch=source.launch,
+                launch=replace(source.launch, cluster=entry.cluster),
                 resources=taken,
                 occupancy=occupancy(taken, arch),
                 badges=_badges(source, instructions),

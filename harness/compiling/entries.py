@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from math import prod
 
 from harness.compiling.machine_code import EntryPoint
 from harness.compiling.occupancy import multiprocessor
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
 from harness.ptx.syntax import Function, Instruction, Program
 from harness.report import Diagnostic, Resources
-from problem.launcher import BLOCK
+from problem.launcher import BLOCK, MAX_CLUSTER
 
 _PARAMETER_BITS = (64, 64, 64, 32, 32, 32)
 
@@ -104,6 +105,13 @@ def launch_problem(kernel: Function, resources: Resources, arch: str) -> str | N
     required = kernel.directives.get("reqntid")
     if required and tuple(required) + (1,) * (3 - len(required)) != BLOCK:
         return f"the kernel requires blocks of {required} threads; the launch has {BLOCK}"
+    blocks = prod(kernel.cluster)
+    if not 1 <= blocks <= MAX_CLUSTER:
+        return f"the kernel's clusters have {blocks} blocks; a GPU allows 1 to {MAX_CLUSTER}"
+    if "explicitcluster" in kernel.directives and "reqnctapercluster" not in kernel.directives:
+        return "the kernel requires clusters of no given size; write the sizes in __cluster_dims__"
+    if "blocksareclusters" in kernel.directives:
+        return "the kernel has its grid counted in clusters; the launch counts it in blocks"
     asked = resources.shared_bytes
     most = multiprocessor(arch).shared_per_block
     if asked > most:

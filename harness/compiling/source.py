@@ -7,8 +7,9 @@ line numbers of the user's file stay true.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 from tree_sitter import Node
 
@@ -139,7 +140,7 @@ def _launch_line(root: Node) -> LaunchLine:
 
 def parse_launch_line(words: str, line: int | None = None, column: int | None = None) -> LaunchLine:
     """`tile=ROWSxCOLS shared_memory=BYTES`, both optional. Raises SourceError."""
-    values: dict[str, int] = {}
+    values: dict[str, Any] = {}
 
     def refuse(problem: str) -> SourceError:
         return SourceError(
@@ -166,7 +167,7 @@ def parse_launch_line(words: str, line: int | None = None, column: int | None = 
         else:
             raise refuse(f"`{shown}` is not shared_memory=BYTES")
     try:
-        return LaunchLine(**values)
+        return replace(LaunchLine(), **values)
     except ValueError as error:
         raise refuse(str(error)) from None
 

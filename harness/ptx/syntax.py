@@ -185,6 +185,12 @@ class Function:
     prototypes: set[str] = field(default_factory=set)
     body: list[Instruction | Label] = field(default_factory=list)
 
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of one cluster along x, y and z, as `__cluster_dims__` has them."""
+        x, y, z = (*self.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
+        return x, y, z
+
 
 @dataclass
 class Program:

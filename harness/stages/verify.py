@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ from problem.cases import (
     mid_size_cases,
     random_cases,
 )
-from problem.launcher import LaunchLine
+from problem.launcher import Clusters, LaunchLine
 from problem.reference import MAX_ERROR, Comparison, compare
 
 SAMPLED_BLOCKS = 32
@@ -247,17 +248,23 @@ Tile = tuple[int, int]
 
 
 def sampled_blocks(launch: LaunchLine, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Two disjoint samples of the launch's blocks: all four corners, the rest at random."""
-    columns, rows, _ = launch.grid(shape.M, shape.K)
+    """Two disjoint samples of the launch's blocks, in whole clusters: all four corners, the rest at
+    random."""
+    clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
+    columns, rows, _ = clusters.sizes
     last = columns * rows - 1
     corners = {0, columns - 1, last - (columns - 1), last}
     each = SAMPLED_ELEMENTS // (launch.tile_rows * launch.tile_columns)
-    count = 2 * max(4, min(SAMPLED_BLOCKS, each))
+    count = 2 * max(4, min(SAMPLED_BLOCKS, each) // prod(launch.cluster))
     chosen = {secrets.randbelow(last + 1) for _ in range(2 * count)} - corners
     mixed = [*corners, *chosen][:count]
     secrets.SystemRandom().shuffle(mixed)
     half = -(-len(mixed) // 2)
-    return tuple(sorted(mixed[:half])), tuple(sorted(mixed[half:]))
+
+    def blocks(numbers: list[int]) -> tuple[int, ...]:
+        return tuple(sorted(block for number in numbers for block in clusters.blocks(number)))
+
+    return blocks(mixed[:half]), blocks(mixed[half:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,18 +293,23 @@ def check_blocks(
     says which tiles those are. Only where they are all among the blocks' own is it known that
     every one of those had to be written.
     """
-    columns = launch.grid(case.shape.M, case.shape.K)[0]
-    own = {divmod(block, columns) for block in blocks}
+    columns, rows, _ = launch.grid(case.shape.M, case.shape.K)
+    places = ((block // columns % rows, block % columns) for block in blocks)
+    own = {
+        (down, across)
+        for down, across in places
+        if down * launch.tile_rows < case.shape.M and across * launch.tile_columns < case.shape.K
+    }
     written = _tiles(~unwritten(C), launch)
     chosen = own if written <= own else written
     worst = 0.0
-    for place in sorted(chosen):
-        rows, across = _slices(launch, place)
-        tile = np.ascontiguousarray(C[rows, across])
-        comparison = compare(A[rows], B[:, across], tile, exact=case.exact)
+    for tile in sorted(chosen):
+        down, across = _slices(launch, tile)
+        part = np.ascontiguousarray(C[down, across])
+        comparison = compare(A[down], B[:, across], part, exact=case.exact)
         if not comparison.passed:
-            corner = (rows.start, across.start)
-            return wrong_answer(stage, case, seed, A[rows], B[:, across], tile, comparison, corner)
+            corner = (down.start, across.start)
+            return wrong_answer(stage, case, seed, A[down], B[:, across], part, comparison, corner)
         worst = max(worst, comparison.worst)
     return CheckedBlocks(worst, own, written)
 

@@ -7,7 +7,7 @@ from harness.devices.guards import poisoned
 from harness.report import Stage, WrongAnswer
 from harness.stages.verify import CheckedBlocks, check_blocks, sampled_blocks
 from problem.cases import Case, Matrix, Shape
-from problem.launcher import LaunchLine
+from problem.launcher import Clusters, LaunchLine
 
 CASE = Case(Shape(128, 40, 192))
 LINE = LaunchLine(32, 64)
@@ -58,6 +58,28 @@ def test_a_tile_written_in_part_is_wrong() -> None:
     C = computed(1, 7, 9)
     C[70, 70] = np.float32(np.nan)
     assert isinstance(check(C), WrongAnswer)
+
+
+@pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 4, 1), (1, 1, 2)])
+def test_samples_are_of_whole_clusters(cluster: tuple[int, int, int]) -> None:
+    line, shape = LaunchLine(128, 256, cluster=cluster), Shape(8192, 6144, 4000)
+    clusters = Clusters(line.grid(shape.M, shape.K), cluster)
+    first, second = sampled_blocks(line, shape)
+    assert first and not {*first} & {*second}
+    for sample in (first, second):
+        whole = [block for block in sample for block in clusters.blocks(clusters.of(block))]
+        assert {*whole} == {*sample}
+
+
+def test_blocks_that_only_fill_a_cluster_have_no_tile_of_their_own() -> None:
+    """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
+    line = LaunchLine(32, 64, cluster=(2, 1, 2))
+    A, B = CASE.draw(1)
+    checked = check_blocks(CASE, 1, A, B, A @ B, line, tuple(range(32)), Stage.VERIFY)
+    assert isinstance(checked, CheckedBlocks)
+    assert (
+        checked.own == checked.written == {(row, column) for row in range(4) for column in range(3)}
+    )
 
 
 def test_samples_are_disjoint_have_the_corners_and_are_never_the_same() -> None:

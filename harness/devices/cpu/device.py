@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any, Literal
@@ -91,6 +91,9 @@ class Module:
     """The machine code that a GPU would run, where it is known."""
     loaded: dict[Mode, Loaded] = field(default_factory=dict)
 
+    def grid(self, shape: Shape) -> tuple[int, int, int]:
+        return self.line.grid(shape.M, shape.K)
+
 
 @dataclass(frozen=True)
 class _Launch:
@@ -154,6 +157,7 @@ class CpuDevice:
                 memory[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
             flat = flatten(program, entry, line.shared_memory)
             depends = blocks_depend_on_one_another(flat)
+            line = replace(line, cluster=flat.cluster)
             module = Module(text, entry, line, program, memory, depends, block)
             self._load(module, Mode.RUN)
         except PtxError as refusal:
@@ -219,7 +223,7 @@ class CpuDevice:
         blocks: tuple[int, ...] | None = None,
     ) -> _Launch | Fault:
         module = self._loaded_module()
-        grid = module.line.grid(shape.M, shape.K)
+        grid = module.grid(shape)
         refused = _refused(module.loaded[Mode.RUN], grid)
         if refused:
             return Fault(cause="launch-refused", message=refused)
@@ -313,8 +317,8 @@ class CpuDevice:
         """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
         module = self._loaded_module()
         given = request.inputs
-        grid = module.line.grid(given.shape.M, given.shape.K)
-        blocks = counters.choose_blocks(grid, request.max_blocks, module.depends)
+        grid, cluster = module.grid(given.shape), module.line.cluster
+        blocks = counters.choose_blocks(grid, cluster, request.max_blocks, module.depends)
         done = self._launch(Mode.COUNT, given.shape, given.A, given.B, request.seconds, blocks)
         if isinstance(done, Fault):
             return done

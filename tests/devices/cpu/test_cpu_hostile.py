@@ -51,7 +51,7 @@ REFUSED = {
     "branch to nowhere": "bra NOWHERE;",
     "branch to a variable": "bra %r1;",
     "label twice": "X: add.s32 %r1, %r1, 1; X: ret;",
-    "unknown special register": "mov.u32 %r1, %is_explicit_cluster;",
+    "unknown special register": "mov.u32 %r1, %pm0;",
     "unknown symbol": "mov.u64 %rd2, nothing;",
     "address without brackets": "ld.global.u32 %r1, %rd1;",
     "parameter outside": "ld.param.u64 %rd2, [C+8];",
@@ -59,8 +59,10 @@ REFUSED = {
     "call of a stranger": "{ .param .b32 p0; call.uni malloc, (p0); }",
     "call through a register": "call %rd1, ();",
     "jump without a table": "brx.idx %r1, nowhere;",
-    "cluster barrier": "barrier.cluster.arrive.aligned;",
-    "distributed shared memory": "mapa.shared::cluster.u32 %r1, %r2, %r3;",
+    "cluster barrier of another kind": "barrier.cluster.sync.aligned;",
+    "store with an mbarrier": "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32"
+    " [%r1], %r2, [%r3];",
+    "state of another block's mbarrier": "mbarrier.arrive.shared::cluster.b64 %rd2, [%r1];",
     "tensor map": "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
     " [%r1], [%rd1, {%r2, %r3}], [%r4];",
     "texture": "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}];",

@@ -8,7 +8,7 @@ from harness.devices.cpu.runtime.layout import Window
 from harness.ptx.syntax import Address, Instruction, Register, Symbol
 
 _ORDERED = {"volatile", "acquire", "release", "relaxed", "acq_rel"}
-_ELSEWHERE = {"shared", "shared::cta", "local", "param", "const"}
+_ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "const"}
 
 
 def blocks_depend_on_one_another(kernel: FlatKernel) -> bool:

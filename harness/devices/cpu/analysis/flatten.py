@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from harness.devices.cpu.errors import CannotTranslate
+from harness.devices.cpu.runtime.layout import MAX_CLUSTER
 from harness.ptx.syntax import (
     Address,
     Function,
@@ -75,10 +77,16 @@ class FlatKernel:
     shared: Memory
     local: Memory
     module: Memory
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    is_explicit_cluster: bool = False
     temporaries: dict[str, int] = field(default_factory=dict)
     registers: dict[str, Type] = field(default_factory=dict)
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     body: list[Instruction | Label] = field(default_factory=list)
+
+    @property
+    def cluster_blocks(self) -> int:
+        return prod(self.cluster)
 
     @property
     def local_bytes(self) -> int:
@@ -120,8 +128,10 @@ def flatten(program: Program, entry: str, dynamic_shared: int, gaps: bool = Fals
     function = program.functions.get(entry)
     if function is None or not function.is_entry:
         raise CannotTranslate(f"the PTX has no kernel {entry!r}")
-    if any(size > 1 for size in function.directives.get("reqnctapercluster", ())):
-        raise CannotTranslate("thread block clusters of more than one block")
+    if "blocksareclusters" in function.directives:
+        raise CannotTranslate("a grid that is counted in clusters (.blocksareclusters)")
+    if not 1 <= prod(function.cluster) <= MAX_CLUSTER:
+        raise CannotTranslate(f"clusters of other than 1 to {MAX_CLUSTER} blocks")
     return _Inliner(program, function, dynamic_shared, gaps).kernel
 
 
@@ -129,7 +139,13 @@ class _Inliner:
     def __init__(self, program: Program, entry: Function, dynamic: int, gaps: bool) -> None:
         self.program = program
         self.kernel = FlatKernel(
-            entry.name, Memory(), Memory(GAP if gaps else 0), Memory(16), module_memory(program)[0]
+            entry.name,
+            Memory(),
+            Memory(GAP if gaps else 0),
+            Memory(16),
+            module_memory(program)[0],
+            entry.cluster,
+            not {"reqnctapercluster", "explicitcluster"}.isdisjoint(entry.directives),
         )
         for parameter in entry.parameters:
             self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)

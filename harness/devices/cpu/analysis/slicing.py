@@ -157,7 +157,7 @@ def _window(windows: dict[str, Window], item: Instruction) -> Window | None:
     """The array that a memory instruction reaches, where that is plain to see; of a copy, where
     it copies to."""
     spaces = set(item.opcode.split("."))
-    if spaces & {"shared", "shared::cta"}:
+    if spaces & {"shared", "shared::cta", "shared::cluster"}:
         return Window.SHARED
     if "local" in spaces:
         return Window.LOCAL

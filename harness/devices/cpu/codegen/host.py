@@ -64,10 +64,10 @@ def _flat(function: Function) -> FlatKernel:
         Memory(),
         local,
         Memory(),
-        temporaries,
-        function.registers,
-        function.branch_targets,
-        function.body,
+        temporaries=temporaries,
+        registers=function.registers,
+        branch_targets=function.branch_targets,
+        body=function.body,
     )
 
 

@@ -3,6 +3,7 @@ to memory checked."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 from harness.devices.cpu.analysis.flatten import FlatKernel
@@ -177,6 +178,8 @@ class ThreadTranslator(Translator):
 
     def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
         where = self.address_value(address)
+        if space == "shared":
+            access = replace(access, kind=access.kind | Access.OWN)
         if self.mode is Mode.SANITIZE:
             return self._checked_access(space, where, access)
         if space != "local":
@@ -186,11 +189,13 @@ class ThreadTranslator(Translator):
         if space in ("shared", "local"):
             memory = self.kernel.shared if space == "shared" else self.kernel.local
             units = constant("i64", memory.size >> access.log2)
-            self._check(where, self.window_base(space), units, access)
+            generic = self.op("add", where, self.window_base(space))
+            offset = self.op("sub", where, self.shared_address()) if space == "shared" else where
+            self._check(offset, generic, units, access)
             start = self.field(space, "ptr")
             if space == "local":
                 start = self.offset(start, self._local_row())
-            return self.offset(start, where)
+            return self.offset(start, offset)
         window = self._window_of(space, address)
         writes_input = access.kind & Access.WRITE and window in (Window.A, Window.B)
         if window is None or writes_input:
@@ -198,7 +203,7 @@ class ThreadTranslator(Translator):
         offset = self.op("sub", where, window.base)
         span = self.offset(self.field("windows", "ptr"), window * layout.SPAN_BYTES)
         size = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
-        self._check(offset, window.base, self.op("lshr", size, access.log2), access)
+        self._check(offset, where, self.op("lshr", size, access.log2), access)
         return self.offset(self.load("ptr", span, ", !invariant.load !0"), offset)
 
     def _local_row(self) -> IrValue:
@@ -207,12 +212,16 @@ class ThreadTranslator(Translator):
 
     def _window_of(self, space: str, address: Address) -> Window | None:
         if isinstance(address.base, Register) and space in ("global", "const", ""):
-            return self._windows.get(address.base.name)
+            window = self._windows.get(address.base.name)
+            is_own = window is not Window.SHARED or self.kernel.cluster_blocks == 1
+            return window if is_own else None
         if isinstance(address.base, Symbol) and address.base.name in self.kernel.module.variables:
             return Window.MODULE
         return None
 
-    def _check(self, offset: IrValue, base: int, units: IrValue, access: MemoryAccess) -> None:
+    def _check(
+        self, offset: IrValue, address: IrValue, units: IrValue, access: MemoryAccess
+    ) -> None:
         """Rotating the offset by log2(n) moves misaligned low bits to the top, so that one
         comparison with the array's size in units of n bytes finds both faults."""
         turned = offset
@@ -221,8 +230,7 @@ class ThreadTranslator(Translator):
         good, bad = self.new_label(), self.new_label()
         self.branch(self.compare("ult", turned, units), good, bad, likely=True)
         self.place(bad)
-        where = self.op("add", offset, base)
-        self._fault(Cause.MEMORY, access, where)
+        self._fault(Cause.MEMORY, access, address)
         self.place(good)
 
     def _fault(self, fault: Cause, access: MemoryAccess, address: IrValue) -> None:
@@ -275,15 +283,24 @@ class ThreadTranslator(Translator):
         return self.offset(self.field("parameters", "ptr"), place.offset + offset)
 
     def window_base(self, space: str) -> int:
-        return {"shared": Window.SHARED.base, "local": Window.LOCAL.base}.get(space, 0)
+        bases = {"shared": Window.SHARED, "shared::cluster": Window.SHARED, "local": Window.LOCAL}
+        return bases[space].base if space in bases else 0
+
+    def shared_address(self) -> IrValue:
+        if self.kernel.cluster_blocks == 1:
+            return constant("i64", 0)
+        return self.field("shared_address", "i64")
+
+    def fence(self, name: str) -> None:
+        if self.mode is Mode.SANITIZE and self.kernel.cluster_blocks > 1:
+            self.runtime("void", name)
 
     def symbol(self, symbol: Symbol) -> IrValue:
         kernel = self.kernel
-        for memory, base in (
-            (kernel.shared, 0),
-            (kernel.local, 0),
-            (kernel.module, Window.MODULE.base),
-        ):
+        if symbol.name in kernel.shared.variables:
+            place = kernel.shared.variables[symbol.name]
+            return self.op("add", self.shared_address(), place.offset + symbol.offset)
+        for memory, base in ((kernel.local, 0), (kernel.module, Window.MODULE.base)):
             if symbol.name in memory.variables:
                 place = memory.variables[symbol.name]
                 return constant("i64", base + place.offset + symbol.offset)
@@ -304,6 +321,10 @@ class ThreadTranslator(Translator):
             return self._cycles()
         if name.startswith("lanemask_"):
             return self._lane_mask(name.removeprefix("lanemask_"))
+        if name == "cluster_ctarank":
+            return self.resize(self.field("rank", "i64"), "i32")
+        if name == "is_explicit_cluster":
+            return constant("i1", self.kernel.is_explicit_cluster)
         if name in self._constants():
             return constant("i32", self._constants()[name])
         if name.startswith("envreg"):  # where a cooperative launch would put its barrier
@@ -319,8 +340,7 @@ class ThreadTranslator(Translator):
             "nsmid": 1,
             "gridid": 0,
             "nwarpid": -(-x * y * z // layout.LANES),
-            "cluster_ctarank": 0,
-            "cluster_nctarank": 1,
+            "cluster_nctarank": self.kernel.cluster_blocks,
             "total_smem_size": shared.size,
             "dynamic_smem_size": dynamic.size if dynamic else 0,
         }
@@ -330,10 +350,15 @@ class ThreadTranslator(Translator):
             return IrValue(f"%tid.{axis}", "i32")
         if kind == "threads":
             return constant("i32", self.block["xyz".index(axis)])
-        if kind in ("zero", "one"):
-            return constant("i32", int(kind == "one"))
-        field = axis if kind == "block" else f"grid_{axis}"
-        return self.resize(self.field(field, "i64"), "i32")
+        blocks = self.kernel.cluster["xyz".index(axis)]
+        if kind == "blocks of the cluster":
+            return constant("i32", blocks)
+        place = self.field(f"grid_{axis}" if kind in ("grid", "clusters") else axis, "i64")
+        if kind in ("cluster", "clusters"):
+            place = self.op("udiv", place, blocks)
+        elif kind == "block of the cluster":
+            place = self.op("urem", place, blocks)
+        return self.resize(place, "i32")
 
     def _cycles(self) -> IrValue:
         self.declarations.add("declare i64 @llvm.readcyclecounter()")
@@ -386,10 +411,10 @@ _POSITIONS = {
     "ntid": "threads",
     "ctaid": "block",
     "nctaid": "grid",
-    "clusterid": "block",
-    "nclusterid": "grid",
-    "cluster_ctaid": "zero",
-    "cluster_nctaid": "one",
+    "clusterid": "cluster",
+    "nclusterid": "clusters",
+    "cluster_ctaid": "block of the cluster",
+    "cluster_nctaid": "blocks of the cluster",
 }
 
 _CORO = """

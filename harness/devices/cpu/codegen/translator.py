@@ -93,6 +93,13 @@ class Translator(Builder):
         """What `cvta` adds to an address of a state space."""
         raise NotImplementedError
 
+    def shared_address(self) -> IrValue:
+        """Where the block's shared memory begins among that of its cluster."""
+        raise CannotTranslate("shared memory outside a kernel")
+
+    def fence(self, name: str) -> None:
+        """Before what orders accesses and is more than a hint: tell the checks by this function."""
+
     def collective(
         self,
         index: int,

@@ -27,6 +27,7 @@ SOURCES = (
     "tensor",
     "wgmma",
     "counts",
+    "cluster",
     "scheduler",
 )
 

@@ -1,4 +1,4 @@
-"""Runs blocks of a translated kernel on the cores of the host, and tells how it ended."""
+"""Runs a translated kernel's clusters on the cores of the host, and tells how it ended."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from harness.devices.cpu.execution.cache import Cache
 from harness.devices.cpu.execution.printf import Printer
 from harness.devices.cpu.runtime import layout
 from harness.devices.cpu.runtime.layout import Cause, Context, Window
+from problem.launcher import Clusters
 
 Bytes = npt.NDArray[np.uint8]
 AnyArray = npt.NDArray[np.generic]
@@ -115,16 +116,18 @@ def launch(
     instruments: Instruments | None = None,
     workers: int | None = None,
 ) -> Outcome:
-    """Run the blocks (counted x fastest; None for all) and wait for the end.
+    """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
 
-    Blocks start in ascending order, so that the first fault is the same in every run.
+    Clusters start in ascending order, so that the first fault is the same in every run.
     """
     instruments = instruments or Instruments()
-    total = grid[0] * grid[1] * grid[2]
-    chosen = None if blocks is None else np.unique(np.asarray(blocks, np.int64))
-    count = total if chosen is None else len(chosen)
+    clusters = Clusters(grid, loaded.kernel.cluster)
+    chosen = None
+    if blocks is not None:
+        chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
+    count = clusters.count if chosen is None else len(chosen)
     wanted = 1 if instruments.present else (workers or available_cores())
-    next_block = ctypes.c_uint64(0)
+    next_cluster = ctypes.c_uint64(0)
     stop = ctypes.c_uint8(0)
     printer = printer or Printer()
     team = [
@@ -135,8 +138,8 @@ def launch(
 
     def work(worker: _Worker) -> None:
         run(
-            ctypes.addressof(worker.context),
-            ctypes.addressof(next_block),
+            ctypes.addressof(worker.contexts),
+            ctypes.addressof(next_cluster),
             None if chosen is None else chosen.ctypes.data,
             count,
         )
@@ -149,8 +152,10 @@ def launch(
     elapsed = time.perf_counter() - start
     timer.cancel()
     faults = [w.stopped for w in team if w.stopped]
-    changed = [w for w in (Window.A, Window.B) if any(x.context.changed >> w & 1 for x in team)]
-    return Outcome(elapsed, min(faults, key=lambda s: s.block, default=None), frozenset(changed))
+    contexts = [context for worker in team for context in worker.contexts]
+    changed = [w for w in (Window.A, Window.B) if any(c.changed >> w & 1 for c in contexts)]
+    first = min(faults, key=lambda s: clusters.of(s.block), default=None)
+    return Outcome(elapsed, first, frozenset(changed))
 
 
 def _together(work: Callable[[_Worker], None], team: Sequence[_Worker]) -> None:
@@ -169,11 +174,11 @@ def zeros(size: int) -> Bytes:
     return raw[skip : skip + size]
 
 
-COPY_BYTES, BULK_BYTES = 40, 64
+COPY_BYTES, BULK_BYTES = 40, 72
 
 
 class _Worker:
-    """One host thread's context, and the memory that it points to."""
+    """One host thread's contexts, one a block of a cluster, and the memory that they point to."""
 
     def __init__(
         self,
@@ -184,6 +189,23 @@ class _Worker:
         stop: ctypes.c_uint8,
         printer: Printer,
     ) -> None:
+        self.contexts = (Context * loaded.kernel.cluster_blocks)()
+        self._keep: list[object] = [arguments, instruments, stop, printer]
+        for rank, context in enumerate(self.contexts):
+            for name, value in self._fields(loaded, grid, arguments).items():
+                setattr(context, name, value)
+            context.rank = rank
+            context.shared_address = rank << layout.BLOCK_BITS
+            context.cluster = ctypes.addressof(self.contexts)
+            context.stop = ctypes.addressof(stop)
+            context.print = printer.address
+            context.checks = instruments.checks
+            context.counts = instruments.counts
+
+    def _fields(
+        self, loaded: Loaded, grid: tuple[int, int, int], arguments: Arguments
+    ) -> dict[str, int]:
+        """Of the context of one block, which has its own memory."""
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
         shared = zeros(kernel.shared.size + 15 & -8)
@@ -206,28 +228,24 @@ class _Worker:
         spans[Window.MODULE] = arguments.module.ctypes.data, kernel.module.size, 1
         spans[Window.SHARED] = shared.ctypes.data, kernel.shared.size, 1
         spans[Window.LOCAL] = memory["local"].ctypes.data, kernel.local.size, 1
-        self._keep = (memory, spans, arguments, instruments, stop, printer)
+        self._keep += [memory, spans]
         fields = {name: array.ctypes.data for name, array in memory.items()}
-        fields |= dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True))
-        fields |= dict(zip(("block_x", "block_y", "block_z"), loaded.block, strict=True))
-        self.context = Context(
-            entry=loaded.code.address("thread"),
-            threads=threads,
-            windows=spans.ctypes.data,
-            shared_bytes=kernel.shared.size,
-            local_bytes=kernel.local_bytes,
-            frame_bytes=loaded.frame_bytes,
-            stop=ctypes.addressof(stop),
-            print=printer.address,
-            checks=instruments.checks,
-            counts=instruments.counts,
-            **fields,
-        )
+        for name, sizes in (("grid", grid), ("block", loaded.block), ("cluster", kernel.cluster)):
+            fields |= {f"{name}_{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
+        return fields | {
+            "entry": loaded.code.address("thread"),
+            "threads": threads,
+            "windows": spans.ctypes.data,
+            "shared_bytes": kernel.shared.size,
+            "local_bytes": kernel.local_bytes,
+            "frame_bytes": loaded.frame_bytes,
+            "cluster_blocks": kernel.cluster_blocks,
+        }
 
     @property
     def stopped(self) -> Stopped | None:
-        c = self.context
-        if not c.fault:
+        c = next((c for c in self.contexts if c.fault), None)
+        if c is None:
             return None
         return Stopped(
             Cause(c.fault),

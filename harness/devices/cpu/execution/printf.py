@@ -58,6 +58,8 @@ class _Memory:
         window, offset = address >> WINDOW_BITS, (address & (1 << WINDOW_BITS) - 1) - MIDDLE
         if not 0 < window < WINDOWS:
             return b""
+        if window == Window.SHARED:
+            offset -= self._context.shared_address
         host, length, _ = (ctypes.c_int64 * 3).from_address(self._context.windows + 24 * window)
         size = min(size, length - offset)
         if offset < 0 or size <= 0:

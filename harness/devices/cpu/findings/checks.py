@@ -21,24 +21,32 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
 
     c_bytes: size of C, each byte of which counts as unwritten at first.
     """
-    kernel, threads = loaded.kernel, loaded.threads
-    warps, grain = -(-threads // layout.LANES), _grain(kernel)
-    cells = kernel.shared.size // grain + 8
+    kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
+    threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
+    grain = _grain(kernel)
+    cells = blocks * (kernel.shared.size // grain + 8)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
         "cells": zeros(layout.CELL_BYTES * cells),
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
-        "shared_ready": zeros(kernel.shared.size + 64),
+        "shared_ready": zeros(blocks * kernel.shared.size + 64),
         "local_ready": zeros(kernel.local_bytes * threads),
         "c_ready": zeros(c_bytes + 64),
         "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
         "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
         "clock": zeros(4 * threads * threads),
-        "arrival": zeros(4 * layout.NAMED_BARRIERS * threads),
+        "arrival": zeros(4 * layout.NAMED_BARRIERS * blocks * threads),
         "joined": zeros(4 * threads),
-        "released_clock": zeros(4 * layout.RELEASED_ADDRESSES * threads),
-        "released_address": zeros(8 * layout.RELEASED_ADDRESSES),
+        "released_clock": zeros(4 * layout.RELEASED_ADDRESSES * blocks * threads),
+        "released_address": zeros(8 * layout.RELEASED_ADDRESSES * blocks),
     }
+    if blocks > 1:
+        memory |= {
+            "fenced": zeros(4 * threads * threads),
+            "seen": zeros(4 * blocks * threads),
+            "visits": zeros(layout.EVENT_BYTES * blocks * threads),
+            **{name: zeros(4 * threads) for name in _OF_THE_CLUSTER_BARRIER},
+        }
     if kernel.module.size <= MAX_FLAGGED_BYTES:  # zero at first, as CUDA has it
         memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)
     checks = Checks(
@@ -48,6 +56,12 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         **{name: array.ctypes.data for name, array in memory.items()},
     )
     return Instruments(checks=ctypes.addressof(checks), keep=[checks], arrays=memory)
+
+
+_OF_THE_CLUSTER_BARRIER = (
+    *("cluster_arrival", "cluster_known", "arrived", "finished"),
+    *("init_fenced", "init_arrived", "init_known"),
+)
 
 
 def _flags(memory: Memory, inside: Byte) -> Bytes:
@@ -71,6 +85,7 @@ def noted(used: Instruments) -> list[RawFinding]:
                 thread=values["thread"],
                 other_thread=values["other_thread"],
                 block=values["block"],
+                other_block=values["other_block"],
                 address=values["address"] % (1 << 64),
                 bytes=values["bytes"],
                 access=values["access"],

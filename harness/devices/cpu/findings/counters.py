@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 
 import numpy as np
 
@@ -15,18 +16,24 @@ from harness.devices.cpu.runtime.layout import Counts
 from harness.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
 from harness.report import CodeLine, Counters, LineCounters
 from problem.cases import Shape
+from problem.launcher import Clusters
 
 SECTOR = 32  # bytes
 
 
 def choose_blocks(
-    grid: tuple[int, int, int], most: int, all_of_them: bool = False
+    grid: tuple[int, int, int],
+    cluster: tuple[int, int, int],
+    most: int,
+    all_of_them: bool = False,
 ) -> tuple[int, ...]:
-    """At most so many blocks, spread evenly from the first to the last."""
-    total = grid[0] * grid[1] * grid[2]
-    if all_of_them or total <= most:
-        return tuple(range(total))
-    return tuple(int(b) for b in np.unique(np.linspace(0, total - 1, most).astype(np.int64)))
+    """At most so many blocks, but one cluster at least, spread evenly from first to last."""
+    clusters = Clusters(grid, cluster)
+    count = max(1, most // prod(cluster))
+    if all_of_them or clusters.count <= count:
+        return tuple(range(prod(grid)))
+    chosen = np.unique(np.linspace(0, clusters.count - 1, count).astype(np.int64))
+    return tuple(block for number in chosen for block in clusters.blocks(int(number)))
 
 
 def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instruments:
@@ -35,16 +42,16 @@ def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instr
     def sectors(rows: int, columns: int) -> int:
         return -(-rows * columns * 4 // SECTOR)
 
-    kernel = loaded.kernel
+    kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     size = len(kernel.body) + 1
     memory = {
         "rows": zeros(8 * len(layout.COUNT) * size),
         "width": zeros(4 * size),
-        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * loaded.threads),
-        "traced": zeros(4 * loaded.threads),
-        "touched_a": zeros(4 * sectors(shape.M, shape.N)),
-        "touched_b": zeros(4 * sectors(shape.N, shape.K)),
-        "touched_c": zeros(4 * sectors(shape.M, shape.K)),
+        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * loaded.threads),
+        "traced": zeros(4 * blocks * loaded.threads),
+        "touched_a": zeros(4 * blocks * sectors(shape.M, shape.N)),
+        "touched_b": zeros(4 * blocks * sectors(shape.N, shape.K)),
+        "touched_c": zeros(4 * blocks * sectors(shape.M, shape.K)),
     }
     width = memory["width"].view(np.int32)
     width[:] = -1

@@ -8,6 +8,7 @@ from typing import Literal
 
 from harness.devices.cpu.analysis.flatten import FlatKernel, Placed
 from harness.devices.cpu.runtime.layout import (
+    BLOCK_BITS,
     MIDDLE,
     WINDOW_BITS,
     WINDOWS,
@@ -19,6 +20,7 @@ from harness.devices.cpu.runtime.layout import (
 from harness.protocol.request import Fault
 from harness.report import Array, Finding, Hazard, Place, Tool
 from problem.cases import Shape
+from problem.launcher import Clusters
 
 _ARRAYS = {
     Window.A: Array.A,
@@ -27,6 +29,13 @@ _ARRAYS = {
     Window.MODULE: Array.MODULE,
     Window.LOCAL: Array.LOCAL,
     Window.SHARED: Array.SHARED,
+}
+
+_OUT_OF_REACH = ", which .shared::cta does not reach"
+_IS_OVER = ", all threads of which had returned"
+_UNBOUNDED_VISITS = {
+    FindingKind.BLOCK_NOT_BEGUN: "may not have begun: nothing here waited for it",
+    FindingKind.BLOCK_MAY_BE_OVER: "may have returned before: nothing there waits for this",
 }
 
 
@@ -52,6 +61,7 @@ class RawFinding:
     thread: int
     other_thread: int
     block: int
+    other_block: int
     address: int
     bytes: int
     access: int
@@ -70,6 +80,11 @@ class Explainer:
 
     # -- places
 
+    def _rank(self, block: int) -> int:
+        """Of a block in its cluster."""
+        clusters = Clusters(self.grid, self.kernel.cluster)
+        return clusters.blocks(clusters.of(block)).index(block)
+
     def place(self, index: int, thread: int, block: int) -> Place:
         item = self.kernel.instruction(index)
         line = item.line if item and item.line > 0 else None
@@ -77,7 +92,8 @@ class Explainer:
             line=line, thread=_position(thread, self.block), block=_position(block, self.grid)
         )
 
-    def spot(self, address: int, size: int) -> Spot:
+    def spot(self, address: int, size: int, block: int) -> Spot:
+        """block: the one that reaches for the address."""
         window = address >> WINDOW_BITS
         if not 0 < window < WINDOWS or window not in list(Window):
             return Spot(None, f"address {address:#x}, which belongs to no array")
@@ -89,16 +105,24 @@ class Explainer:
             Window.LOCAL: self.kernel.local,
             Window.MODULE: self.kernel.module,
         }[Window(window)]
-        array = _ARRAYS[Window(window)]
+        array, of_block = _ARRAYS[Window(window)], ""
+        if window == Window.SHARED and offset >= 0:
+            rank, offset = divmod(offset, 1 << BLOCK_BITS)
+            if rank >= self.kernel.cluster_blocks > 1:
+                return Spot(None, f"address {address:#x}, which belongs to no block of the cluster")
+            if rank != self._rank(block):
+                of_block = f" in block {rank} of the cluster"
         nearest = memory.nearest(offset)
         if nearest is None:
             return Spot(
-                array, f"{array} at byte {offset}: the kernel has none", outside=abs(offset)
+                array,
+                f"{array} at byte {offset}{of_block}: the kernel has none",
+                outside=abs(offset),
             )
         name = _plain_name(nearest)
         within = offset - nearest.offset
         outside = _outside(within, size, nearest.size)
-        text = f"{array} at byte {within} of {name} ({nearest.size} bytes)"
+        text = f"{array} at byte {within} of {name} ({nearest.size} bytes){of_block}"
         return Spot(array, text, outside=outside)
 
     def _matrix_spot(self, window: Window, offset: int, size: int) -> Spot:
@@ -117,7 +141,7 @@ class Explainer:
     def memory_finding(
         self, index: int, thread: int, block: int, address: int, size: int, access: int, count: int
     ) -> Finding:
-        spot = self.spot(address, size)
+        spot = self.spot(address, size, block)
         at = self.place(index, thread, block)
         verb = _verb(access)
         if spot.array is not None and spot.outside is None and address % _power_of_two(size):
@@ -127,6 +151,8 @@ class Explainer:
         else:
             hazard = Hazard.OUT_OF_BOUNDS
             what = f"{_line(at)} {verb}s {size} bytes of {spot.text}{_distance(spot, address)}"
+            if spot.array is Array.SHARED and spot.outside is None:  # and so in another block
+                what += _OUT_OF_REACH if access & Access.OWN else _IS_OVER
         return Finding(
             tool=Tool.MEMCHECK,
             hazard=hazard,
@@ -180,6 +206,12 @@ class Explainer:
         if cause is Cause.BAD_OPERAND:
             message = f"{_line(at)} gives `{instruction}` an operand that it does not allow"
             return Fault(cause="trap", message=message, at=at, printed=printed)
+        if cause is Cause.CLUSTER_ORDER:
+            waits = "wait" in instruction
+            what = "waits" if waits else "arrives a second time"
+            missing = "arrived" if waits else "waited"
+            message = f"{_line(at)} {what} at the cluster's barrier without having {missing}"
+            return Fault(cause="trap", message=message, at=at, printed=printed)
         message = f"{_line(at)} stopped the kernel: `{instruction}`"
         return Fault(cause="trap", message=message, at=at, printed=printed)
 
@@ -202,7 +234,9 @@ class Explainer:
                 n.index, n.thread, n.block, n.address, n.bytes, n.access, n.count
             )
         at = self.place(n.index, n.thread, n.block)
-        other = self.place(n.other_index, n.other_thread, n.block) if n.other_index >= 0 else None
+        other = (
+            self.place(n.other_index, n.other_thread, n.other_block) if n.other_index >= 0 else None
+        )
         if n.kind is FindingKind.UNINITIALISED:
             return self._with_address(
                 n,
@@ -228,6 +262,20 @@ class Explainer:
                 Hazard.RACE,
                 f"{_line(at)} ({_thread(at)}) {_verb(n.access)}s what the copy of {_line(other)} "
                 f"({_thread(other)}) has not delivered, for it was not waited for: {{spot}}",
+            )
+        if n.kind in _UNBOUNDED_VISITS:
+            rank = (n.address & (1 << WINDOW_BITS - 1) - 1) >> BLOCK_BITS
+            return Finding(
+                tool=Tool.RACECHECK,
+                hazard=Hazard.RACE,
+                message=f"{_line(at)} ({_thread(at)}) {_verb(n.access)}s shared memory of block "
+                f"{rank} of the cluster, which {_UNBOUNDED_VISITS[n.kind]}",
+                at=at,
+                access=_access(n.access),
+                size=n.bytes or None,
+                array=Array.SHARED,
+                shape=self.shape,
+                occurrences=n.count,
             )
         if n.kind is FindingKind.LEFT_BEFORE_BARRIER:
             message = (
@@ -255,8 +303,10 @@ class Explainer:
         )
 
     def _with_address(self, n: RawFinding, tool: Tool, hazard: Hazard, message: str) -> Finding:
-        spot = self.spot(n.address, n.bytes)
-        other = self.place(n.other_index, n.other_thread, n.block) if n.other_index >= 0 else None
+        spot = self.spot(n.address, n.bytes, n.block)
+        other = (
+            self.place(n.other_index, n.other_thread, n.other_block) if n.other_index >= 0 else None
+        )
         return Finding(
             tool=tool,
             hazard=hazard,

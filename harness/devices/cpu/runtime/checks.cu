@@ -2,9 +2,11 @@
 // memory are ordered by barriers (vector clocks), so that a race is seen whenever it is possible,
 // not only when it happens.
 
+// other_thread: counted through the cluster; -1 where there is none.
 __device__ void note(Context* c, long long kind, long long pc, long long other_pc, long long thread,
                      long long other_thread, Address address, long long bytes, int access,
                      int other_access) {
+    Context* other_block = c->cluster + (other_thread < 0 ? c->rank : other_thread / c->threads);
     Checks* k = c->checks;
     for (long long i = 0; i < k->found; ++i) {
         Finding* f = k->findings + i;
@@ -16,7 +18,8 @@ __device__ void note(Context* c, long long kind, long long pc, long long other_p
     if (k->found == k->capacity) return;
     Finding* f = k->findings + k->found++;
     f->kind = kind; f->pc = pc; f->other_pc = other_pc;
-    f->thread = thread; f->other_thread = other_thread; f->block = c->block;
+    f->thread = thread; f->other_thread = other_thread < 0 ? -1 : other_thread % c->threads;
+    f->block = c->block; f->other_block = other_block->block;
     f->address = address; f->bytes = bytes; f->access = access; f->other_access = other_access;
     f->count = 1;
 }
@@ -26,52 +29,78 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
     note(c, FINDING_KIND_BAD_ACCESS, pc, -1, t, -1, address, n, access, 0);
 }
 
-// ---- clocks
+// ---- clocks: what every thread of the cluster knows of every other
 
-__device__ unsigned* clock_of(Context* c, long long t) { return c->checks->clock + t * c->threads; }
+// Of a thread, counted through the cluster.
+__device__ long long number_of(Context* c, long long t) { return c->rank * c->threads + t; }
+
+__device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
+
+__device__ unsigned* clock_of(Context* c, long long t) {
+    return c->checks->clock + number_of(c, t) * threads_of_cluster(c);
+}
 
 __device__ bool ordered(Context* c, long long t, Event* earlier) {
-    return earlier->thread == t || clock_of(c, t)[earlier->thread] >= earlier->clock;
+    return earlier->thread == number_of(c, t) || clock_of(c, t)[earlier->thread] >= earlier->clock;
 }
 
 __device__ void join(Context* c, unsigned* into, const unsigned* from) {
-    for (long long u = 0; u < c->threads; ++u) into[u] = into[u] < from[u] ? from[u] : into[u];
+    long long n = threads_of_cluster(c);
+    for (long long u = 0; u < n; ++u) into[u] = into[u] < from[u] ? from[u] : into[u];
 }
 
 __device__ void assign(Context* c, unsigned* into, const unsigned* from) {
-    for (long long u = 0; u < c->threads; ++u) into[u] = from[u];
+    long long n = threads_of_cluster(c);
+    for (long long u = 0; u < n; ++u) into[u] = from[u];
 }
 
 // Everything a thread does from now on comes after what it has published.
-__device__ void tick(Context* c, long long t) { clock_of(c, t)[t] += 1; }
+__device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
 
+__device__ long long grains(Context* c) { return (c->shared_bytes + c->checks->grain - 1) / c->checks->grain; }
+
+__device__ Cell* cell_at(Context* block, long long grain) {
+    return block->checks->cells + block->rank * grains(block) + grain;
+}
+
+__device__ Event* reads_at(Context* block, long long grain) {
+    return block->checks->reads + (block->rank * grains(block) + grain) * block->checks->warps * 2;
+}
+
+__device__ unsigned char* local_ready(Context* c, long long t) {
+    return c->checks->local_ready + number_of(c, t) * c->local_bytes;
+}
+
+// c: of rank 0
 __device__ void begin_checks(Context* c) {
     Checks* k = c->checks;
-    for (long long t = 0; t < c->threads; ++t)
-        if (k->base < clock_of(c, t)[t]) k->base = clock_of(c, t)[t];
-    for (long long t = 0; t < c->threads; ++t) {
-        for (long long u = 0; u < c->threads; ++u) clock_of(c, t)[u] = (unsigned)k->base;
-        clock_of(c, t)[t] += 1;
+    long long n = threads_of_cluster(c);
+    for (long long t = 0; t < n; ++t)
+        if (k->base < k->clock[t * n + t]) k->base = k->clock[t * n + t];
+    for (long long t = 0; t < n; ++t) {
+        for (long long u = 0; u < n; ++u) k->clock[t * n + u] = (unsigned)k->base;
+        k->clock[t * n + t] += 1;
+        copy_bytes((char*)local_ready(c, t), (const char*)k->local_fresh, c->local_bytes);
     }
-    for (long long i = 0; i < NAMED_BARRIERS * c->threads; ++i) k->arrival[i] = 0;
-    for (long long i = 0; i < RELEASED_ADDRESSES; ++i) k->released_address[i] = -1;
-    copy_bytes((char*)k->shared_ready, (const char*)k->shared_fresh, c->shared_bytes);
-    for (long long t = 0; t < c->threads; ++t)
-        copy_bytes((char*)k->local_ready + t * c->local_bytes, (const char*)k->local_fresh, c->local_bytes);
-    for (long long i = 0; i < (c->shared_bytes + k->grain - 1) / k->grain; ++i)
-        k->cells[i].in_flight.clock = 0;
+    for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * n; ++i) k->arrival[i] = 0;
+    for (long long i = 0; i < RELEASED_ADDRESSES * c->cluster_blocks; ++i) k->released_address[i] = -1;
+    for (long long b = 0; b < c->cluster_blocks; ++b)
+        copy_bytes((char*)k->shared_ready + b * c->shared_bytes, (const char*)k->shared_fresh, c->shared_bytes);
+    for (long long i = 0; i < c->cluster_blocks * grains(c); ++i) k->cells[i].in_flight.clock = 0;
+    if (c->cluster_blocks > 1) begin_cluster_checks(c);
 }
 
 // ---- acquire and release: who acquires an address knows what those who released it had done
 
 __device__ unsigned* clock_at(Context* c, Address address) {
     Checks* k = c->checks;
-    for (long long i = 0; i < RELEASED_ADDRESSES; ++i) {
-        unsigned* clock = k->released_clock + i * c->threads;
+    long long n = threads_of_cluster(c);
+    for (long long i = 0; i < RELEASED_ADDRESSES * c->cluster_blocks; ++i) {
+        unsigned* clock = k->released_clock + i * n;
         if (k->released_address[i] == (long long)address) return clock;
         if (k->released_address[i] != -1) continue;
         k->released_address[i] = address;
-        for (long long u = 0; u < c->threads; ++u) clock[u] = 0;
+        for (long long u = 0; u < n; ++u) clock[u] = 0;
         return clock;
     }
     return k->released_clock;  // more addresses than this keeps apart share one clock
@@ -93,23 +122,26 @@ __device__ void conflict(Context* c, long long t, long long pc, Address address,
     if (other->clock == 0 || ordered(c, t, other)) return;
     if ((access & ACCESS_ATOMIC) && (other->access & ACCESS_ATOMIC)) return;
     if ((access & ACCESS_VOLATILE) && (other->access & ACCESS_VOLATILE)) return;
+    if ((other->access & ACCESS_INIT) && init_is_known(c, t, other)) return;
     note(c, FINDING_KIND_RACE, pc, other->pc, t, other->thread, address, n, access, other->access);
 }
 
 __device__ void record(Context* c, Event* e, long long t, long long pc, int access) {
-    e->clock = clock_of(c, t)[t];
+    e->clock = clock_of(c, t)[number_of(c, t)];
     e->pc = (int)pc;
-    e->thread = (short)t;
+    e->thread = (short)number_of(c, t);
     e->access = (short)access;
 }
 
 __device__ void check_shared(Context* c, long long t, long long pc, Address address, long long n,
                              int access) {
     Checks* k = c->checks;
-    long long first = offset_in_window(address);
+    Context* block = block_at(c, address);
+    long long first = offset_in_block(address);
+    long long warp = c->rank * (k->warps / c->cluster_blocks) + t / LANES;
     for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
-        Cell* cell = k->cells + g;
-        Event* reads = k->reads + g * k->warps * 2;
+        Cell* cell = cell_at(block, g);
+        Event* reads = reads_at(block, g);
         if (cell->in_flight.clock)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
@@ -119,8 +151,8 @@ __device__ void check_shared(Context* c, long long t, long long pc, Address addr
             record(c, &cell->write, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
-            Event* mine = reads + (t / LANES) * 2;
-            if (mine[0].thread != t) mine[1] = mine[0];
+            Event* mine = reads + warp * 2;
+            if (mine[0].thread != number_of(c, t)) mine[1] = mine[0];
             record(c, mine, t, pc, access);
         }
     }
@@ -130,8 +162,9 @@ __device__ void check_shared(Context* c, long long t, long long pc, Address addr
 __device__ unsigned char* ready_flags(Context* c, long long t, Address address) {
     Checks* k = c->checks;
     long long window = window_of(address), offset = offset_in_window(address);
-    if (window == WINDOW_SHARED) return k->shared_ready + offset;
-    if (window == WINDOW_LOCAL) return k->local_ready + t * c->local_bytes + offset;
+    if (window == WINDOW_SHARED)
+        return k->shared_ready + block_at(c, address)->rank * c->shared_bytes + offset_in_block(address);
+    if (window == WINDOW_LOCAL) return local_ready(c, t) + offset;
     if (window == WINDOW_MODULE) return k->module_ready ? k->module_ready + offset : 0;
     if (window == WINDOW_C) return k->c_ready + offset;
     return 0;
@@ -148,7 +181,10 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
     }
     if (outside) note_bad_access(c, t, pc, address, n, access);
     else if (reads && unwritten) note(c, FINDING_KIND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
-    if (window_of(address) == WINDOW_SHARED) check_shared(c, t, pc, address, n, access);
+    if (window_of(address) == WINDOW_SHARED) {
+        check_shared(c, t, pc, address, n, access);
+        if (block_at(c, address) != c) check_visit(c, t, pc, address, n, access);
+    }
     if (access & ACCESS_ACQUIRE) acquire(c, t, address);
     if (access & ACCESS_RELEASE) release(c, t, address);
 }
@@ -156,14 +192,16 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
 // An asynchronous copy has arrived: from now on it is an ordinary write of thread t.
 __device__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n) {
     Checks* k = c->checks;
-    if (window_of(address) != WINDOW_SHARED) return;
-    long long first = offset_in_window(address);
+    Context* block = block_at(c, address);
+    if (!block) return;
+    long long first = offset_in_block(address);
     for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
-        k->cells[g].in_flight.clock = 0;
-        record(c, &k->cells[g].write, t, pc, ACCESS_WRITE);
+        cell_at(block, g)->in_flight.clock = 0;
+        record(c, &cell_at(block, g)->write, t, pc, ACCESS_WRITE);
     }
+    unsigned char* ready = ready_flags(c, t, address);
     for (long long i = 0; i < n; ++i)
-        if (k->shared_ready[first + i] == BYTE_UNWRITTEN) k->shared_ready[first + i] = BYTE_WRITTEN;
+        if (ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
 }
 
 // ---- meetings
@@ -184,7 +222,7 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
     if (!orders) return;  // only bar.warp.sync orders memory
-    for (long long u = 0; u < c->threads; ++u) k->joined[u] = 0;
+    for (long long u = 0; u < threads_of_cluster(c); ++u) k->joined[u] = 0;
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) join(c, k->joined, clock_of(c, first + lane));
     for (int lane = 0; lane < LANES; ++lane)
@@ -194,11 +232,17 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
         }
 }
 
+// What those knew who arrived at a barrier of the block without waiting.
+__device__ unsigned* arrival_at(Context* c, long long barrier) {
+    return c->checks->arrival + (c->rank * NAMED_BARRIERS + barrier) * threads_of_cluster(c);
+}
+
 // A barrier opens: everybody there knows what everybody there has done. `left` threads of the
 // block are gone for good.
 __device__ void check_barrier(Context* c, int barrier, long long left) {
     Checks* k = c->checks;
-    assign(c, k->joined, k->arrival + barrier * c->threads);
+    unsigned* arrival = arrival_at(c, barrier);
+    assign(c, k->joined, arrival);
     for (long long t = 0; t < c->threads; ++t)
         if (c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier)
             join(c, k->joined, clock_of(c, t));
@@ -213,8 +257,8 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
         for (long long u = t / LANES * LANES; thread->aligned && u < t; ++u) {
             Thread* other = c->thread + u;
             bool elsewhere = other->state != STATE_EXITED && (other->state != STATE_BARRIER || other->pc != thread->pc);
-            if (elsewhere) note(c, FINDING_KIND_DIVERGENT_BARRIER, thread->pc >> 2, other->pc >> 2, t, u, 0, 0, 0, 0);
+            if (elsewhere) note(c, FINDING_KIND_DIVERGENT_BARRIER, thread->pc >> 2, other->pc >> 2, t, number_of(c, u), 0, 0, 0, 0);
         }
     }
-    for (long long u = 0; u < c->threads; ++u) k->arrival[barrier * c->threads + u] = 0;
+    for (long long u = 0; u < threads_of_cluster(c); ++u) arrival[u] = 0;
 }

@@ -13,6 +13,7 @@ struct Bulk {
     const char* from;
     Address address, mbarrier;  // mbarrier 0: a copy to global memory, in a bulk group
     long long bytes, thread, group, pc;
+    Context* issuer;  // the block of the thread
 };
 
 // ---- cp.async
@@ -41,7 +42,7 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
                                         Address from, long long bytes, long long filled) {
     Thread* thread = c->thread + t;
     if (filled > bytes || filled < 0) filled = bytes;
-    char* target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC);
+    char* target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC | ACCESS_OWN);
     char* source = filled ? checked_access(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
     if (!target || !source) return 0;
     if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {  // room for one more
@@ -88,16 +89,18 @@ __device__ unsigned long long* mbarrier_at(Context* c, long long t, long long pc
 
 extern "C" __device__ long long rt_mbarrier_init(Context* c, long long t, long long pc,
                                                  Address mbarrier, long long count) {
-    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE);
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_OWN | ACCESS_INIT);
     if (word) *word = mbarrier_word(count, count, 0, 0);
     return word != 0;
 }
 
 // Arrive `count` times and expect `bytes` more; returns the state before, for a later test_wait.
+// reach: ACCESS_OWN where the mbarrier must be the block's own
 extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long long pc,
                                                    Address mbarrier, long long count,
-                                                   long long bytes, long long dropped) {
-    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC);
+                                                   long long bytes, long long dropped,
+                                                   long long reach) {
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | (int)reach);
     if (!word) return 0;
     if (c->checks && count) release(c, t, mbarrier);
     unsigned long long before = *word;
@@ -114,8 +117,8 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
         }
         copy_bytes(bulk->to, bulk->from, bulk->bytes);
         if (c->checks) {
-            check_arrival(c, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
-            release(c, bulk->thread, mbarrier);
+            check_arrival(bulk->issuer, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
+            release(bulk->issuer, bulk->thread, mbarrier);
         }
         mbarrier_advance(word, 0, bulk->bytes, 0);
         *bulk = c->bulk[--c->bulk_count];
@@ -125,7 +128,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
 // Whether the phase of the given parity is over. Copies that complete it arrive now.
 extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long long pc,
                                                  Address mbarrier, long long parity) {
-    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC);
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_OWN);
     if (!word) return 0;
     deliver_bulk(c, mbarrier, word);
     bool over = *word >> 63 != (unsigned long long)parity;
@@ -140,24 +143,57 @@ __device__ bool phase_is_over(Context* c, long long t) {
 
 // ---- cp.async.bulk, one-dimensional
 
-extern "C" __device__ long long rt_bulk(Context* c, long long t, long long pc, Address to,
-                                        Address from, long long bytes, Address mbarrier) {
-    if (bytes & 15 || bytes < 0) {
+// A copy waits in the block whose mbarrier it completes, which is the block that it copies to; or,
+// without an mbarrier, in its thread's own.
+__device__ void begin_bulk(Context* c, long long t, long long pc, Address to, Address from,
+                           long long bytes, Address mbarrier, int reach) {
+    Context* block = mbarrier ? block_at(c, mbarrier) : c;
+    if (bytes & 15 || bytes < 0 || (mbarrier && block_at(c, to) && block != block_at(c, to))) {
         rt_fault(c, t, CAUSE_BAD_OPERAND, pc, 0, bytes, 0);
-        return 0;
+        return;
     }
-    if (!bytes) return 1;
-    char* target = checked_access(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC : 0));
-    char* source = checked_access(c, t, pc, from, bytes, 16, ACCESS_READ);
-    if (!target || !source) return c->checks != 0;
-    if (c->bulk_count == BULK_IN_FLIGHT) {
+    if (!bytes) return;
+    char* target = checked_access(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC | reach : 0));
+    char* source = checked_access(c, t, pc, from, bytes, 16, ACCESS_READ | ACCESS_OWN);
+    if (!target || !source || !block) return;
+    if (block->bulk_count == BULK_IN_FLIGHT) {
         rt_fault(c, t, CAUSE_ASYNC_OVERFLOW, pc, 0, 0, 0);
-        return 0;
+        return;
     }
-    Bulk* bulk = c->bulk + c->bulk_count++;
+    Bulk* bulk = block->bulk + block->bulk_count++;
     bulk->to = target; bulk->from = source; bulk->address = to; bulk->mbarrier = mbarrier;
     bulk->bytes = bytes; bulk->thread = t; bulk->group = c->thread[t].bulk_group; bulk->pc = pc;
-    return 1;
+    bulk->issuer = c;
+}
+
+extern "C" __device__ long long rt_bulk(Context* c, long long t, long long pc, Address to, Address from,
+                                        long long bytes, Address mbarrier, long long reach) {
+    begin_bulk(c, t, pc, to, from, bytes, mbarrier, (int)reach);
+    return !c->fault;
+}
+
+// To the same place of every block in the mask, each with its own mbarrier.
+extern "C" __device__ long long rt_bulk_multicast(Context* c, long long t, long long pc, Address to,
+                                                  Address from, long long bytes, Address mbarrier,
+                                                  long long mask) {
+    if (mask >> c->cluster_blocks) rt_fault(c, t, CAUSE_BAD_OPERAND, pc, 0, mask, 0);
+    if (!block_at(c, to) || !block_at(c, mbarrier)) begin_bulk(c, t, pc, to, from, bytes, mbarrier, 0);
+    else
+        for (long long b = 0; b < c->cluster_blocks && !c->fault; ++b)
+            if (mask >> b & 1)
+                begin_bulk(c, t, pc, address_in(c->cluster + b, to), from, bytes,
+                           address_in(c->cluster + b, mbarrier), 0);
+    return !c->fault;
+}
+
+// Copies into the block from others that it never waited for.
+__device__ void check_copies(Context* c) {
+    for (long long i = 0; i < c->bulk_count; ++i) {
+        Bulk* bulk = c->bulk + i;
+        if (bulk->issuer != c)
+            note(bulk->issuer, FINDING_KIND_BLOCK_MAY_BE_OVER, bulk->pc, -1, bulk->thread, -1, bulk->address,
+                 bulk->bytes, ACCESS_WRITE | ACCESS_ASYNC, 0);
+    }
 }
 
 extern "C" __device__ void rt_bulk_commit(Context* c, long long t) { c->thread[t].bulk_group += 1; }

@@ -115,8 +115,9 @@ __device__ int first_sectors(Context* c, const Address* address, unsigned here, 
         long long at = offset_in_window(address[lane]);
         if (at < 0 || at + bytes > c->windows[window].bytes) continue;
         for (long long sector = at >> 5; sector <= at + bytes - 1 >> 5; ++sector) {
-            found += touched[sector] != now;
-            touched[sector] = now;
+            unsigned* last = touched + sector * c->cluster_blocks + c->rank;
+            found += *last != now;
+            *last = now;
         }
     }
     return found;
@@ -178,6 +179,12 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
     }
 }
 
+__device__ int* traced_of(Context* c, long long t) { return c->counts->traced + c->rank * c->threads + t; }
+
+__device__ Traced* trace_of(Context* c, long long t) {
+    return c->counts->trace + (c->rank * c->threads + t) * TRACE;
+}
+
 // The lanes of a warp ran one after the other, each until it had to wait; what they did is put
 // together again, the lowest program point first, so that lanes which went different ways meet. What
 // lanes did behind the point where others still wait is kept until those come there too.
@@ -195,8 +202,8 @@ __device__ void count_traces(Context* c, long long w) {
         unsigned here = 0;
         Address address[LANES];
         for (int lane = 0; lane < lanes; ++lane) {
-            if (next[lane] == c->counts->traced[first + lane]) continue;
-            Traced* event = c->counts->trace + (first + lane) * TRACE + next[lane];
+            if (next[lane] == *traced_of(c, first + lane)) continue;
+            Traced* event = trace_of(c, first + lane) + next[lane];
             bool is_ahead = event->order > waiting && c->thread[first + lane].state != STATE_COLLECTIVE;
             if (event->order > order || is_ahead) continue;
             if (event->order < order) here = 0;
@@ -209,21 +216,21 @@ __device__ void count_traces(Context* c, long long w) {
         for (int lane = 0; lane < lanes; ++lane) next[lane] += here >> lane & 1;
     }
     for (int lane = 0; lane < lanes; ++lane) {
-        Traced* trace = c->counts->trace + (first + lane) * TRACE;
-        int left = c->counts->traced[first + lane] - next[lane];
+        Traced* trace = trace_of(c, first + lane);
+        int left = *traced_of(c, first + lane) - next[lane];
         for (int i = 0; i < left; ++i) trace[i] = trace[next[lane] + i];
-        c->counts->traced[first + lane] = left;
+        *traced_of(c, first + lane) = left;
     }
 }
 
 // order: instruction << 2 | which of its events
 extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address, long long kind) {
-    int* traced = c->counts->traced + t;
+    int* traced = traced_of(c, t);
     if (*traced == TRACE) {
         rt_fault(c, t, CAUSE_TRACE_OVERFLOW, order >> 2, 0, 0, 0);
         return;
     }
-    Traced* event = c->counts->trace + t * TRACE + (*traced)++;
+    Traced* event = trace_of(c, t) + (*traced)++;
     event->address = address;
     event->order = (int)order;
     event->kind = (int)kind;

@@ -10,6 +10,9 @@ extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, lo
                                     Address address, long long bytes, long long access);
 __device__ __noinline__ long long window_of(Address address);
 __device__ __noinline__ long long offset_in_window(Address address);
+__device__ __noinline__ Context* block_at(Context* c, Address address);
+__device__ __noinline__ long long offset_in_block(Address address);
+__device__ __noinline__ Address address_in(Context* block, Address address);
 __device__ __noinline__ void copy_bytes(char* to, const char* from, long long n);
 __device__ __noinline__ void compare_diverted_write(Context* c);
 __device__ __noinline__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
@@ -17,6 +20,12 @@ __device__ __noinline__ char* checked_access(Context* c, long long t, long long 
 
 // checks.cu
 __device__ __noinline__ void begin_checks(Context* c);
+__device__ __noinline__ long long number_of(Context* c, long long t);
+__device__ __noinline__ long long threads_of_cluster(Context* c);
+__device__ __noinline__ unsigned* arrival_at(Context* c, long long barrier);
+__device__ __noinline__ void record(Context* c, Event* e, long long t, long long pc, int access);
+__device__ __noinline__ unsigned* clock_of(Context* c, long long t);
+__device__ __noinline__ void tick(Context* c, long long t);
 __device__ __noinline__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access);
 __device__ __noinline__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
@@ -27,7 +36,16 @@ __device__ __noinline__ void check_barrier(Context* c, int barrier, long long le
 __device__ __noinline__ void release(Context* c, long long t, Address address);
 __device__ __noinline__ void acquire(Context* c, long long t, Address address);
 
+// cluster.cu
+__device__ __noinline__ void begin_cluster_checks(Context* c);
+__device__ __noinline__ bool init_is_known(Context* c, long long t, Event* init);
+__device__ __noinline__ void check_visit(Context* c, long long t, long long pc, Address address, long long n, int access);
+__device__ __noinline__ void check_visits(Context* c);
+__device__ __noinline__ void advance_cluster_barrier(Context* c);
+__device__ __noinline__ bool leaves_cluster_barrier(Context* c, long long t);
+
 // copies.cu
+__device__ __noinline__ void check_copies(Context* c);
 __device__ __noinline__ bool phase_is_over(Context* c, long long t);
 
 // warp.cu
@@ -62,4 +80,6 @@ __device__ __noinline__ int passes(const Address* address, unsigned lanes, int b
 __device__ __noinline__ int distinct(Address* x, int n);
 __device__ __noinline__ void run_collectives(Context* c, long long w);
 __device__ __noinline__ void collect_runnable(Context* c, Round* round);
-__device__ __noinline__ void run_block(Context* c);
+__device__ __noinline__ void run_cluster(Context* c);
+__device__ __noinline__ void begin_bulk(Context* c, long long t, long long pc, Address to, Address from,
+                                        long long bytes, Address mbarrier, int reach);

@@ -1,7 +1,8 @@
 """The data that translated kernels, the runtime in CUDA C++ and Python share: one definition each.
 
-Every worker thread of the host has one Context; every GPU thread of the block it runs has one
-Thread. Both are laid out here and written into the runtime's source as C structs.
+Every worker thread of the host has a Context for each block of the cluster that it runs; every GPU
+thread of those blocks has one Thread. Both are laid out here and written into the runtime's source
+as C structs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from enum import IntEnum, IntFlag
 
 WINDOW_BITS = 40
 MIDDLE = 1 << (WINDOW_BITS - 1)
+
+
+BLOCK_BITS = 24
+"""Of a shared-memory address: the offset in its block. Above them stands the block's rank in its
+cluster, as on a GPU."""
 
 
 class Window(IntEnum):
@@ -44,6 +50,7 @@ class State(IntEnum):
     MBARRIER = 3  # waits for a phase of an mbarrier
     YIELD = 4  # gave way, runs again in the next round
     EXITED = 5
+    CLUSTER_BARRIER = 6
 
 
 class Cause(IntEnum):
@@ -57,6 +64,7 @@ class Cause(IntEnum):
     ASYNC_OVERFLOW = 5  # more copies in flight than this device keeps
     BAD_OPERAND = 6  # an operand that the instruction does not allow
     TRACE_OVERFLOW = 7  # more events of a thread than are kept until they are counted
+    CLUSTER_ORDER = 8  # arrived at the cluster's barrier twice, or waited without having arrived
 
 
 class Access(IntFlag):
@@ -67,6 +75,8 @@ class Access(IntFlag):
     ASYNC = 8
     ACQUIRE = 16
     RELEASE = 32
+    OWN = 64  # of .shared::cta: another block's memory is outside
+    INIT = 128  # of an mbarrier
 
 
 class Collective(IntEnum):
@@ -104,6 +114,7 @@ NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread
 BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
 RELEASED_ADDRESSES = 64  # mbarriers and flags whose clocks the race detector keeps, per block
+MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
 TRACE = 1 << 15  # events that a thread can have between two places where it waits
@@ -125,6 +136,10 @@ THREAD = {
     "copies": "int",  # cp.async copies issued so far
     "delivered": "int",  # cp.async copies that have arrived
     "bulk_group": "int",
+    "cluster_arrivals": "int",  # at the cluster's barrier
+    "cluster_waits": "int",  # that are over
+    "arrival_pc": "int",  # index of the instruction of the last arrival, its low bit for `.aligned`
+    "met": "int",  # blocks of the cluster, by rank, that this thread knows to have begun
 }
 
 CONTEXT = {
@@ -137,7 +152,18 @@ CONTEXT = {
     "block_x": "long long",
     "block_y": "long long",
     "block_z": "long long",
+    # the cluster: the contexts of its blocks by rank, and how many blocks it has
+    "cluster": "struct Context*",
+    "cluster_blocks": "long long",
+    "cluster_x": "long long",
+    "cluster_y": "long long",
+    "cluster_z": "long long",
+    "cluster_phases": "long long",  # of the cluster's barrier that are over; of rank 0
     # which block runs
+    "rank": "long long",
+    "shared_address": "long long",  # where its shared memory begins among the cluster's
+    "is_over": "long long",  # all its threads have exited
+    "phases_seen": "long long",  # of the cluster's barrier, by the checks
     "block": "long long",
     "x": "long long",
     "y": "long long",
@@ -160,7 +186,6 @@ CONTEXT = {
     "copies": "struct Copy*",
     "bulk": "struct Bulk*",
     "bulk_count": "long long",
-    "round": "long long",
     # how it ends
     "stop": "volatile unsigned char*",
     "print": "void*",
@@ -190,6 +215,7 @@ FINDING = dict.fromkeys(
         "thread",
         "other_thread",
         "block",
+        "other_block",
         "address",
         "bytes",
         "access",
@@ -210,6 +236,7 @@ CHECKS = {
     "found": "long long",
     "warps": "long long",
     "grain": "long long",  # bytes of shared memory that one cell speaks for
+    # Threads and warps are counted through the cluster, cells and bytes of shared memory, too.
     "cells": "struct Cell*",  # [grain]
     "reads": "struct Event*",  # [grain][warp][2]: the last two lanes of each warp that read it
     # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
@@ -224,6 +251,16 @@ CHECKS = {
     "joined": "unsigned*",  # [thread]
     "released_clock": "unsigned*",  # [address][thread]
     "released_address": "long long*",  # [address]
+    "fenced": "unsigned*",  # [thread][thread]: what each thread knew at its last fence
+    "cluster_arrival": "unsigned*",  # [thread]: what those who arrived at its barrier knew
+    "cluster_known": "unsigned*",  # [thread]: what its last phase told those who waited
+    "arrived": "unsigned*",  # [thread]: its own clock when it last arrived at that barrier
+    "finished": "unsigned*",  # [thread]: the same of the last phase
+    "seen": "unsigned*",  # [block][thread]: the same of the last phase that the block waited for
+    "init_fenced": "unsigned*",  # [thread]: its own clock at its last fence.mbarrier_init
+    "init_arrived": "unsigned*",  # [thread]: the same when it last arrived
+    "init_known": "unsigned*",  # [thread]: the same of the last phase
+    "visits": "struct Event*",  # [block][thread]: its last access to the block from another one
     "base": "long long",  # all clocks start behind those of earlier blocks
 }
 
@@ -249,10 +286,11 @@ TRACED_BYTES = 16
 COUNTS = {
     "rows": "struct Count*",  # [instruction]
     "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
-    "trace": "struct Traced*",  # [thread][TRACE]
+    "trace": "struct Traced*",  # [thread, counted through the cluster][TRACE]
     "traced": "int*",  # [thread]: how many of them there are
     "destination": "long long",  # wavefronts of the access before
-    "touched_a": "unsigned*",  # [sector]: the last block that touched it, counted from 1
+    # [sector][rank]: the last block of that rank which touched it, counted from 1
+    "touched_a": "unsigned*",
     "touched_b": "unsigned*",
     "touched_c": "unsigned*",
 }
@@ -274,6 +312,8 @@ class FindingKind(IntEnum):
     LEFT_BEFORE_BARRIER = 4
     MISSING_LANES = 5
     IN_FLIGHT = 6
+    BLOCK_NOT_BEGUN = 7
+    BLOCK_MAY_BE_OVER = 8
 
 
 def _size(c_type: str) -> int:
@@ -328,6 +368,8 @@ def header() -> str:
     ]
     numbers = {
         "WINDOW_BITS": WINDOW_BITS,
+        "BLOCK_BITS": BLOCK_BITS,
+        "MAX_CLUSTER": MAX_CLUSTER,
         "MAIL_WORDS": MAIL_WORDS,
         "LANES": LANES,
         "NAMED_BARRIERS": NAMED_BARRIERS,

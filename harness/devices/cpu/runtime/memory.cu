@@ -20,6 +20,20 @@ __device__ long long offset_in_window(Address address) {
     return (long long)(address & ((1ull << WINDOW_BITS) - 1)) - (1ll << (WINDOW_BITS - 1));
 }
 
+// The block whose shared memory an address of the shared window names; null where there is none.
+__device__ Context* block_at(Context* c, Address address) {
+    long long offset = offset_in_window(address);
+    bool is_one = window_of(address) == WINDOW_SHARED && offset >= 0 && offset >> BLOCK_BITS < c->cluster_blocks;
+    return is_one ? c->cluster + (offset >> BLOCK_BITS) : 0;
+}
+
+__device__ long long offset_in_block(Address address) { return address & ((1ll << BLOCK_BITS) - 1); }
+
+// Where the same byte lies in another block of the cluster.
+__device__ Address address_in(Context* block, Address address) {
+    return address - offset_in_window(address) + block->shared_address + offset_in_block(address);
+}
+
 __device__ void copy_bytes(char* to, const char* from, long long n) {
     if ((((Address)to | (Address)from | n) & 7) == 0) {
         for (long long i = 0; i < n; i += 8) *(long long*)(to + i) = *(const long long*)(from + i);
@@ -44,11 +58,18 @@ __device__ char* divert_write(Context* c, char* target, long long n, long long w
     return c->scratch + 64;
 }
 
-// The host address of n bytes, or null where the access is outside every array or misaligned.
+// The host address of n bytes, or null where the access is outside every array or misaligned, or in
+// a block that is over or that the access does not reach.
 __device__ char* locate(Context* c, long long t, Address address, long long n, long long align,
                         int access) {
     long long window = window_of(address), offset = offset_in_window(address);
     Span* span = c->windows + window;
+    if (window == WINDOW_SHARED) {
+        Context* block = block_at(c, address);
+        if (!block || (block != c && ((access & ACCESS_OWN) || block->is_over))) return 0;
+        span = block->windows + window;
+        offset = offset_in_block(address);
+    }
     if (window == WINDOW_NONE || offset < 0 || n > span->bytes || offset > span->bytes - n) return 0;
     if (offset & (align - 1)) return 0;
     char* host = span->host + offset + (window == WINDOW_LOCAL ? t * c->local_bytes : 0);

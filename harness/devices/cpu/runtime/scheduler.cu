@@ -1,4 +1,5 @@
-// Runs blocks: starts the threads, lets warps and barriers release them, ends them.
+// Runs clusters of blocks, most of them of one: starts the threads, lets warps and barriers release
+// them, ends them.
 
 extern "C" __device__ void* host_start(void* entry, Context* c, int t);
 extern "C" __device__ void host_resume(void* handle);
@@ -62,6 +63,7 @@ __device__ void collect_runnable(Context* c, Round* round) {
         if (r.stuck < 0) r.stuck = t;
         if (thread->state == STATE_YIELD) r.moving += 1;
         if (thread->state == STATE_MBARRIER && phase_is_over(c, t)) r.moving += 1, thread->state = STATE_YIELD;
+        if (thread->state == STATE_CLUSTER_BARRIER && leaves_cluster_barrier(c, t)) r.moving += 1, thread->state = STATE_YIELD;
         if (thread->state == STATE_BARRIER) waiting[thread->barrier] += 1, expected[thread->barrier] = thread->expected;
     }
     for (int i = 0; i < NAMED_BARRIERS; ++i) {
@@ -83,66 +85,123 @@ __device__ void reduce_barrier(Context* c, int barrier) {
         }
 }
 
-__device__ void run_block(Context* c) {
-    long long n = c->threads;
+__device__ void begin_block(Context* c) {
     for (int i = 0; i < NAMED_BARRIERS; ++i) c->arrived[i] = 0;
     for (long long i = 0; i < c->shared_bytes; i += 8) *(long long*)(c->shared + i) = -1;  // NaN
     c->bulk_count = 0;
-    c->round = 0;
-    if (c->checks) begin_checks(c);
-    for (long long t = 0; t < n; ++t) {
+    c->is_over = c->cluster_phases = c->phases_seen = 0;
+}
+
+// Whether all threads of the block have exited: then nobody may reach into its shared memory.
+__device__ void note_whether_over(Context* c) {
+    c->is_over = 1;
+    for (long long t = 0; t < c->threads; ++t) c->is_over &= c->thread[t].state == STATE_EXITED;
+}
+
+__device__ void start_threads(Context* c) {
+    long long n = c->threads;
+    for (long long t = 0; t < n && !c->fault; ++t) {
         Thread* thread = c->thread + t;
         thread->state = STATE_RUNNING;
         thread->group = thread->copies = thread->delivered = thread->bulk_group = 0;
+        thread->cluster_arrivals = thread->cluster_waits = thread->arrival_pc = 0;
+        thread->met = 1 << c->rank;
         thread->handle = host_start(c->entry, c, (int)t);
         if (t % LANES == LANES - 1 || t == n - 1) run_collectives(c, t / LANES);
-        if (c->fault) return;
     }
-    for (;;) {
-        Round r;
-        collect_runnable(c, &r);
-        if (r.alive == 0) break;
-        if (*c->stop || !r.moving) {
-            long long fault = *c->stop ? CAUSE_TIME_LIMIT : CAUSE_DEADLOCK;
-            rt_fault(c, r.stuck, fault, pc_of(c->thread + r.stuck), 0, 0, 0);
-            c->fault_count = r.alive;
-            return;
-        }
-        for (int i = 0; i < NAMED_BARRIERS; ++i)
-            if (r.open >> i & 1) {
-                c->arrived[i] = 0;
-                reduce_barrier(c, i);
-                if (c->checks) check_barrier(c, i, n - r.alive);
-            }
-        // Every other round goes backward, so that no order of the threads hides a lost barrier.
-        c->round += 1;
-        for (long long i = 0; i < n; ++i) {
-            long long t = c->round & 1 ? n - 1 - i : i;
-            Thread* thread = c->thread + t;
-            bool wakes = thread->state == STATE_YIELD ||
-                         (thread->state == STATE_BARRIER && r.open >> thread->barrier & 1);
-            if (wakes) resume(c, t);
-            bool warp_is_done = c->round & 1 ? t % LANES == 0 : t % LANES == LANES - 1 || t == n - 1;
-            if (warp_is_done) run_collectives(c, t / LANES);
-            if (c->fault) return;
-        }
-    }
-    compare_diverted_write(c);
+    note_whether_over(c);
 }
 
-// Takes blocks from the list (or all, where there is none) until one has a fault.
-extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const long long* blocks,
+__device__ void open_barriers(Context* c, Round* r) {
+    for (int i = 0; i < NAMED_BARRIERS; ++i)
+        if (r->open >> i & 1) {
+            c->arrived[i] = 0;
+            reduce_barrier(c, i);
+            if (c->checks) check_barrier(c, i, c->threads - r->alive);
+        }
+}
+
+__device__ void resume_threads(Context* c, Round* r, bool backward) {
+    long long n = c->threads;
+    for (long long i = 0; i < n && !c->fault; ++i) {
+        long long t = backward ? n - 1 - i : i;
+        Thread* thread = c->thread + t;
+        bool wakes = thread->state == STATE_YIELD ||
+                     (thread->state == STATE_BARRIER && r->open >> thread->barrier & 1);
+        if (wakes) resume(c, t);
+        bool warp_is_done = backward ? t % LANES == 0 : t % LANES == LANES - 1 || t == n - 1;
+        if (warp_is_done) run_collectives(c, t / LANES);
+    }
+    note_whether_over(c);
+}
+
+// Runs the blocks of a cluster, their threads in turn, as those of one block. c: of rank 0
+__device__ void run_cluster(Context* c) {
+    long long blocks = c->cluster_blocks;
+    Round rounds[MAX_CLUSTER];
+    for (long long b = 0; b < blocks; ++b) begin_block(c + b);
+    if (c->checks) begin_checks(c);
+    for (long long b = 0; b < blocks; ++b) {
+        start_threads(c + b);
+        if (c[b].fault) return;
+    }
+    for (bool backward = true;; backward = !backward) {
+        int alive = 0, moving = 0;
+        Context* stuck = 0;
+        advance_cluster_barrier(c);
+        for (long long b = 0; b < blocks; ++b) {
+            collect_runnable(c + b, rounds + b);
+            alive += rounds[b].alive, moving += rounds[b].moving;
+            if (!stuck && rounds[b].alive) stuck = c + b;
+            if (c[b].fault) return;
+        }
+        if (alive == 0) break;
+        if (*c->stop || !moving) {
+            long long fault = *c->stop ? CAUSE_TIME_LIMIT : CAUSE_DEADLOCK, t = rounds[stuck->rank].stuck;
+            rt_fault(stuck, t, fault, pc_of(stuck->thread + t), 0, 0, 0);
+            stuck->fault_count = alive;
+            return;
+        }
+        for (long long b = 0; b < blocks; ++b) open_barriers(c + b, rounds + b);
+        // Every other round goes backward, so that no order of the threads hides a lost barrier.
+        for (long long i = 0; i < blocks; ++i) {
+            long long b = backward ? blocks - 1 - i : i;
+            resume_threads(c + b, rounds + b, backward);
+            if (c[b].fault) return;
+        }
+    }
+    for (long long b = 0; b < blocks; ++b) compare_diverted_write(c + b);
+    if (c->checks && blocks > 1) check_visits(c);
+}
+
+// Which block of the grid each context runs: those of the cluster of this number, by rank.
+__device__ void place_cluster(Context* c, long long number) {
+    long long across = c->grid_x / c->cluster_x, down = c->grid_y / c->cluster_y;
+    for (long long rank = 0; rank < c->cluster_blocks; ++rank) {
+        Context* block = c + rank;
+        block->x = number % across * c->cluster_x + rank % c->cluster_x;
+        block->y = number / across % down * c->cluster_y + rank / c->cluster_x % c->cluster_y;
+        block->z = number / across / down * c->cluster_z + rank / c->cluster_x / c->cluster_y;
+        block->block = block->x + c->grid_x * (block->y + c->grid_y * block->z);
+    }
+}
+
+__device__ bool has_fault(Context* c) {
+    for (long long b = 0; b < c->cluster_blocks; ++b)
+        if (c[b].fault) return true;
+    return false;
+}
+
+// Takes clusters from the list (or all, where there is none) until one has a fault. c: of rank 0
+extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const long long* clusters,
                                   long long count) {
     for (;;) {
         unsigned long long i = atomicAdd(next, 1ull);
         if (i >= count) return;
-        c->block = blocks ? blocks[i] : i;
-        c->x = c->block % c->grid_x;
-        c->y = c->block / c->grid_x % c->grid_y;
-        c->z = c->block / c->grid_x / c->grid_y;
-        run_block(c);
-        if (c->fault) {
-            atomicAdd(next, 1ull << 40);  // hand out no further blocks
+        place_cluster(c, clusters ? clusters[i] : i);
+        run_cluster(c);
+        if (has_fault(c)) {
+            atomicAdd(next, 1ull << 40);  // hand out no further clusters
             return;
         }
     }
@@ -152,7 +211,7 @@ extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const lo
 extern "C" __device__ void rt_arrive(Context* c, long long t, long long barrier) {
     c->arrived[barrier] += 1;
     if (c->checks) {
-        join(c, c->checks->arrival + barrier * c->threads, clock_of(c, t));
+        join(c, arrival_at(c, barrier), clock_of(c, t));
         tick(c, t);
     }
 }

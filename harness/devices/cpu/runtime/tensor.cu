@@ -26,7 +26,8 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
     char* at[LANES];
     for (int i = 0; i < 8 * matrices; ++i) {
         Address address = mail(c, w, 0)[i] | (Address)mail(c, w, 1)[i] << 32;
-        at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, store ? ACCESS_WRITE : ACCESS_READ);
+        int access = ACCESS_OWN | (store ? ACCESS_WRITE : ACCESS_READ);
+        at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, access);
         if (!at[i]) return;
         if (!store) copy_bytes((char*)row[i], at[i], 16);
     }

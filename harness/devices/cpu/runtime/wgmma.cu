@@ -41,7 +41,8 @@ __device__ Address place(const SharedMatrix& m, int row, int k, int bytes) {
 __device__ char* locate_shared(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k,
                                int element_bytes, int n) {
     Address address = ((Address)WINDOW_SHARED << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1));
-    return checked_access(c, t, pc, address + place(m, row, k, element_bytes), n, n, ACCESS_READ);
+    address += c->shared_address + place(m, row, k, element_bytes);
+    return checked_access(c, t, pc, address, n, n, ACCESS_READ);
 }
 
 __device__ float fetch(Context* c, long long t, long long pc, const SharedMatrix& m, int row, int k, int kind) {

@@ -3,6 +3,7 @@
 from harness.devices.cpu.codegen.instructions import (
     async_copy,
     bits,
+    cluster,
     control,
     convert,
     floating,
@@ -17,6 +18,7 @@ from harness.devices.cpu.codegen.table import InstructionTable
 INSTRUCTIONS = InstructionTable(
     async_copy.TABLE,
     bits.TABLE,
+    cluster.TABLE,
     control.TABLE,
     convert.TABLE,
     floating.TABLE,

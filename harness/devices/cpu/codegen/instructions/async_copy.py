@@ -108,10 +108,17 @@ _ARRIVE_CHOICES = {"order": ("release", "relaxed"), "scope": ("cta", "cluster"),
 def _arrive(
     t: Translator, m: MatchedInstruction, count: IrValue | int, expected: IrValue | int, drop: bool
 ) -> None:
-    where = _address(t, m.operands["a"], space(m))
-    before = _ask(t, m, "rt_mbarrier_arrive", where, count, expected, count if drop else 0)
+    where, dropped = _address(t, m.operands["a"], space(m)), count if drop else 0
+    before = _ask(t, m, "rt_mbarrier_arrive", where, count, expected, dropped, _reach(m["space"]))
     if "d" in m.operands and not isinstance(m.operands["d"], Sink):
+        if m["space"] == "shared::cluster":
+            raise CannotTranslate("the state of an mbarrier that may be another block's")
         t.write(m.operands["d"], before)
+
+
+def _reach(state_space: str) -> int:
+    """What an access by this state space must not leave."""
+    return 0 if state_space == "shared::cluster" else int(Access.OWN)
 
 
 @TABLE.instruction(
@@ -186,16 +193,39 @@ def cp_async_arrive(t: Translator, m: MatchedInstruction) -> None:
 # ---- cp.async.bulk: any multiple of 16 bytes, one-dimensional
 
 
+_BULK_LOAD = "cp.async.bulk.to.from.mbarrier::complete_tx::bytes"
+
+
 @TABLE.instruction(
-    "cp.async.bulk.to.global.mbarrier::complete_tx::bytes{.hint} d, a, size, barrier, policy?",
-    to=("shared::cluster", "shared::cta"),
-    hint=HINT,
+    f"{_BULK_LOAD}{{.hint}} d, a, size, barrier, policy?",
+    **{"to": ("shared::cluster", "shared::cta"), "from": ("global",), "hint": HINT},
+)
+@TABLE.instruction(
+    f"{_BULK_LOAD} d, a, size, barrier", **{"to": ("shared::cluster",), "from": ("shared::cta",)}
 )
 def bulk_load(t: Translator, m: MatchedInstruction) -> None:
-    to, from_ = _address(t, m.operands["d"], "shared"), _address(t, m.operands["a"], "global")
-    size = t.resize(t.read(m.operands["size"], U32), "i64")
-    barrier = _address(t, m.operands["barrier"], "shared")
-    _must(t, m, "rt_bulk", to, from_, size, barrier)
+    to, from_, size, barrier = _bulk(t, m)
+    _must(t, m, "rt_bulk", to, from_, size, barrier, _reach(m["to"]))
+
+
+@TABLE.instruction(
+    f"{_BULK_LOAD}.multicast::cluster{{.hint}} d, a, size, barrier, mask, policy?",
+    **{"to": ("shared::cluster",), "from": ("global",), "hint": HINT},
+)
+def bulk_multicast(t: Translator, m: MatchedInstruction) -> None:
+    """To the same place in each block that has its bit in the mask."""
+    mask = t.resize(t.read(m.operands["mask"], TYPES["b16"]), "i64")
+    _must(t, m, "rt_bulk_multicast", *_bulk(t, m), mask)
+
+
+def _bulk(t: Translator, m: MatchedInstruction) -> tuple[IrValue, IrValue, IrValue, IrValue]:
+    """Where to, from where, how many bytes, and the mbarrier that counts them."""
+    return (
+        _address(t, m.operands["d"], "shared"),
+        _address(t, m.operands["a"], m["from"].split("::")[0]),
+        t.resize(t.read(m.operands["size"], U32), "i64"),
+        _address(t, m.operands["barrier"], "shared"),
+    )
 
 
 @TABLE.instruction(
@@ -204,7 +234,7 @@ def bulk_load(t: Translator, m: MatchedInstruction) -> None:
 def bulk_store(t: Translator, m: MatchedInstruction) -> None:
     to, from_ = _address(t, m.operands["d"], "global"), _address(t, m.operands["a"], "shared")
     size = t.resize(t.read(m.operands["size"], U32), "i64")
-    _must(t, m, "rt_bulk", to, from_, size, 0)
+    _must(t, m, "rt_bulk", to, from_, size, 0, 0)
 
 
 @TABLE.instruction("cp.async.bulk.commit_group")

@@ -7,6 +7,7 @@ from harness.devices.cpu.codegen.matching import MatchedInstruction
 from harness.devices.cpu.codegen.table import InstructionTable
 from harness.devices.cpu.codegen.translator import Translator
 from harness.devices.cpu.errors import CannotTranslate
+from harness.devices.cpu.runtime.layout import BLOCK_BITS
 from harness.ptx.syntax import Integer, Vector
 from harness.ptx.types import TYPES
 
@@ -149,32 +150,35 @@ def mov(t: Translator, m: MatchedInstruction) -> None:
         t.write(d, t.read(a, m.type))
 
 
-@TABLE.instruction(
-    "cvta.space.type d, a", space=("global", "shared", "local", "const"), type=("u64",)
-)
+CONVERTED = ("global", "shared", "shared::cta", "shared::cluster", "local", "const")
+
+
+@TABLE.instruction("cvta.space.type d, a", space=CONVERTED, type=("u64",))
 def cvta(t: Translator, m: MatchedInstruction) -> None:
     """An address of one state space as a generic one."""
     address = t.read(m.operands["a"], TYPES["u64"])
-    t.write(m.operands["d"], t.op("add", address, t.window_base(m["space"])))
+    t.write(m.operands["d"], t.op("add", address, t.window_base(m["space"].removesuffix("::cta"))))
 
 
-@TABLE.instruction(
-    "cvta.to.space.type d, a", space=("global", "shared", "local", "const"), type=("u64",)
-)
+@TABLE.instruction("cvta.to.space.type d, a", space=CONVERTED, type=("u64",))
 def cvta_to(t: Translator, m: MatchedInstruction) -> None:
     address = t.read(m.operands["a"], TYPES["u64"])
-    t.write(m.operands["d"], t.op("sub", address, t.window_base(m["space"])))
+    t.write(m.operands["d"], t.op("sub", address, t.window_base(m["space"].removesuffix("::cta"))))
 
 
 @TABLE.instruction(
-    "isspacep.space p, a", space=("global", "shared", "shared::cta", "local", "const")
+    "isspacep.space p, a",
+    space=("global", "shared", "shared::cta", "shared::cluster", "local", "const"),
 )
 def isspacep(t: Translator, m: MatchedInstruction) -> None:
     address = t.read(m.operands["a"], TYPES["u64"])
     window = t.op("lshr", address, 40)
     shared, local = (t.compare("eq", window, t.window_base(x) >> 40) for x in ("shared", "local"))
-    if m["space"].startswith("shared"):
+    if m["space"] == "shared::cluster":
         result = shared
+    elif m["space"].startswith("shared"):
+        offset = t.op("sub", t.op("sub", address, t.window_base("shared")), t.shared_address())
+        result = t.compare("ult", offset, 1 << BLOCK_BITS)
     elif m["space"] == "local":
         result = local
     elif m["space"] == "global":

@@ -18,6 +18,7 @@ SPACES = (
     "global",
     "shared",
     "shared::cta",
+    "shared::cluster",
     "local",
     "const",
     "param",
@@ -53,7 +54,8 @@ _CHOICES = {
 
 
 def space(m: MatchedInstruction) -> str:
-    return m["space"].split("::")[0]
+    """Without what says the same again: `shared` for `shared::cta`."""
+    return m["space"] if m["space"] == "shared::cluster" else m["space"].split("::")[0]
 
 
 def is_volatile(m: MatchedInstruction) -> bool:
@@ -146,7 +148,7 @@ _ATOMIC = {
 _ATOMIC_CHOICES = {
     "order": ORDER[2:],
     "scope": SCOPE,
-    "space": ("global", "shared", "shared::cta"),
+    "space": ("global", "shared", "shared::cta", "shared::cluster"),
     "op": tuple(_ATOMIC),
     "l2": ("L2::cache_hint",),
     "type": ("b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),
@@ -239,18 +241,29 @@ def compare_and_swap(t: Translator, m: MatchedInstruction) -> None:
     t.write(m.operands["d"], t.value(b.type, f"extractvalue {both}, 0"))
 
 
-# ---- order between accesses and hints to caches: nothing to do, memory here is one and in order
+# ---- order between accesses and hints to caches: little to do, memory here is one and in order
 
 
-@TABLE.instruction("membar.level", level=("cta", "gl", "sys"))
+@TABLE.instruction("membar.level", level=("gl", "sys"))
 @TABLE.instruction(
-    "fence{.order}.scope", order=("sc", "acq_rel", "acquire", "release"), scope=SCOPE
+    "fence{.order}.scope", order=("sc", "acq_rel", "release"), scope=("cluster", "gpu", "sys")
 )
+def fence(t: Translator, m: MatchedInstruction) -> None:
+    t.fence("rt_fence")
+
+
+@TABLE.instruction("fence.mbarrier_init.release.cluster")
+def fence_of_initialisation(t: Translator, m: MatchedInstruction) -> None:
+    t.fence("rt_fence_init")
+
+
+@TABLE.instruction("membar.cta")
+@TABLE.instruction("fence{.order}.cta", order=("sc", "acq_rel", "release"))
+@TABLE.instruction("fence.acquire.scope", scope=SCOPE)
 @TABLE.instruction(
     "fence.proxy.kind",
     kind=("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),
 )
-@TABLE.instruction("fence.mbarrier_init.release.cluster")
 @TABLE.instruction(
     "prefetch{.space}.level a",
     space=("global", "local"),

@@ -1,0 +1,156 @@
+// What the blocks of a cluster do together: their barrier, and visits to each other's shared memory,
+// which must fall between the beginning and the end of the block visited.
+
+// ---- the barrier: every thread arrives once in a phase, and waits before it arrives again
+
+// how: bit 0 for `.aligned`, bit 1 for `.relaxed`
+extern "C" __device__ long long rt_cluster_arrive(Context* c, long long t, long long pc, long long how) {
+    Thread* thread = c->thread + t;
+    if (thread->cluster_arrivals != thread->cluster_waits) {
+        rt_fault(c, t, CAUSE_CLUSTER_ORDER, pc, 0, 0, 0);
+        return 0;
+    }
+    thread->cluster_arrivals += 1;
+    thread->arrival_pc = (int)pc << 1 | (int)(how & 1);
+    Checks* k = c->checks;
+    if (!k || c->cluster_blocks == 1) return 1;
+    long long n = number_of(c, t);
+    k->arrived[n] = clock_of(c, t)[n];
+    k->init_arrived[n] = k->init_fenced[n];
+    join(c, k->cluster_arrival, how & 2 ? k->fenced + n * threads_of_cluster(c) : clock_of(c, t));
+    tick(c, t);
+    return 1;
+}
+
+// Whether this thread may wait: it has arrived.
+extern "C" __device__ long long rt_cluster_wait(Context* c, long long t, long long pc) {
+    Thread* thread = c->thread + t;
+    if (thread->cluster_arrivals != thread->cluster_waits) return 1;
+    rt_fault(c, t, CAUSE_CLUSTER_ORDER, pc, 0, 0, 0);
+    return 0;
+}
+
+// The lanes of a warp must arrive at one instruction, unless it is not `.aligned`.
+__device__ void check_alignment(Context* c) {
+    for (long long t = 0; t < c->threads; ++t) {
+        Thread* thread = c->thread + t;
+        if (thread->state == STATE_EXITED || !(thread->arrival_pc & 1)) continue;
+        for (long long u = t / LANES * LANES; u < t; ++u) {
+            Thread* other = c->thread + u;
+            if (other->state != STATE_EXITED && other->arrival_pc != thread->arrival_pc)
+                note(c, FINDING_KIND_DIVERGENT_BARRIER, thread->arrival_pc >> 1, other->arrival_pc >> 1, t,
+                     number_of(c, u), 0, 0, 0, 0);
+        }
+    }
+}
+
+// A phase ends when all threads of the cluster that have not exited have arrived. c: of rank 0
+__device__ void advance_cluster_barrier(Context* c) {
+    bool waits = false;
+    for (long long b = 0; b < c->cluster_blocks; ++b)
+        for (long long t = 0; t < c->threads; ++t) {
+            Thread* thread = c[b].thread + t;
+            if (thread->state == STATE_EXITED) continue;
+            if (thread->cluster_arrivals <= c->cluster_phases) return;
+            waits = true;
+        }
+    if (!waits) return;
+    c->cluster_phases += 1;
+    Checks* k = c->checks;
+    if (!k || c->cluster_blocks == 1) return;
+    assign(c, k->cluster_known, k->cluster_arrival);
+    assign(c, k->finished, k->arrived);
+    assign(c, k->init_known, k->init_arrived);
+    for (long long u = 0; u < threads_of_cluster(c); ++u) k->cluster_arrival[u] = 0;
+    for (long long b = 0; b < c->cluster_blocks; ++b) check_alignment(c + b);
+}
+
+// Whether a thread that waits at the barrier can go on; then it has waited.
+__device__ bool leaves_cluster_barrier(Context* c, long long t) {
+    Thread* thread = c->thread + t;
+    if (thread->cluster_arrivals > c->cluster->cluster_phases) return false;
+    thread->cluster_waits += 1;
+    thread->met = (1 << c->cluster_blocks) - 1;
+    Checks* k = c->checks;
+    if (!k || c->cluster_blocks == 1) return true;
+    join(c, clock_of(c, t), k->cluster_known);
+    if (c->phases_seen != c->cluster->cluster_phases)
+        assign(c, k->seen + c->rank * threads_of_cluster(c), k->finished);
+    c->phases_seen = c->cluster->cluster_phases;
+    return true;
+}
+
+// A fence of cluster scope or wider: an arrival that is `.relaxed` tells what was done before it.
+extern "C" __device__ void rt_fence(Context* c, long long t) {
+    assign(c, c->checks->fenced + number_of(c, t) * threads_of_cluster(c), clock_of(c, t));
+    tick(c, t);
+}
+
+// fence.mbarrier_init: the same for the initialisation of mbarriers alone.
+extern "C" __device__ void rt_fence_init(Context* c, long long t) {
+    long long n = number_of(c, t);
+    c->checks->init_fenced[n] = clock_of(c, t)[n];
+    tick(c, t);
+}
+
+// Whether an mbarrier was initialised, and fenced, before a phase that thread t has waited for.
+__device__ bool init_is_known(Context* c, long long t, Event* init) {
+    Thread* thread = c->thread + t;
+    return c->cluster_blocks > 1 && thread->cluster_arrivals == thread->cluster_waits &&
+           init->clock <= c->checks->init_known[init->thread];
+}
+
+// ---- visits
+
+__device__ Event* visit(Context* block, long long number) {
+    return block->checks->visits + block->rank * threads_of_cluster(block) + number;
+}
+
+__device__ bool knows_to_have_begun(Context* c, long long t, Context* block) {
+    for (long long u = 0; u < c->threads; ++u)
+        if (clock_of(c, t)[number_of(block, u)] > c->checks->base) return true;
+    return false;
+}
+
+// Thread t reaches into another block's shared memory.
+__device__ void check_visit(Context* c, long long t, long long pc, Address address, long long n, int access) {
+    Thread* thread = c->thread + t;
+    Context* block = block_at(c, address);
+    record(c, visit(block, number_of(c, t)), t, pc, access);
+    if (thread->met >> block->rank & 1) return;
+    if (knows_to_have_begun(c, t, block)) thread->met |= 1 << block->rank;
+    else note(c, FINDING_KIND_BLOCK_NOT_BEGUN, pc, -1, t, -1, address, n, access, 0);
+}
+
+// Whether some thread of the block knew of a visit before it exited.
+__device__ bool visit_is_known(Context* block, long long number, unsigned clock) {
+    if (block->checks->seen[block->rank * threads_of_cluster(block) + number] >= clock) return true;
+    for (long long t = 0; t < block->threads; ++t)
+        if (clock_of(block, t)[number] >= clock) return true;
+    return false;
+}
+
+// At the end: visits, and copies on their way, that the block visited had no reason to wait for.
+// c: of rank 0
+__device__ void check_visits(Context* c) {
+    for (long long b = 0; b < c->cluster_blocks; ++b) {
+        for (long long u = 0; u < threads_of_cluster(c); ++u) {
+            Event* last = visit(c + b, u);
+            if (last->clock && !visit_is_known(c + b, u, last->clock))
+                note(c + u / c->threads, FINDING_KIND_BLOCK_MAY_BE_OVER, last->pc, -1, u % c->threads, -1,
+                     c[b].shared_address, 0, last->access, 0);
+        }
+        check_copies(c + b);
+    }
+}
+
+__device__ void begin_cluster_checks(Context* c) {
+    Checks* k = c->checks;
+    long long n = threads_of_cluster(c);
+    for (long long u = 0; u < n; ++u) {
+        k->cluster_arrival[u] = k->cluster_known[u] = k->arrived[u] = k->finished[u] = 0;
+        k->init_fenced[u] = k->init_arrived[u] = k->init_known[u] = 0;
+        for (long long v = 0; v < n; ++v) k->fenced[u * n + v] = 0;
+        for (long long b = 0; b < c->cluster_blocks; ++b) k->seen[b * n + u] = visit(c + b, u)->clock = 0;
+    }
+}
