@@ -50,7 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("part", choices=(*PARTS, "all", "table"))
     parser.add_argument("--out", type=Path, required=True, help="the beginning of what is written")
     parser.add_argument("--tiles", type=int, default=1, help="gradings of the tile for each GPU")
-    parser.add_argument("--submissions", type=int, default=2, help="to the arena, for each GPU")
+    parser.add_argument("--submissions", type=int, default=3, help="to the arena")
     parser.add_argument("--seconds", type=float, default=3600.0, help="all of it may take")
     chosen = parser.parse_args(words)
     if chosen.part != "table":
@@ -123,8 +123,8 @@ class Run:
             known.flush()
             done = self._command(
                 *(sys.executable, "-m", "tests.arena.on_gpus", "--known", known.name),
-                *("--submissions", str(submissions * len(self._gpus))),
-                *("--seconds", f"{self.left - 15:.0f}"),
+                *("--submissions", str(submissions)),
+                *("--seconds", f"{self.left - 10:.0f}"),
             )
         if done:
             self._keep("arena", json.loads(done[-1]))
@@ -293,11 +293,12 @@ def _arena(found: dict[str, Any]) -> list[str]:
     killed = found["killed"] or {"worker": "no worker", "at": "work", "gradings_in_hand": 0}
     attempts = ", ".join(f"{count} {fate}" for fate, count in sorted(found["attempts"].items()))
     gpus = len({uuid for uuid, _ in found["scores"]})
+    waiting = f"; when the time was over {found['waiting']} waited" if found["waiting"] else ""
     return [
         f"An arena on {gpus} GPUs, {found['submissions']} submissions in {found['seconds']:.0f} s "
         f"with a lease of {found['lease_seconds']:.0f} s; killed: {killed['worker']} at "
         f"{killed['at']}, with {killed['gradings_in_hand']} in hand. Lost: {found['lost']}; "
-        f"doubled: {found['doubled']}. Attempts: {attempts}."
+        f"doubled: {found['doubled']}{waiting}. Attempts: {attempts}."
     ]
 
 

@@ -45,6 +45,7 @@ def test_every_part_has_its_table() -> None:
                 "submissions": 8,
                 "seconds": 60.0,
                 "lease_seconds": 15.0,
+                "waiting": 1,
                 "lost": 0,
                 "doubled": 0,
                 "killed": {"worker": "gpu-1", "at": "measure", "gradings_in_hand": 2},
@@ -60,7 +61,8 @@ def test_every_part_has_its_table() -> None:
     assert "| 2 | 2 | 2 | 104 | 35 | 0.96 |" in text
     assert "scores 4.8448, and 4.8400 while the next submission is compiled" in text
     assert "-0.10 %" in text
-    assert "killed: gpu-1 at measure, with 2 in hand. Lost: 0; doubled: 0." in text
+    assert "killed: gpu-1 at measure, with 2 in hand. Lost: 0; doubled: 0; when" in text
+    assert "the time was over 1 waited." in text
     assert "Attempts: 2 died, 8 finished." in text
     assert "| a against b | +1.000 %" in text and "the first is faster" in text
 

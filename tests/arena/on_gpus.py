@@ -210,7 +210,8 @@ def _found(engine: Engine, submissions: int) -> dict[str, Any]:
         entries = connection.scalar(text("SELECT count(*) FROM entries"))
     return {
         "submissions": submissions,
-        "lost": sum(row.state != "done" for row in rows),
+        "waiting": sum(row.state in ("queued", "grading") for row in rows),
+        "lost": submissions - sum(row.state in ("queued", "grading", "done") for row in rows),
         "doubled": sum(row.finished > 1 for row in rows) + max(0, (entries or 0) - submissions),
         "verdicts": dict(Counter(row.verdict for row in rows)),
         "attempts": dict(Counter(fates)),
@@ -238,7 +239,7 @@ def main() -> int:
         chosen.quick,
     )
     print(json.dumps(found))
-    return 0 if not (found["lost"] or found["doubled"]) else 1
+    return 0 if not (found["waiting"] or found["lost"] or found["doubled"]) else 1
 
 
 if __name__ == "__main__":
