@@ -14,6 +14,7 @@ from harness.leaderboard.ranking import (
     Edition,
     Filter,
     Standing,
+    as_data,
     rank,
     standing,
 )
@@ -165,3 +166,82 @@ def test_two_gpus_may_differ_by_more_than_one_runs_noise() -> None:
     here, there = entry(score=0.9), entry(score=0.92, uuid="GPU-1")
     assert not is_known(difference(here, there)) and not is_known(difference(there, here))
     assert is_known(difference(here, entry(score=0.95, uuid="GPU-1")))
+
+
+def test_what_was_scored_without_a_gpu_or_on_none_is_not_scored() -> None:
+    made = entry()
+    for changes in ({"score": None}, {"device": None}, {"on_gpu": False}):
+        assert standing(made._replace(**changes), NOW) is Standing.UNSCORED
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steady"),
+    [
+        (0.8911, 0.9089, True),
+        (0.8909, 0.9, False),
+        (0.9, 0.9091, False),
+        (0.9, 0.9, True),
+        (None, 0.9, False),
+    ],
+)
+def test_a_ranked_score_reaches_one_per_cent_to_either_side(
+    low: float | None, high: float, steady: bool
+) -> None:
+    found = standing(entry(score=0.9)._replace(low=low, high=high), NOW)
+    assert found is (Standing.RANKED if steady else Standing.UNSTEADY)
+
+
+def test_a_board_of_another_gpu_is_made_by_scored_entries_alone() -> None:
+    elsewhere = [
+        entry("a", gpu="NVIDIA L4", quick=True),
+        Entry.of(rejected(), "x")._replace(device="NVIDIA A100"),
+    ]
+    assert [made.gpu for made in rank([entry(), *elsewhere], NOW)] == [H100]
+    assert rank(elsewhere, NOW) == ()
+
+
+def test_a_board_says_how_far_its_ranks_hold_if_it_has_any() -> None:
+    assert board([entry(half_width=0.1)]).said_of_gpus == ""
+    assert board([entry()]).said_of_gpus.startswith("Graded on one GPU of this model (GPU-0)")
+
+
+def test_programs_get_every_row_and_where_it_stands() -> None:
+    entries = [
+        entry("a", "ada", 0.9, source="x"),
+        entry("b", "bob", 0.8, source="x"),
+        entry("b", "bob", 0.8, source="x", day=1, uuid="GPU-1"),
+        entry("c", "eve", 0.7, half_width=0.1),
+    ]
+    data = as_data(board(entries))
+    assert {*data} == {
+        *("gpu", "judge", "cases", "gpus", "spread_between_gpus", "playoffs", "rows")
+    }
+    assert (data["gpu"], data["judge"], data["cases"]) == (H100, NOW.judge, NOW.cases)
+    assert data["gpus"] == ["GPU-0", "GPU-1"] and data["playoffs"] == []
+    (spread,) = data["spread_between_gpus"]
+    assert (spread["cores"], spread["gpus"], spread["kernels"]) == ("cuda-cores", 2, 1)
+    assert spread["deviation"] > 0 and spread["degrees"] == 3
+    first, second, third = data["rows"]
+    assert first == {
+        **entries[0]._asdict(),
+        "rank": 1,
+        "standing": "ranked",
+        "score": 0.9,
+        "low": pytest.approx(first["score"] ** 2 / first["high"], rel=1e-3),
+        "high": first["high"],
+        "gpus": 1,
+        "runs": 1,
+        "same_source_as": ["bob"],
+    }
+    assert first["low"] < 0.89 and first["high"] > 0.91  # with the spread in it
+    assert (second["gpus"], second["runs"], second["same_source_as"]) == (2, 2, ["ada"])
+    assert (third["rank"], third["standing"]) == (None, "unsteady")
+
+
+def test_kernels_of_unknown_cores_have_a_spread_too() -> None:
+    runs = [
+        entry(score=0.9, source=f"{cores}", uuid=uuid)._replace(cores=cores)
+        for cores in ("tensor-cores", None, "cuda-cores")
+        for uuid in ("GPU-0", "GPU-1")
+    ]
+    assert [*board(runs).spreads] == ["cuda-cores", "tensor-cores", None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from harness.errors import UsageError
 from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.ranking import rank
+from harness.leaderboard.regrade import Change, as_data, regrade, to_regrade
 from harness.leaderboard.store import Store
 from harness.report import Accepted, JudgeError, Report, RuntimeFault, Stage, Submission, Unscored
 from tests.leaderboard import factory
@@ -156,3 +158,93 @@ def test_a_claim_is_graded_here_where_that_is_asked_for(call: Call, path: Path) 
     assert code == 0 and "−68.0 %" in out
     assert places(path) == [("tile", 0.8)]
     assert "Nothing to regrade" in call("regrade", "--yes", "--claims")[1]
+
+
+# ------------------------------------------------------------------------------ one by one
+
+
+def before_and(grade: Callable[[Submission], Report], path: Path, *entries: str) -> list[Change]:
+    """The changes that regrading the entries of these names finds."""
+    with Store(path) as store:
+        found = {entry.name: entry for entry in store.entries()}
+        chosen = [found[name] for name in entries]
+        return [*regrade(store, chosen, grade, path.with_suffix(".kept"))]
+
+
+def test_each_change_has_what_was_and_what_is(old: Path) -> None:
+    (tile, wide) = before_and(graded, old, "tile", "wide")
+    assert (tile.before.score, tile.applies, tile.why) == (0.9, True, "larger than the noise")
+    assert tile.after is not None and tile.after.score == 0.8
+    assert wide.after is not None and wide.after.score == 1.2
+    kept = old.with_suffix(".kept").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["submission"]["name"] for line in kept] == ["tile", "wide"]
+
+
+def test_a_score_like_the_one_before_applies_and_says_so(old: Path) -> None:
+    def same(submission: Submission) -> Report:
+        return factory.report(submission.name, submission.author, 0.9, source=submission.source)
+
+    (only,) = before_and(same, old, "tile")
+    assert only.applies and only.why == "within the noise"
+
+
+@pytest.mark.parametrize(
+    ("grade", "applies", "has_after"),
+    [(other_gpu, False, True), (our_fault, False, True), (throttled, False, True)],
+)
+def test_what_does_not_apply_is_not_kept(
+    grade: Callable[[Submission], Report], applies: bool, has_after: bool, old: Path
+) -> None:
+    (only,) = before_and(grade, old, "tile")
+    assert only.applies is applies and (only.after is not None) is has_after
+    assert not old.with_suffix(".kept").exists()
+
+
+def test_after_one_on_another_gpu_the_others_of_that_board_are_not_graded(old: Path) -> None:
+    asked: list[str] = []
+
+    def elsewhere(submission: Submission) -> Report:
+        asked.append(submission.name)
+        return other_gpu(submission)
+
+    first, second = before_and(elsewhere, old, "tile", "wide")
+    said = f"needs {factory.H100}; this machine has NVIDIA L4"
+    assert (first.why, second.why) == (said, said) and asked == ["tile"]
+    assert second.after is None and second.applies is False
+
+
+def test_a_rejection_applies_with_its_entry(old: Path) -> None:
+    fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
+
+    def rejecting(submission: Submission) -> Report:
+        return factory.report(
+            submission.name, submission.author, outcome=fault, source=submission.source
+        )
+
+    (only,) = before_and(rejecting, old, "tile")
+    assert only.applies and only.why == "now runtime-error"
+    assert only.after is not None and only.after.verdict == "runtime-error"
+
+
+def test_programs_get_both_entries(old: Path) -> None:
+    changes = [*before_and(graded, old, "tile"), *before_and(gone, old, "wide")]
+    first, second = json.loads(json.dumps(as_data(changes)))
+    assert {*first} == {"before", "after", "applies", "why"}
+    assert (first["before"]["score"], first["after"]["score"]) == (0.9, 0.8)
+    assert first["applies"] is True and first["why"] == "larger than the noise"
+    assert second["after"] is None and second["why"].startswith("could not be graded")
+
+
+def test_what_there_is_to_regrade(old: Path) -> None:
+    with Store(old) as store:
+        boards = rank(store.entries(), Edition.current())
+    assert [entry.name for entry in to_regrade(boards, claims=False)] == ["wide", "tile"]
+    claims = [
+        replace(
+            board,
+            rows=tuple(row._replace(entry=row.entry._replace(own=False)) for row in board.rows),
+        )
+        for board in boards
+    ]
+    assert [entry.name for entry in to_regrade(claims, claims=False)] == ["wide", "tile"]
+    assert [entry.name for entry in to_regrade(claims, claims=True)] == ["new", "wide", "tile"]

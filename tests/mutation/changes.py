@@ -103,7 +103,8 @@ def _functions(module: cst.Module) -> Iterator[tuple[str, cst.FunctionDef]]:
 
 
 def _replacements(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Types are for the type checker, and how a sentence is worded is no behaviour."""
+    """Types are for the type checker, how a sentence is worded is no behaviour, and neither is the
+    name of an encoding."""
     if isinstance(node, cst.Annotation | cst.Decorator):
         return
     if isinstance(node, cst.SimpleString) and " " in node.value:
@@ -116,6 +117,30 @@ def _replacements(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]
     for kind, operator in mutation_operators:
         if isinstance(node, kind):
             for new in operator(node):
-                yield node, new
+                if not _changes_no_behaviour(node, new):
+                    yield node, new
     for child in node.children:
-        yield from _replacements(child)
+        if not (isinstance(child, cst.Arg) and _is_left_alone(child)):
+            yield from _replacements(child)
+
+
+_LEFT_ALONE = {"encoding", "strict"}
+"""Arguments of calls: all text is UTF-8 by whatever name, and `zip` is held to what is so."""
+
+
+def _is_left_alone(argument: cst.Arg) -> bool:
+    return argument.keyword is not None and argument.keyword.value in _LEFT_ALONE
+
+
+def _changes_no_behaviour(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether all that differs is an argument that is left alone."""
+    if not (isinstance(old, cst.Call) and isinstance(new, cst.Call)):
+        return False
+    if any(map(_is_left_alone, old.args)):
+        kept = [
+            [argument for argument in call.args if not _is_left_alone(argument)]
+            for call in (old, new)
+        ]
+        same = len(kept[0]) == len(kept[1]) and old.func.deep_equals(new.func)
+        return same and all(a.value.deep_equals(b.value) for a, b in zip(*kept, strict=True))
+    return False

@@ -30,7 +30,8 @@ def adder(n: int):
         return m + n
     return inner
 
-def say() -> str:
+def say(path) -> str:
+    path.read_text(encoding="utf-8")
     return "a sentence of words"
 """
 
