@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from harness.compiling.occupancy import WARP
 from harness.explain.examined import Examined
-from harness.explain.explanation import Advice, Explanation, LineCost, Roof, Unit, UnitTime
+from harness.explain.explanation import (
+    Advice,
+    ByHardware,
+    Explanation,
+    LineCost,
+    Roof,
+    Unit,
+    UnitTime,
+)
 from harness.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
 from harness.explain.opcodes import mix
 from harness.explain.rules import Evidence, advice
@@ -60,6 +68,7 @@ def explain(examined: Examined) -> Explanation:
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
         measured_ms=examined.measured_ms,
         active=_active(examined.profile),
+        hardware=_by_hardware(examined.profile),
         mix={
             kind.value: count
             for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
@@ -130,6 +139,19 @@ def _active(profile: Profile | None) -> dict[str, float]:
         Unit.ISSUE.value: profile.issue_active,
         Unit.TENSOR.value: profile.tensor_active,
     }
+
+
+def _by_hardware(profile: Profile | None) -> ByHardware | None:
+    if profile is None:
+        return None
+    return ByHardware(
+        shape=profile.shape,
+        ms=profile.ms,
+        warps_eligible=profile.warps_eligible,
+        l2_hit_rate=profile.l2_hit_rate,
+        dram_bytes=profile.dram_bytes,
+        tma_bytes=profile.tma_bytes,
+    )
 
 
 def _lines(

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from harness.report import Occupancy, Resources, Value, Verdict
+from problem.cases import Shape
 
 
 class Unit(StrEnum):
@@ -77,6 +78,19 @@ class Advice(Value):
     """The file of the ladder that shows it."""
 
 
+class ByHardware(Value):
+    """What the GPU's own counters say of one launch, besides how busy its units were."""
+
+    shape: Shape
+    ms: float
+    warps_eligible: float
+    """Warps of a scheduler that could issue, in the mean."""
+    l2_hit_rate: float
+    dram_bytes: int
+    tma_bytes: int
+    """Bulk copies, which the counts of lines do not hold."""
+
+
 class Explanation(Value):
     """All that is known of why a kernel is as fast as it is."""
 
@@ -103,6 +117,8 @@ class Explanation(Value):
     measured_ms: float | None
     active: dict[str, float]
     """Share of the time in which a unit was busy, by the GPU's own counters; empty without them."""
+    hardware: ByHardware | None
+    """None where the GPU's own counters could not be read."""
     mix: dict[str, int]
     """Machine instructions by kind, in the loop that computes; in the whole kernel without one."""
     loop: tuple[int, int] | None

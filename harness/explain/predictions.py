@@ -41,10 +41,19 @@ STEPS = (
     Step("13_async_copies", "15_thread_tile_16x8", "overhead"),
     Step("15_thread_tile_16x8", "16_register_banks", None),
     Step("16_register_banks", "17_split_tail", "last-wave"),
+    Step("17_split_tail", "18_default_launch", None),
     Step("17_split_tail", "19_strassen_two_phases", None),
+    Step("19_strassen_two_phases", "20_strassen_two_levels", None),
+    Step("17_split_tail", "21_split_along_n", None),
     Step("16_register_banks", "33_wgmma_two_phase", "tensor-cores"),
+    Step("30_mma_tf32x3", "31_mma_bf16x3", "tf32-products"),
     Step("31_mma_bf16x3", "32_wgmma_split_while_loading", "mma-sync"),
     Step("32_wgmma_split_while_loading", "33_wgmma_two_phase", "split-in-loop"),
+    Step("33_wgmma_two_phase", "34_wgmma_fp16_scaled", None),
+    Step("33_wgmma_two_phase", "36_wgmma_one_accumulator", "equal-products"),
+    Step("34_wgmma_fp16_scaled", "35_wgmma_fp16_int8", "equal-products"),
+    Step("35_wgmma_fp16_int8", "36_wgmma_one_accumulator", None),
+    Step("36_wgmma_one_accumulator", "37_wgmma_split_beside_products", None),
 )
 
 

@@ -391,6 +391,59 @@ class OldTensorPath(Rule):
         )
 
 
+class SlowTensorType(Rule):
+    name = "tf32-products"
+    why = "The tensor cores multiply BF16 and FP16 at twice the rate of TF32."
+    remedy = "split each float in two or three BF16, or in two FP16 with a scale"
+    see = "31_mma_bf16x3"
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        work = tensor_work(evidence.counters)
+        slow = work.get(("TF32", False), 0.0) + work.get(("TF32", True), 0.0)
+        peak, faster = (evidence.gpu.tensor_macs(kind) for kind in ("TF32", "BF16"))
+        if not slow or peak is None or faster is None:
+            return None
+        share = slow / sum(work.values())
+        saved = evidence.work.clocks[Unit.TENSOR] * share * (1 - peak / faster)
+        return Saving(
+            f"{slow * scale(evidence.facts, evidence.counters) * 2 / RANKED.shape.flop:.2g} "
+            "products of TF32 for each useful one",
+            peak,
+            faster,
+            evidence.work.without(Unit.TENSOR, saved),
+        )
+
+
+class EqualProducts(Rule):
+    name = "equal-products"
+    why = "Products with the low parts only correct the first, and need a few bits of each factor."
+    remedy = "take FP16 for the first product and INT8, at twice the rate, for the corrections"
+    see = "36_wgmma_one_accumulator"
+
+    MANY = 2.5
+    """Products for each useful one from which two or more are corrections."""
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        work = tensor_work(evidence.counters)
+        kinds = {kind for kind, by_groups in work if by_groups}
+        if len(kinds) != 1 or not kinds <= {"BF16", "FP16"}:
+            return None
+        kind = kinds.pop()
+        peak, faster = (evidence.gpu.tensor_macs(each) for each in (kind, "INT8"))
+        macs = sum(work.values()) * scale(evidence.facts, evidence.counters)
+        products = macs * 2 / RANKED.shape.flop
+        if peak is None or faster is None or products < self.MANY:
+            return None
+        saved = (products - 1) / products * (1 - peak / faster)
+        return Saving(
+            f"{products:.2g} products of {kind} for each useful one, of which all but one are "
+            "corrections",
+            products,
+            1 + (products - 1) * peak / faster,
+            evidence.work.without(Unit.TENSOR, evidence.work.clocks[Unit.TENSOR] * saved),
+        )
+
+
 class SplitInLoop(Rule):
     name = "split-in-loop"
     why = "Splitting floats beside the products takes issue slots, for every tile again."
@@ -458,6 +511,8 @@ RULES: tuple[Rule, ...] = (
     LastWave(),
     TensorCores(),
     OldTensorPath(),
+    SlowTensorType(),
+    EqualProducts(),
     SplitInLoop(),
     Waits(),
 )

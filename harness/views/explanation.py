@@ -111,6 +111,15 @@ def _facts(e: Explanation) -> Table:
     if e.estimated_ms is not None:
         found = f", measured {figures.milliseconds(e.measured_ms)} ms" if e.measured_ms else ""
         table.add_row("estimate", f"{figures.milliseconds(e.estimated_ms)} ms{found}")
+    if e.hardware is not None:
+        seen = e.hardware
+        copied = f", {seen.tma_bytes / 1e9:.2f} GB by bulk copies" if seen.tma_bytes else ""
+        table.add_row(
+            "counters",
+            f"{figures.milliseconds(seen.ms)} ms at {seen.shape}: {seen.warps_eligible:.2f} warps "
+            f"of a scheduler can issue, {figures.percent(seen.l2_hit_rate)} of L2 hits, "
+            f"{seen.dram_bytes / 1e9:.2f} GB from and to device memory{copied}",
+        )
     roofs = ", ".join(f"{roof.name} {roof.tflops:.3g}" for roof in e.roofs)
     if roofs:
         table.add_row("roofs", f"{roofs} (useful TFLOP/s)")

@@ -19,6 +19,8 @@ TRIGGERS = {
     "last-wave": "16_register_banks",
     "tensor-cores": "16_register_banks",
     "mma-sync": "30_mma_tf32x3",
+    "tf32-products": "30_mma_tf32x3",
+    "equal-products": "33_wgmma_two_phase",
     "split-in-loop": "32_wgmma_split_while_loading",
 }
 
@@ -32,6 +34,8 @@ SILENT = {
     "last-wave": ("02_shared_tile", "17_split_tail"),
     "tensor-cores": ("02_shared_tile", "33_wgmma_two_phase"),
     "mma-sync": ("16_register_banks", "33_wgmma_two_phase"),
+    "tf32-products": ("16_register_banks", "31_mma_bf16x3"),
+    "equal-products": ("31_mma_bf16x3", "36_wgmma_one_accumulator"),
     "split-in-loop": ("16_register_banks", "33_wgmma_two_phase"),
     "spills": ("02_shared_tile", "17_split_tail"),
 }

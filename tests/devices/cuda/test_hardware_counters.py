@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.compiling.disassembly import Function, Instruction, disassemble
 from harness.devices.cuda.hardware_counters import producer, read
@@ -17,6 +19,7 @@ from harness.explain.rules import Evidence, advice
 from harness.protocol.device import Counted
 from harness.protocol.profile import Profile, Profiles
 from harness.report import Counters
+from harness.views.explanation import screen as view
 from problem.cases import Shape
 from tests.devices.cpu.runner import compiled
 from tests.explain.ladder import device_with
@@ -108,6 +111,21 @@ def test_advice_on_waiting_needs_idle_units() -> None:
 
     assert "waits" in said(idle)
     assert "waits" not in said(busy) | said(None)
+
+
+def test_the_screen_says_what_the_gpu_counted() -> None:
+    """Beside how busy its units were; without counters, nothing of it."""
+    screen = shown(explained("02_shared_tile", True))
+    assert "ms at 256×256×256" in screen and "of L2 hits" in screen
+    assert "by the GPU's counters" in screen and "bulk copies" not in screen
+    assert explained("02_shared_tile", False).hardware is None
+    assert "L2 hits" not in shown(explained("02_shared_tile", False))
+
+
+def shown(explanation: Explanation) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(view(explanation, source("02_shared_tile")))
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_samples_heat_the_lines() -> None:
