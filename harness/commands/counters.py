@@ -16,7 +16,7 @@ from harness.commands._command import Exit
 from harness.commands.grade import SOLUTIONS
 from harness.errors import JudgeFailure, UsageError
 from harness.files import write_whole
-from harness.protocol.compiler import Compile, Compiled, Compiler, Kernel
+from harness.protocol.compiler import Kernel
 from harness.protocol.profile import NoProfile, Profile, Profiles
 from harness.report import Counters
 from harness.views.console import Terminal
@@ -87,22 +87,29 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 def _measured(
     files: dict[str, Path], shapes: Sequence[Shape], skip_unseen: bool, terminal: Terminal
 ) -> Profiles:
-    """By ncu, while the next kernel is compiled."""
+    """By ncu: while one run reads counters, the next begins."""
+    from harness.workers.compilers import compile_all
     from harness.workers.session import open_session
 
-    found: dict[str, Future[tuple[Profile, ...] | NoProfile]] = {}
-    with open_session("cuda") as session, ThreadPoolExecutor(2) as pool:
+    with open_session("cuda") as session:
         from harness.devices.cuda.profiler import profile
 
-        for name in terminal.track(files, "profiling", len(files)):
-            kernel = _compiled(session.compiler, files[name], session.info.arch)
-            if not (skip_unseen and any(each in kernel.ptx for each in UNSEEN)):
-                found[name] = pool.submit(profile, kernel, shapes, PROFILING_SECONDS)
-        return Profiles(
-            gpu=session.info.name,
-            date=datetime.now(UTC).date().isoformat(),
-            profiles=dict(_answered(found)),
-        )
+        sources = {name: _source(path) for name, path in files.items()}
+        kernels = compile_all(sources, session.info.arch)
+        if skip_unseen:
+            kernels = {name: kernel for name, kernel in kernels.items() if not _unseen(kernel)}
+        with ThreadPoolExecutor(2) as pool:
+            started = {
+                name: pool.submit(profile, kernel, shapes, PROFILING_SECONDS)
+                for name, kernel in kernels.items()
+            }
+            found = dict(terminal.track(_answered(started), "profiling", len(started)))
+        today = datetime.now(UTC).date().isoformat()
+        return Profiles(gpu=session.info.name, date=today, profiles=found)
+
+
+def _unseen(kernel: Kernel) -> bool:
+    return any(name in kernel.ptx for name in UNSEEN)
 
 
 def _answered(
@@ -121,12 +128,13 @@ def _counted(
     """Every block of the same launches, by the CPU device."""
     from harness.protocol.device import Count, Counted, LaunchInputs, Ready
     from harness.stages.compile import load_kernel
+    from harness.workers.compilers import compile_all
     from harness.workers.session import open_session
 
     found: dict[str, list[Counters]] = {}
     with open_session("cpu") as session:
-        for name in terminal.track(sources, "counting", len(sources)):
-            kernel = _compile(session.compiler, name, sources[name], session.info.arch)
+        kernels = compile_all(sources, session.info.arch)
+        for name, kernel in terminal.track(kernels.items(), "counting", len(kernels)):
             ready = load_kernel(session.device, kernel)
             if not isinstance(ready, Ready):
                 terminal.note(f"{name} does not run on the CPU device")
@@ -145,19 +153,11 @@ def _counted(
     return found
 
 
-def _compiled(compiler: Compiler, path: Path, arch: str) -> Kernel:
+def _source(path: Path) -> str:
     try:
-        source = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    return _compile(compiler, path.stem, source, arch)
-
-
-def _compile(compiler: Compiler, name: str, source: str, arch: str) -> Kernel:
-    answer = compiler.ask(Compile(source=source, arch=arch))
-    if not isinstance(answer, Compiled):
-        raise UsageError(f"{name} does not compile: {answer.message}")
-    return answer.kernel
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 def _shape(text: str) -> Shape:

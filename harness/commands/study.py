@@ -53,8 +53,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.studies.page import chapters, markdown, page
-
     if arguments.scatter is not None:
         return _scatter(arguments, terminal)
     if arguments.results is not None:
@@ -66,6 +64,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         results = _measured(terminal)
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_whole(arguments.out / "results.json", results.model_dump_json(indent=1) + "\n")
+    from harness.studies.page import chapters, markdown, page  # the results are kept without it
+
     found = tuple(chapters(results, _reports("h100/*.json"), _scattered()))
     write_whole(arguments.out / "study.md", markdown(results, found))
     write_whole(arguments.out / "study.html", page(results, found))
@@ -109,11 +109,12 @@ def _reports(pattern: str) -> list[Report]:
 
 
 def _measured(terminal: Terminal) -> StudyResults:
-    from harness.studies.plan import compiled, plan, sources
+    from harness.studies.plan import plan, sources
     from harness.studies.run import measure
+    from harness.workers.compilers import compile_all
     from harness.workers.session import open_session
 
     with open_session("cuda") as session:
-        kernels = compiled(session.compiler, sources(SOLUTIONS), session.info.arch)
+        kernels = compile_all(sources(SOLUTIONS), session.info.arch)
     terminal.note("measuring; this takes one to three minutes")
     return measure(plan(kernels))

@@ -455,6 +455,8 @@ class SplitInLoop(Rule):
         others = sum(evidence.loop_mix.values()) - tensor
         if not tensor or others < 32 * tensor or Unit.TENSOR not in evidence.work.clocks:
             return None
+        if not evidence.loop_mix.get(Kind.GLOBAL_LOAD):  # nothing comes here to be split
+            return None
         work = evidence.work.without(Unit.ISSUE, 0.9 * evidence.work.clocks[Unit.ISSUE])
         l1 = 0.5 * work.clocks[Unit.L1]
         return Saving(
@@ -477,7 +479,7 @@ class Waits(Rule):
 
     def look(self, evidence: Evidence) -> Saving | None:
         profile = evidence.profile
-        if profile is None:
+        if profile is None or evidence.loop_mix.get(Kind.COPY):  # fetched ahead already
             return None
         busiest = max(
             profile.l1_active, profile.fma_active, profile.issue_active, profile.tensor_active

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.errors import JudgeFailure
-from harness.protocol.compiler import Compile, Compiled, Compiler, Kernel
+from harness.protocol.compiler import Kernel
 from harness.protocol.study import StudyJob, Timed
 from problem.cases import RANKED, Shape
 
@@ -63,17 +62,6 @@ def _with(text: str, constant: str, value: int) -> str:
     changed, count = re.subn(rf"\b{constant} = \d+;", f"{constant} = {value};", text)
     assert count == 1, f"{constant} stands {count} times"
     return changed
-
-
-def compiled(compiler: Compiler, texts: dict[str, str], arch: str) -> dict[str, Kernel]:
-    """Raises JudgeFailure where one of our own kernels does not compile."""
-    kernels: dict[str, Kernel] = {}
-    for name, text in texts.items():
-        answer = compiler.ask(Compile(source=text, arch=arch))
-        if not isinstance(answer, Compiled):
-            raise JudgeFailure(f"{name}: {answer.message}")
-        kernels[name] = answer.kernel
-    return kernels
 
 
 def plan(kernels: dict[str, Kernel]) -> StudyJob:

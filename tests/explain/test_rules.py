@@ -36,7 +36,7 @@ SILENT = {
     "mma-sync": ("16_register_banks", "33_wgmma_two_phase"),
     "tf32-products": ("16_register_banks", "31_mma_bf16x3"),
     "equal-products": ("31_mma_bf16x3", "36_wgmma_one_accumulator"),
-    "split-in-loop": ("16_register_banks", "33_wgmma_two_phase"),
+    "split-in-loop": ("16_register_banks", "33_wgmma_two_phase", "36_wgmma_one_accumulator"),
     "spills": ("02_shared_tile", "17_split_tail"),
 }
 

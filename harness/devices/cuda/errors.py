@@ -35,6 +35,10 @@ _CAUSES: dict[int, tuple[_Cause, str]] = {
     718: ("trap", "the GPU stopped the kernel at an invalid program counter"),
     719: ("trap", "the GPU stopped the kernel: unspecified launch failure"),
     720: ("launch-refused", "the cooperative launch is too large"),
+    912: (
+        "launch-refused",
+        "the grid is no multiple of the kernel's cluster, or that is too large",
+    ),
 }
 """Codes of cudaError_t and CUresult, which agree where both have them."""
 
