@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import _lru_cache_wrapper
 from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -133,6 +134,7 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
     calls: dict[Function, list[int]] = defaultdict(list)
     failed, seconds = [], []
     for number, item in enumerate(items):
+        forget_results()
         entered.clear()
         started = time.perf_counter()
         threading.settrace(note)
@@ -146,6 +148,15 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
             calls[function].append(number)
         failed += [] if passed else [item.nodeid]
     return CleanRun(failed, seconds, dict(calls), list(sys.modules))
+
+
+def forget_results() -> None:
+    """Of functions of ours that keep them, so that each test that needs one calls it."""
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] in ("harness", "problem"):
+            for value in vars(module).values():
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
 
 
 def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
