@@ -24,6 +24,7 @@ from harness.arena.rules import RulesFile
 from harness.arena.store import checkups, playoffs
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
+from harness.leaderboard.playoffs import SUFFIX, enter
 from harness.leaderboard.signing import SigningKey
 from harness.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
@@ -58,13 +59,17 @@ def judge_checkups(engine: Engine) -> None:
             log.error("set aside: %s", each.fault, extra={"gpu": each.worker})
 
 
-def go_on_with_playoffs(engine: Engine, contested: Contested) -> None:
-    """Those that are open, and those that the rules ask for."""
+def go_on_with_playoffs(engine: Engine, contested: Contested, key: Path) -> None:
+    """Those that are open, and those that the rules ask for. key: signs what they found, beside
+    which it is kept for the commands that take an arena as a store."""
     with engine.begin() as connection:
-        ended = playoffs.go_on(connection)
+        for id in playoffs.go_on(connection):
+            (ended,) = playoffs.called(connection, id)
+            log.info("play-off ended: %s", ended.state, extra={"playoff": id})
+            if ended.result is not None:
+                # Before it is committed: twice there does no harm.
+                enter(ended.result, key.with_name(f"leaderboard{SUFFIX}"), key)
         called = contested.call(connection, datetime.now(UTC))
-    for each in ended:
-        log.info("play-off ended", extra={"playoff": each})
     for each in called:
         log.info("play-off called, as the rules ask for it", extra={"playoff": each})
 
@@ -107,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             sweep_once(engine, options.lease, options.quick)
             judge_checkups(engine)
-            go_on_with_playoffs(engine, contested)
+            go_on_with_playoffs(engine, contested, options.signing_key)
         except (DBAPIError, TimeoutError) as error:
             log.warning("the database does not answer: %s", error)
         time.sleep(options.lease / 5)

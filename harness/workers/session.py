@@ -98,6 +98,9 @@ def open_session(
     def side_by_side(count: int) -> Iterator[Sequence[TimingWorkers]]:
         with ExitStack() as stack:
             kernels = [stack.enter_context(Worker(Role.CUDA, gpu)) for _ in range(count)]
+            if cores is not None:
+                for kernel in kernels:
+                    kernel.keep_to(cores.measuring)
             yield [TimingWorkers(kernel, baseline, checker, newcomer) for kernel in kernels]
 
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, text
 
 from harness.arena.certificate import certificate
 from harness.arena.progress import GradingProgress
@@ -228,6 +228,42 @@ def test_organising_is_for_organisers(
         ada.get("/submit")
         assert "for organisers" in ada.post(path, 403, **fields)
     assert contest.audit_log(connection) == []
+
+
+def test_the_rules_say_on_which_model_everything_is_graded(
+    person: Add,
+    signed_in: Callable[[Person], Browser],
+    olga: Browser,
+    connection: Connection,
+    worker_url: URL,
+    rules: Path,
+) -> None:
+    rules.write_text('gpu = "NVIDIA H200"\n')
+    ada = signed_in(person("ada"))
+    ada.get("/submit")
+    ada.post("/submit", files={"file": ("tile.cu", SOURCE)})
+    query = text(
+        "SELECT g.model, j.queue_name FROM gradings g JOIN procrastinate_jobs j ON j.id = g.job"
+    )
+    assert connection.execute(query).all() == [("NVIDIA H200", "model NVIDIA H200")]
+    assert "only a GPU of the model NVIDIA H200 grade" in olga.get("/organiser")
+    assert "NVIDIA H200" in olga.get("/rules")
+    attempts = joined(worker_url)
+    attempt = take(connection, attempts)
+    attempts.finish(attempt.attempt, graded(attempt, 1.0))
+    attempts.close()
+    rules.write_text("")
+    again = contest.rejudge(
+        connection, olga_of(connection), contest.standing_submissions(connection), "again"
+    )
+    models = connection.execute(text("SELECT model FROM gradings ORDER BY id")).scalars().all()
+    assert again and models == ["NVIDIA H200", "NVIDIA H200"]
+
+
+def olga_of(connection: Connection) -> Person:
+    found = people.named(connection, "olga")
+    assert found is not None
+    return found
 
 
 def test_a_machines_key_is_made_on_the_page_once_and_opens_the_database(

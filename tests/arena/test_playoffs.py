@@ -27,8 +27,11 @@ from harness.arena.store.games import Games
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Membership
 from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.sweeper import go_on_with_playoffs
 from harness.arena.worker import Worker
+from harness.commands._stores import Address
 from harness.errors import JudgeFailure
+from harness.leaderboard import playoffs as of_a_store
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.ranking import rank
 from harness.progress import Progress
@@ -77,7 +80,8 @@ def gpus(worker_url: URL, owner: Engine) -> Iterator[list[Gpu]]:
 @pytest.fixture
 def pair(worker_url: URL, connection: Connection, person: Add) -> list[str]:
     """Two submissions whose scores do not tell their order."""
-    return [scored(worker_url, connection, person(name), name, 1.0) for name in ("ada", "bob")]
+    scores = {"ada": 1.0, "bob": 0.9995}
+    return [scored(worker_url, connection, person(n), n, score) for n, score in scores.items()]
 
 
 def scored(url: URL, connection: Connection, who: Person, name: str, score: float) -> str:
@@ -137,6 +141,23 @@ def test_an_organiser_has_two_played_off_and_the_board_follows(
     assert "bob is faster" in page and "-0.99 %" in page and "100.0 %" in page
     assert "the final" in client.get("/organiser", headers=key(boss)).text
     assert "found: 1. bob, 2. ada." in client.get("/").text
+
+
+def test_what_was_found_is_kept_for_the_commands_too_and_signed(
+    engine: Engine, connection: Connection, gpus: list[Gpu], pair: list[str], rules: Path
+) -> None:
+    key = rules.with_name("signing-key.pem")
+    nobody = Contested(RulesFile(rules), own="")
+    id = playoffs.call(connection, None, pair, "x")
+    for number, gpu in enumerate(gpus[:2]):
+        go_on_with_playoffs(engine, nobody, key)
+        called = gpu.called(connection)
+        assert called is not None and gpu.games.take(called)
+        gpu.games.finish(called, game(1.01, GPUS[number]))
+    go_on_with_playoffs(engine, nobody, key)
+    (kept,) = of_a_store.read(Address(str(rules.parent)).beside(of_a_store.SUFFIX), key)
+    assert [kept] == playoffs.results(connection)
+    assert playoffs.called(connection, id)[0].state == "order known"
 
 
 def test_what_stays_unknown_is_played_on_every_gpu_and_said_to_be_unknown(

@@ -80,6 +80,9 @@ def test_a_graded_submission_has_its_report_and_is_on_the_board(
     done = status(connection, id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert board.version(connection) > before
+    spent = sum(stage.seconds for stage in document.report.stages)
+    # Not what it has waited for its turn on the device.
+    assert gradings.past_seconds(connection) == [pytest.approx(spent)]
     assert [entry.id for entry in board.counting(connection)] == [document.id]
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 

@@ -206,6 +206,14 @@ def test_without_cores_nobody_is_held_to_any(house: House) -> None:
     assert not any(isinstance(each, frozenset) for worker in house.workers for each in worker.done)
 
 
+def test_kernels_side_by_side_have_the_cores_of_those_who_measure(house: House) -> None:
+    with on_gpu(house, CORES) as session:
+        assert session.side_by_side is not None
+        before = len(house.workers)
+        with session.side_by_side(2):
+            assert all(CORES.measuring in each.done for each in house.workers[before:])
+
+
 def test_kernels_side_by_side_have_a_process_each_for_as_long(house: House) -> None:
     with on_gpu(house) as session:
         timing = session.timing
