@@ -151,7 +151,7 @@ class _Grading:
     times: list[StageTime] = field(default_factory=list)
     sanitizing_beside: Begun | None = None
     counting_beside: Future[Counted | Uncounted | Fault] | None = None
-    """What the CPU device is at since before this grading had the GPU."""
+    """What the CPU device is at while the GPU verifies, or since before this grading had it."""
 
     def __post_init__(self) -> None:
         chosen = self.options.seed
@@ -167,7 +167,7 @@ class _Grading:
             if not isinstance(compiled, Compiled):
                 self.session.renew()
                 return compiled
-            if self.session.works_ahead and not self.options.quick:
+            if self.session.works_ahead:
                 self._begin_beside(compiled.kernel)
             with self.session.turn(self.progress):
                 return stages(compiled.kernel)
@@ -234,6 +234,7 @@ class _Grading:
             ready = load_kernel(self.session.device, kernel)
             if not isinstance(ready, Ready):
                 return ready
+        self._begin_beside(kernel)
         with self._timed(Stage.VERIFY):
             failure = self._verify(kernel, ready)
             if failure is not None and not _worth_sanitizing(failure.outcome):
@@ -280,7 +281,8 @@ class _Grading:
     def _begin_beside(self, kernel: Kernel) -> None:
         """The CPU device waits for no GPU."""
         beside = self.session.cpu_sanitizer
-        assert beside is not None, "a session that works ahead has somebody to do it"
+        if beside is None or self.options.quick or self.sanitizing_beside is not None:
+            return
         self.sanitizing_beside = begin_beside(beside, kernel, self.seed, seconds=SANITIZE_SECONDS)
         self.counting_beside = beside.count(_counting(counting_case(self.seed), self.seed))
 

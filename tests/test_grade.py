@@ -174,7 +174,7 @@ class Beside(FakeSanitizer):
         self.events.append("reset")
 
 
-def ahead(device: FakeGpu, **options: Any) -> tuple[list[object], Report]:
+def ahead(device: FakeGpu, works_ahead: bool = True, **options: Any) -> tuple[list[object], Report]:
     """What the CPU device was asked before and after the grading had the GPU."""
     events: list[object] = []
 
@@ -184,7 +184,7 @@ def ahead(device: FakeGpu, **options: Any) -> tuple[list[object], Report]:
         yield
 
     beside = Beside(events)
-    made = replace(with_times(device), cpu_sanitizer=beside, works_ahead=True, turn=turn)
+    made = replace(with_times(device), cpu_sanitizer=beside, works_ahead=works_ahead, turn=turn)
     return events, graded(made, **options)
 
 
@@ -194,6 +194,7 @@ def test_the_cpu_device_waits_for_no_gpu_where_there_are_cores_for_both() -> Non
     assert events == [shapes, "count", "turn"]
     assert report.score is not None and [*report.sanitizing[1].shapes] == shapes
     assert ahead(FakeGpu(), quick=True)[0] == ["turn"], "a quick grading has no use for it"
+    assert ahead(FakeGpu(), works_ahead=False)[0] == ["turn", shapes, "count"]
 
 
 def test_what_was_begun_ahead_is_ended_where_verification_failed() -> None:

@@ -35,7 +35,8 @@ class CpuSanitizer:
         if kernel is self._kernel:
             return
         self._kernel = kernel
-        self._ready = self._thread.submit(self.worker.ask, Load(kernel=kernel))
+        request = Load(kernel=kernel, only_watched=True)
+        self._ready = self._thread.submit(self.worker.ask, request)
 
     def sanitize(self, request: Sanitize) -> Future[Sanitized | Refusal | Fault]:
         return self._thread.submit(self._sanitize, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -86,6 +87,8 @@ class Module:
     memory: Bytes
     """The kernel's __device__ variables: they live as long as the module, as on a GPU."""
     depends: bool
+    shared_bytes: int
+    """What a block of it takes."""
     block: tuple[int, int, int] = BLOCK
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, where it is known."""
@@ -134,7 +137,8 @@ class CpuDevice:
     def load(self, request: Load) -> Ready | Refusal:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
-        ready = self.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
+        mode = Mode.SANITIZE if request.only_watched else Mode.RUN
+        ready = self.load_ptx(kernel.ptx, kernel.entry, kernel.launch, mode=mode)
         if self._module is not None:
             self._module.code = kernel.facts.lines
         return ready
@@ -145,8 +149,10 @@ class CpuDevice:
         entry: str,
         line: LaunchLine | None = None,
         block: tuple[int, int, int] = BLOCK,
+        mode: Mode = Mode.RUN,
     ) -> Ready | Refusal:
-        """As `load`, for any PTX and any shape of block."""
+        """As `load`, for any PTX and any shape of block. mode: the way to run it that is made
+        ready; others are when they are first asked for, and take seconds for a large kernel."""
         self._module = None
         line = line or LaunchLine()
         try:
@@ -158,8 +164,8 @@ class CpuDevice:
             flat = flatten(program, entry, line.shared_memory)
             depends = blocks_depend_on_one_another(flat)
             line = replace(line, cluster=flat.cluster)
-            module = Module(text, entry, line, program, memory, depends, block)
-            self._load(module, Mode.RUN)
+            module = Module(text, entry, line, program, memory, depends, flat.shared.size, block)
+            self._load(module, mode)
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
             return Refusal(
@@ -224,7 +230,7 @@ class CpuDevice:
     ) -> _Launch | Fault:
         module = self._loaded_module()
         grid = module.grid(shape)
-        refused = _refused(module.loaded[Mode.RUN], grid)
+        refused = _refused(module, grid)
         if refused:
             return Fault(cause="launch-refused", message=refused)
         try:
@@ -329,13 +335,13 @@ class CpuDevice:
         return Counted(counters=counted.model_copy(update={"blocks_depend": module.depends}))
 
 
-def _refused(loaded: Loaded, grid: tuple[int, int, int]) -> str:
+def _refused(module: Module, grid: tuple[int, int, int]) -> str:
     """Why a GPU would not accept the launch; empty if it would."""
-    shared = loaded.kernel.shared.size
+    shared, threads = module.shared_bytes, math.prod(module.block)
     if shared > MAX_SHARED_BYTES:
         return f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
-    if loaded.threads > 1024:
-        return f"a block has {loaded.threads} threads; a GPU allows 1024"
+    if threads > 1024:
+        return f"a block has {threads} threads; a GPU allows 1024"
     if any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
         return f"a grid of {grid} blocks is larger than a GPU allows"
     return ""
