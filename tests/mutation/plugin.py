@@ -27,9 +27,6 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from harness.compiling.compiler import compile_source
-from harness.protocol.compiler import Compile
-from harness.workers.worker import Worker
 from tests.mutation.changes import Change, changes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +60,6 @@ class CleanRun:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--change", action="append", default=[], help="a file to change")
-    parser.addoption("--compile-here", action="store_true", help="in no worker")
     parser.addoption("--every", type=int, default=1, help="of so many changes only one")
     parser.addoption("--outcomes", help="a file: what became of each change")
 
@@ -73,8 +69,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     items, files = session.items, session.config.getoption("change")
     for file in files:
         importlib.import_module(file.removesuffix(".py").replace("/", "."))
-    if session.config.getoption("compile_here"):
-        compile_here()
     clean = in_child(lambda: clean_run(items))
     if clean is None or clean.failed:
         pytest.exit(f"as the code stands, these fail: {clean and clean.failed}", returncode=1)
@@ -111,16 +105,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         survived = sum(outcome not in NOTICED for outcome in found.values())
         print(f"{file}: {len(found) - survived} of {len(found)} noticed", flush=True)
     return True
-
-
-def compile_here() -> None:
-    """A changed compiler is changed in this process only."""
-    asked = Worker.ask
-
-    def ask(worker: Worker, request: Any) -> Any:
-        return compile_source(request) if isinstance(request, Compile) else asked(worker, request)
-
-    Worker.ask = ask  # type: ignore[assignment, method-assign]
 
 
 def clean_run(items: Sequence[pytest.Item]) -> CleanRun:

@@ -40,9 +40,11 @@ AREAS = {
 """Where the code of each is; its tests are in the folder of its name."""
 
 OPTIONS = {
-    # What these hold is confinement: unconfined, the compiler would take all there is.
-    "compiling": ("--compile-here", "--ignore=tests/compiling/test_compile_attacks.py"),
-    # From end to end, with the CPU device: too slow to be asked of each change.
+    # From end to end, with compilers and the CPU device: too slow to be asked of each change.
+    "compiling": tuple(
+        f"--ignore=tests/compiling/test_{name}.py"
+        for name in ("compiler", "machine_code", "compile_attacks")
+    ),
     "tuning": ("--ignore=tests/tuning/test_tune.py",),
     "leaderboard": (
         "--ignore=tests/leaderboard/test_site_in_browser.py",

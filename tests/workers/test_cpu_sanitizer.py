@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.protocol.compiler import Compiled, Kernel
-from harness.protocol.device import Counted, Sanitized
+from harness.protocol.device import Count, Counted, Load, Ready, Refusal, Sanitize, Sanitized
 from harness.protocol.request import Fault
 from harness.report import Hazard, Race
 from harness.stages.sanitize import diagnose_hang
+from harness.workers import cpu_sanitizer
 from harness.workers.cpu_sanitizer import CpuSanitizer
+from harness.workers.isolation import Role
 from problem.cases import RANKED, Case, Shape
 from tests.compile_worker import Compiling
 from tests.requests import count_on, sanitize_on
+from tests.stages.fakes import kernel as fake_kernel
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -69,3 +74,94 @@ def test_it_tells_why_a_launch_hangs(sanitizer: CpuSanitizer, compiling: Compili
     assert diagnose_hang(sanitizer, barrier, RANKED, seed=1) is None
     endless = kernel(compiling, ENDLESS)
     assert diagnose_hang(sanitizer, endless, case, seed=1) is None
+
+
+# ------------------------------------------------------------------ with a worker that is none
+
+
+class FakeWorker:
+    """Notes what it is asked, in the thread that asks, and answers what it is told."""
+
+    answer: Any = None
+
+    def __init__(self, role: Role) -> None:
+        assert role is Role.CPU
+        self.asked: list[Any] = []
+        self.threads: list[str] = []
+        self.closed = 0
+        self.waiting: threading.Event | None = None
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        self.threads.append(threading.current_thread().name)
+        if self.waiting is not None:
+            self.waiting.wait(PATIENCE)
+        return Ready() if isinstance(request, Load) and self.answer is None else self.answer
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.waiting is not None:
+            self.waiting.set()
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[CpuSanitizer, FakeWorker]]:
+    monkeypatch.setattr(cpu_sanitizer, "Worker", FakeWorker)
+    made = CpuSanitizer()
+    worker: Any = made.worker
+    yield made, worker
+    made.reset()
+
+
+def test_a_kernel_is_loaded_once_and_in_the_background(
+    fake: tuple[CpuSanitizer, FakeWorker],
+) -> None:
+    sanitizer, worker = fake
+    one, other = fake_kernel(), fake_kernel()
+    for loaded in (one, one, other):
+        sanitizer.load(loaded)
+    worker_answer = sanitizer.count(count_on(SHAPE, 2, seconds=20)).result()
+    assert worker_answer is None
+    assert [type(each) for each in worker.asked] == [Load, Load, Count]
+    assert worker.asked[0].kernel is one and worker.asked[1].kernel is other
+    assert all(name.startswith("cpu-sanitizer") for name in worker.threads)
+    assert len({*worker.threads}) == 1
+
+
+def test_it_sanitizes_what_the_worker_has_taken(fake: tuple[CpuSanitizer, FakeWorker]) -> None:
+    sanitizer, worker = fake
+    sanitizer.load(fake_kernel())
+    assert sanitizer.sanitize(REQUEST).result() is None
+    assert worker.asked[1] is REQUEST
+    sanitizer.reset()
+    with pytest.raises(AssertionError, match="load a kernel first"):
+        sanitizer.sanitize(REQUEST).result()
+
+
+@pytest.mark.parametrize(
+    "answer", [Refusal(message="no clusters here"), Fault(cause="judge", message="no")]
+)
+def test_a_kernel_that_it_cannot_run_is_its_answer(
+    answer: Any, fake: tuple[CpuSanitizer, FakeWorker]
+) -> None:
+    sanitizer, worker = fake
+    worker.answer = answer
+    sanitizer.load(fake_kernel())
+    assert sanitizer.sanitize(REQUEST).result() is answer
+    assert [type(each) for each in worker.asked] == [Load]
+
+
+def test_resetting_waits_for_nothing_and_forgets_the_kernel(
+    fake: tuple[CpuSanitizer, FakeWorker],
+) -> None:
+    sanitizer, worker = fake
+    one = fake_kernel()
+    worker.waiting = threading.Event()
+    sanitizer.load(one)
+    asked = sanitizer.sanitize(REQUEST)
+    eventually(lambda: worker.asked, "begun")
+    sanitizer.reset()
+    assert worker.closed == 2 and asked.cancelled()
+    sanitizer.load(one)
+    assert sanitizer.sanitize(REQUEST).result() is None
+    assert [type(each) for each in worker.asked] == [Load, Load, Sanitize]
