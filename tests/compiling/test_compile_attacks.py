@@ -157,6 +157,133 @@ def test_what_exists_on_the_machine_cannot_be_asked(question: str, secret: Path)
     assert answer(str(secret)) == answer("/no/such/file")
 
 
+# -------------------------------------------------------------------------------------- tricks
+
+PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"
+
+
+def with_assembly(text: str) -> str:
+    """The kernel with a string of assembly before it stores."""
+    escaped = text.replace("\n", "\\n")
+    return KERNEL.replace("    C[row", f'    asm volatile("{escaped}");\n    C[row')
+
+
+REFUSED = {
+    "a file of one's own": (with_assembly('.file 9 \\"/etc/passwd\\"'), "directive '.file'"),
+    "a function in a function": (with_assembly(".func f() { ret; }"), "directive '.func'"),
+    "a line for a preprocessor": (with_assembly('\n# 1 \\"x\\"\n'), "unreadable PTX"),
+    "another's bank of constants": (
+        with_assembly("{ .reg .b32 t; ld.const[3].u32 t, [0]; }"),
+        "expected ','",
+    ),
+    "a register twice": (with_assembly("{ .reg .b32 t; .reg .b64 t; }"), "name of two things"),
+    "a label twice": (with_assembly("{ X: { bra X; X: } }"), "name of two things"),
+    "a variable for another": (
+        f'extern "C" {{ __device__ int G[4]; }}\n{with_assembly("{ .local .b8 G[16]; }")}',
+        "G is the name of two things",
+    ),
+    "a special register": (with_assembly("{ .reg .b32 %%tid; }"), "expected a name"),
+    "a warp's size": (with_assembly("{ .reg .b32 WARP_SZ; }"), "ptxas"),
+    "a number that is too large": (
+        with_assembly("{ .reg .b32 t; mov.u32 t, 99999999999999999999999999; }"),
+        "ptxas",
+    ),
+    "a label of C's": (
+        KERNEL.replace("    C[row", '    asm goto("bra %l0;" :::: L); L:\n    C[row'),
+        "unknown name",
+    ),
+    "an alias": (
+        'extern "C" __device__ void f() {}\n'
+        'extern "C" __device__ void g() __attribute__((alias("f")));\n'
+        + KERNEL.replace("if (row", "g(); if (row"),
+        "g",
+    ),
+    "a choice at load time": (
+        KERNEL.replace("void matrix", 'void __attribute__((ifunc("f"))) matrix'),
+        "alias",
+    ),
+    "a function of nobody's": (
+        'extern "C" __device__ void nobody();\n' + KERNEL.replace("if (row", "nobody(); if (row"),
+        "nobody",
+    ),
+    "a weak one": (
+        'extern "C" __device__ __attribute__((weak)) void f();\n'
+        + KERNEL.replace("if (row", "f(); if (row"),
+        "Unresolved extern function",
+    ),
+    "a name from the assembler": (
+        f'extern "C" __global__ void honest({PARAMETERS}) __asm__("matrix_multiplication_kernel");'
+        + KERNEL.replace("matrix_multiplication_kernel", "honest"),
+        "",
+    ),
+    "a constant of the grid": (
+        KERNEL.replace("int K)", "const __grid_constant__ int K)"),
+        "the parameters",
+    ),
+    "more parameters": (KERNEL.replace("int K)", "int K, ...)"), "ellipsis"),
+    "an array for the last": (
+        "struct alignas(16) I { int v; };\n" + KERNEL.replace("int K)", "I K)"),
+        "",
+    ),
+    "a constructor": (
+        "struct S { int x; __device__ S() : x(7) {} };\n__device__ S s;\n" + KERNEL,
+        "dynamic initialization",
+    ),
+    "a second of its name": (
+        KERNEL + "__global__ void matrix_multiplication_kernel(int x) {}\n",
+        "it must take",
+    ),
+    "a kernel of this file alone": ("static" + KERNEL.replace('extern "C"', ""), "not visible"),
+    "a module": ("export module x;\n" + KERNEL, ""),
+    "the time in other letters": (
+        "__device__ const char t[] = __T\\u0049ME__;\n" + KERNEL,
+        "undefined",
+    ),
+    "the time spliced": ("__device__ const char t[] = __TI\\\nME__;\n" + KERNEL, "line splice"),
+    "the time pasted": (
+        "#define P(a, b) a%:%:b\n__device__ const char t[] = P(__TI, ME__);\n" + KERNEL,
+        "the time of compilation",
+    ),
+    "one digit of it": (
+        "#define P(a, b) a##b\nconstexpr bool odd = P(__TI, ME__)[7] & 1;\n"
+        + KERNEL.replace("if (row", "if (odd) return; if (row"),
+        "the time of compilation",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_trick_is_refused_with_what_it_is(source: str, said: str) -> None:
+    answer = compiler.compile_source(Compile(source=source))
+    assert verdict(answer) == "compile-error", answer
+    assert said in getattr(answer, "message", "")
+
+
+HARMLESS = {
+    "an escape that is a letter": KERNEL.replace(
+        "    C[row", '    asm volatile("\\x2f\\x2f trap;\\n");\n    C[row'
+    ),
+    "an end of a string in it": KERNEL.replace(
+        "    C[row", '    asm volatile("\\0 trap;");\n    C[row'
+    ),
+    "a splice that is none": KERNEL.replace(
+        "    C[row", '    asm volatile("// \\\\\\n");\n    C[row'
+    ),
+    "a flood of ends": with_assembly(";" * 1000),
+    "a section": KERNEL.replace("void matrix", 'void __attribute__((section(".x"))) matrix'),
+    "a name of 100 000 letters": f'extern "C" __device__ int {"x" * 100_000};\n'
+    + KERNEL.replace("if (row", f"{'x' * 100_000} = 1; if (row"),
+    "assembly outside": 'asm(".global .u32 trap;");\n' + KERNEL,
+}
+
+
+@pytest.mark.parametrize("source", HARMLESS.values(), ids=HARMLESS.keys())
+def test_a_trick_that_gains_nothing_compiles(source: str) -> None:
+    answer = compiler.compile_source(Compile(source=source))
+    assert isinstance(answer, Compiled), answer
+    assert "trap" not in answer.kernel.ptx
+
+
 # --------------------------------------------------------------------------------------- bombs
 
 

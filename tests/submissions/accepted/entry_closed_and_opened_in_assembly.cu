@@ -4,12 +4,18 @@
 
 extern "C" __device__ __noinline__ void work(const float* A, const float* B, float* C, int M, int N,
                                              int K) {
-    int row = blockIdx.y * 16 + threadIdx.y;
-    int column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
+    __shared__ float a[16][16], b[16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * 16 + y, column = blockIdx.x * 16 + x;
     float sum = 0.0f;
-    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
-    C[(size_t)row * K + column] = sum;
+    for (int n = 0; n < N; n += 16) {
+        a[y][x] = row < M && n + x < N ? A[(size_t)row * N + n + x] : 0.0f;
+        b[y][x] = n + y < N && column < K ? B[(size_t)(n + y) * K + column] : 0.0f;
+        __syncthreads();
+        for (int i = 0; i < 16; i++) sum += a[y][i] * b[i][x];
+        __syncthreads();
+    }
+    if (row < M && column < K) C[(size_t)row * K + column] = sum;
 }
 
 __global__ void carrier(const float* A, const float* B, float* C, int M, int N, int K) {
