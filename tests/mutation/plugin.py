@@ -149,8 +149,8 @@ def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 def named_after(file: str, items: Sequence[pytest.Item]) -> list[int]:
     """A file's own tests; they are asked, too, of a function that they call in a fork only."""
-    name = f"test_{Path(file).name}"
-    return [number for number, item in enumerate(items) if item.path.name == name]
+    name = f"test_{Path(file).stem}"
+    return [number for number, item in enumerate(items) if item.path.name.startswith(name)]
 
 
 def to_ask(tests: Sequence[int], own: Sequence[int], seconds: Sequence[float]) -> list[int]:
