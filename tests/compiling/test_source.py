@@ -217,3 +217,54 @@ def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
     for shown in ("%H:%M:%S", "%b %d %Y"):
         with pytest.raises(SourceError, match="time of compilation"):
             text.check_for_present_time(f'"{time.strftime(shown)}"'.replace(" 0", "  "), now)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_a_line_end_is_a_line_end_and_nothing_else(end: str) -> None:
+    code = parse(f"int a;{end}int b;{end}{KERNEL}").device_code
+    assert code.startswith("int a;\nint b;\n__global__")
+
+
+def test_a_second_launch_line_is_refused_with_its_place() -> None:
+    with pytest.raises(SourceError) as error:
+        parse("// solve: tile=16x16\nint a; // solve: tile=32x32\n" + KERNEL)
+    assert (error.value.diagnostic.line, error.value.diagnostic.column) == (2, 8)
+
+
+def test_a_warning_of_the_launch_has_its_place() -> None:
+    (warning,) = parse(LEETGPU.replace("(16, 16)", "(32, 8)")).warnings
+    assert (warning.line, warning.column) == (17, 33)
+
+
+@pytest.mark.parametrize(
+    ("size", "known"),
+    [("16", True), ("(16)", True), ("( 16 )", True), ("1" * 13, False), ("A", True), ("E", False)],
+)
+def test_a_block_is_read_where_it_is_written_as_numbers(size: str, known: bool) -> None:
+    """By way of four other names at most."""
+    names = "#define A B\n#define B C\n#define C (D)\n#define D 16\n#define E A\n"
+    made = parse(names + LEETGPU.replace("(16, 16)", f"({size}, 16)")).warnings
+    assert (made == ()) is known
+
+
+@pytest.mark.parametrize(
+    "kind", ["class Host", "struct Host", "union Host"], ids=["class", "struct", "union"]
+)
+def test_what_is_inside_a_class_belongs_to_it(kind: str) -> None:
+    method = f"{kind} {{ public: int twice(int x) {{ return 2 * x; }} }};\n"
+    assert "return 2 * x" in parse(method + KERNEL).device_code
+
+
+def test_a_template_of_host_code_leaves_nothing_behind() -> None:
+    code = parse(LEETGPU).device_code
+    line = LEETGPU.splitlines().index(next(x for x in LEETGPU.splitlines() if "template" in x))
+    assert code.splitlines()[line].strip() == ";"
+
+
+def test_text_that_two_readers_take_differently_is_part_of_a_files_identity() -> None:
+    """To the grammar it is a comment, to the compiler a string with code behind it."""
+
+    def identity(number: int) -> str:
+        return parse(f'#define X "/*"\nint a = {number};\n#define Y "*/"\n{KERNEL}').code_sha256
+
+    assert identity(1) != identity(2) and identity(1) == identity(1)
