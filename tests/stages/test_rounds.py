@@ -41,6 +41,7 @@ from harness.report import (
 from harness.stages import rounds
 from harness.stages.rounds import FULL, Extent, Timed, timed_rounds
 from problem.cases import Matrix, Shape
+from tests.stages.fakes import Watcher
 
 SHAPE = Shape(64, 32, 48)
 RIGHT = Checked(error=0.3)
@@ -59,16 +60,20 @@ class FakeDevice:
     answer: Callable[[int], LaunchTime | Fault]
     launches: int = 0
     attached: bool = False
+    attachments: list[Attach] = field(default_factory=list)
+    detached: int = 0
 
     def ask(self, request: Any) -> Any:
         match request:
             case Attach():
                 self.attached = True
+                self.attachments.append(request)
                 self.workers.last = self
                 return Done()
             case Detach():
                 assert not self.workers.interrupted, "a worker at a launch answers nothing else"
                 self.attached = False
+                self.detached += 1
                 return Done()
             case TimeLaunch():
                 assert self.attached and request.seconds == 20
@@ -378,3 +383,77 @@ def test_a_kernel_that_has_not_time_for_the_fewest_rounds_is_too_slow(
     outcome = run_on(workers, FULL)
     assert isinstance(outcome, TimeLimit) and "too slow to measure" in outcome.message
     assert workers.kernel.launches * 9 < 60
+
+
+def test_the_baselines_first_launch_is_its_own() -> None:
+    workers = FakeWorkers()
+    run_on(workers)
+    assert [request.baseline for request in workers.baseline.attachments] == [True]
+    assert [request.baseline for request in workers.kernel.attachments] == [False]
+    assert {
+        request.seconds
+        for each in (workers.kernel, workers.baseline)
+        for request in each.attachments
+    } == {20}
+
+
+@pytest.mark.parametrize(("step", "launches"), [(15, 10), (16, 14)])
+def test_a_clock_is_steady_within_a_step_of_it(step: int, launches: int) -> None:
+    """Two readings lower than the rest: five within a step of one another follow later."""
+
+    def clock(launch: int) -> LaunchTime:
+        return launch_time(10).model_copy(update={"clock_mhz": 1980 - step * (launch <= 2)})
+
+    timed = run(kernel_time=clock)
+    assert isinstance(timed, Timed) and timed.warm_up.launches == launches
+
+
+def test_a_launch_between_rounds_is_said_with_the_round_that_follows() -> None:
+    lone = TimedInputs.LONE_ELEMENTS
+    workers = FakeWorkers()
+
+    def check(drawn: TimedInputs, launch: int) -> Checked:
+        return Checked(error=2) if drawn is lone and launch > 12 else RIGHT
+
+    workers.check = check
+    outcome = run_on(workers)
+    assert isinstance(outcome, RuleViolation)
+    rounds_done = workers.baseline.launches - 5  # those of the warm-up
+    assert f"before round {rounds_done + 1}," in outcome.message
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_one_launch_of_the_second_half_is_held_to_the_full_product() -> None:
+    """Which of them, nobody knows before."""
+    found = set()
+    for _ in range(40):
+        watcher = Watcher()
+        timed = timed_rounds(
+            TimingWorkers(
+                (workers := FakeWorkers()).kernel, workers.baseline, workers, workers.kernel
+            ),
+            Extent(12, 1),
+            baseline=False,
+            seed=1,
+            seconds=20,
+            progress=watcher,
+            shape=SHAPE,
+        )
+        assert isinstance(timed, Timed) and watcher.told[0] == "warm-up"
+        before = watcher.told[1 : watcher.told.index("full product of the last round on the CPU")]
+        assert [said.partition(",")[0] for said in before] == [
+            f"round {n + 1}" for n in range(len(before))
+        ]
+        assert before[-1].endswith(", 0.800 × cuBLAS so far")
+        found.add(len(before))
+    assert found == {7, 8, 9, 10, 11, 12}
+
+
+def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
+    fault = Fault(cause="trap", message="it trapped")
+    workers = FakeWorkers(kernel_time=lambda n: fault if n > 8 else launch_time(10))
+    run_on(workers)
+    assert (workers.kernel.detached, workers.baseline.detached) == (0, 1)
+    whole = FakeWorkers()
+    run_on(whole)
+    assert (whole.kernel.detached, whole.baseline.detached) == (1, 1)

@@ -30,6 +30,7 @@ from harness.stages.sanitize import (
     MAX_EDGE,
     SMALL_FLOP,
     SanitizerResults,
+    begin_beside,
     diagnose_hang,
     mid_size_case,
     sanitize,
@@ -38,7 +39,7 @@ from harness.stages.sanitize import (
 )
 from problem.cases import RANKED, Case, Inputs, Shape, random_cases
 from problem.launcher import MAX_TILE, LaunchLine
-from tests.stages.fakes import FakeDevice, FakeSanitizer, kernel, right
+from tests.stages.fakes import FakeDevice, FakeSanitizer, Watcher, kernel, right
 
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
 OUTSIDE = Finding(
@@ -348,3 +349,46 @@ def test_a_hang_is_looked_into_where_the_case_is_small(monkeypatch: pytest.Monke
     monkeypatch.setattr("harness.stages.sanitize.SMALL_FLOP", case.shape.flop)
     assert hanging(sanitized, case)[0] is not None
     assert hanging(sanitized, Case(Shape(16, 17, 16)))[0] is None
+
+
+def test_what_is_begun_ahead_is_what_is_asked_beside_a_gpu() -> None:
+    asked: list[Any] = []
+
+    class Listening(FakeSanitizer):
+        def sanitize(self, request: Any) -> Any:
+            asked.append(request)
+            return super().sanitize(request)
+
+    ahead, beside = Listening(FakeDevice(program="ahead")), Listening()
+    begun = begin_beside(ahead, kernel(), 7, seconds=33)
+    assert ahead.loaded == [kernel()]
+    run(FakeDevice(), beside, seconds=33)
+    first, second = asked
+    assert (first.tools, first.seconds) == (second.tools, second.seconds) == (tuple(Tool), 33)
+    assert beside.loaded == [kernel()]
+    for one, other in zip(first.launches, second.launches, strict=True):
+        assert one.shape == other.shape and (one.A == other.A).all() and (one.B == other.B).all()
+    found = run(FakeDevice(), FakeSanitizer(), begun=begun)
+    assert isinstance(found, SanitizerResults)
+    assert [program.program for program in found.programs] == ["a fake", "ahead"]
+    assert len(asked) == 2
+
+
+def test_sanitizing_says_what_it_does_and_finds() -> None:
+    watcher = Watcher()
+    twice = (RACE, RACE.model_copy(update={"at": Place(line=3)}))
+    run(FakeDevice(findings=twice), FakeSanitizer(), progress=watcher)
+    assert watcher.told == [
+        (Stage.SANITIZE, None),
+        "memcheck, racecheck, initcheck, synccheck",
+        "a fake: nothing found by memcheck, initcheck, synccheck",
+        "racecheck: a race (2 times)",
+        "the CPU device",
+        "a fake: nothing found by memcheck, racecheck, initcheck, synccheck",
+    ]
+
+
+def test_a_launch_that_does_not_end_under_a_tool_names_its_limit() -> None:
+    endless = Stopped(launch=0, fault=Fault(cause="time-limit", message="no end"))
+    found = outcome(FakeDevice(sanitized={"stopped": (endless,)}), seconds=44)
+    assert isinstance(found, TimeLimit) and found.seconds == 44 and "within 44 s" in found.message
