@@ -24,6 +24,9 @@ OWNER, DATABASE = "postgres", "arena"
 MAX_SOCKET_PATH = 90
 """Characters of a folder in which a socket can be: Linux takes 107 for the whole name."""
 
+MOST_CONNECTIONS = 400
+"""A worker has six at most, and the pages and the sweeper some: enough for 60 GPUs."""
+
 RECOVERY = ("-c", "recovery_init_sync_method=syncfs") if sys.platform == "linux" else ()
 """After a kill PostgreSQL first makes its whole folder durable: with one call, where the system has
 that, instead of one for each of a thousand files, which takes seconds on a busy disk."""
@@ -128,7 +131,7 @@ class Server:
                     *("-D", self.folder),
                     *("-k", self._sockets),
                     *("-c", "listen_addresses="),
-                    *("-c", "max_connections=200"),
+                    *("-c", f"max_connections={MOST_CONNECTIONS}"),
                     *RECOVERY,
                 ],
                 stdin=subprocess.DEVNULL,

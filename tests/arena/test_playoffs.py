@@ -21,7 +21,7 @@ from harness.arena.presence import Presence
 from harness.arena.queue import QUEUE, conninfo, queue_app, queue_of_gpu
 from harness.arena.rules import RulesError, RulesFile, read
 from harness.arena.states import MAX_ATTEMPTS
-from harness.arena.store import board, playoffs
+from harness.arena.store import board, crew, playoffs
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.games import Games
 from harness.arena.store.line import Line
@@ -129,6 +129,8 @@ def test_an_organiser_has_two_played_off_and_the_board_follows(
         assert called is not None
         assert [each.name for each in gpu.games.take(called)] == ["ada", "bob"]
         assert gpu.games.play_on(called)
+        (playing,) = (each for each in crew.everybody(connection) if each.plays)
+        assert (playing.id, playing.does) == (GPUS[number], "plays off")
         assert playoffs.go_on(connection) == [], "it is being played"
         # The second is faster: by 1 %.
         assert gpu.games.finish(called, game(1 / 1.01, GPUS[number]))

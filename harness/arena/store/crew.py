@@ -35,6 +35,8 @@ class WorkerState:
     """That it grades."""
     progress: GradingProgress
     since: datetime | None
+    plays: bool
+    """In a play-off."""
     graded: int
     died: int
     """Attempts within 24 hours, by how they ended."""
@@ -54,6 +56,8 @@ class WorkerState:
         """In a few words."""
         if not self.alive:
             return "away"
+        if self.plays:
+            return "plays off"
         if self.submission is not None:
             stages = self.progress.stages
             return stages[-1].stage.value if stages else "begins"
@@ -70,6 +74,7 @@ _EVERYBODY = text(
     """SELECT w.id, w.name, m.name AS machine, w.model, w.draining, w.organiser_says, w.clock_ahead,
         coalesce(w.seen > now() - make_interval(secs => :lease), false) AS alive,
         g.submission, g.progress, a.started AS since,
+        EXISTS (SELECT FROM games p WHERE p.worker = w.id AND p.state = 'playing') AS plays,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
             AND e.ended > now() - interval '1 day') AS graded,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'died'
