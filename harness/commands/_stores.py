@@ -34,6 +34,11 @@ class Address:
         return "://" in self.text
 
     @property
+    def is_arena(self) -> bool:
+        """The folder of one."""
+        return not self.is_url and self.path.is_dir()
+
+    @property
     def path(self) -> Path:
         """Of a file or a folder."""
         return Path(self.text)
@@ -44,7 +49,7 @@ class Address:
         if self.is_url:
             return None
         return (
-            self.path / "signing-key.pem" if self.path.is_dir() else self.path.with_suffix(".key")
+            self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
         )
 
     def beside(self, suffix: str) -> Path:
@@ -52,7 +57,7 @@ class Address:
         if self.is_url:
             return Path(f"leaderboard{suffix}")
         folder, file = self.path / f"leaderboard{suffix}", self.path.with_suffix(suffix)
-        return folder if self.path.is_dir() else file
+        return folder if self.is_arena else file
 
 
 DEFAULT_STORE = Address("leaderboard.sqlite")
@@ -64,7 +69,7 @@ def open_store(address: Address, mode: Mode = "update", key: Path | None = None)
     Raises UsageError."""
     from harness.leaderboard.store import Store  # slow to load
 
-    if not (address.is_url or address.path.is_dir()):
+    if not (address.is_url or address.is_arena):
         with Store(address.path, mode, key) as store:
             yield store
         return

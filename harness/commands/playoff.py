@@ -65,6 +65,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.leave_output_to_programs()
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
+    if arguments.submit and arguments.store.is_arena:
+        raise UsageError(
+            f"{arguments.store} is an arena, whose play-offs are called on its organiser's page; "
+            "leave out --submit, or name another store"
+        )
     submissions = [_read(file, arguments.author) for file in arguments.files]
     gpus = chosen_gpus(arguments)
     reports: list[Report] = []

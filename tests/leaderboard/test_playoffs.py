@@ -180,3 +180,9 @@ def test_the_command_plays_enters_and_ranks(
     assert "A play-off on 2026-01-01 found: 1. a, 2. b." in " ".join(out.split())
     call("leaderboard", "--site", tmp_path / "site")
     assert "found: 1. a, 2. b" in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_an_arenas_play_offs_are_called_where_they_count(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("playoff", "--submit", "--store", tmp_path, "a.cu", "b.cu")
+    assert code == 2
+    assert "is an arena, whose play-offs are called on its organiser's page" in err
