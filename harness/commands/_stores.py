@@ -48,9 +48,7 @@ class Address:
         """The file of its signing key, which need not exist; None where nothing says which."""
         if self.is_url:
             return None
-        return (
-            self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
-        )
+        return self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
 
     def beside(self, suffix: str) -> Path:
         """A file that belongs to it; of a database's, here."""
