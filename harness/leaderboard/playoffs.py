@@ -16,6 +16,9 @@ from harness.leaderboard.places import Decided, Order
 from harness.report import Signature, Value
 from harness.stages.playoff import Ordered, PlayOff, of_codes
 
+SURE = 0.999
+"""More is not said: the tails of a handful of GPUs are not known so well."""
+
 SUFFIX = ".playoffs.jsonl"
 """Of the file, beside the store's."""
 
@@ -90,10 +93,20 @@ def decided(played: Sequence[PlayOff]) -> Decided:
 
 
 def said(playoff: PlayOff) -> str:
-    """What came of it, in a sentence."""
+    """What came of it, and how sure that is."""
     placed = sorted(zip(playoff.places(), (player.name for player in playoff.players), strict=True))
     order = ", ".join(f"{place}. {name}" for place, name in placed)
-    return f"A play-off on {playoff.created:%Y-%m-%d} found: {order}."
+    found = f"A play-off on {playoff.created:%Y-%m-%d} found: {order}."
+    ordered = [
+        max(each.confidence, 1 - each.confidence)
+        for each in playoff.differences
+        if each.ordered in (Ordered.FASTER, Ordered.SLOWER)
+    ]
+    if not ordered:
+        return found
+    least = min(ordered)
+    sure = "more than 99.9 %" if least > SURE else f"{100 * least:.1f} %"
+    return f"{found} Whoever stands before another does so with {sure} confidence."
 
 
 def _signed(playoff: PlayOff) -> str:

@@ -86,6 +86,17 @@ def test_a_play_off_can_put_the_lower_score_first() -> None:
     assert said["differences"][0]["ordered"] == "faster" and "games" not in said
 
 
+def test_what_is_said_says_how_sure_it_is() -> None:
+    found = playoff(A, B, 1.01)
+    assert playoffs.said(found).endswith("with more than 99.9 % confidence.")
+    (difference,) = found.differences
+    barely = found.model_copy(
+        update={"differences": (difference.model_copy(update={"confidence": 0.0243}),)}
+    )
+    assert playoffs.said(barely).endswith("with 97.6 % confidence.")
+    assert playoffs.said(playoff(A, B, 1.0)) == "A play-off on 2026-01-01 found: 1. a, 1. b."
+
+
 def test_equals_share_a_place_whatever_their_scores() -> None:
     apart = on("GPU-0", "a", 1.0), on("GPU-0", "b", 0.98)
     assert places(apart) == [(1, "a"), (2, "b")]
