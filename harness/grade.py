@@ -206,7 +206,7 @@ class _Grading:
         )
 
     def look_over(self, kernel: Kernel) -> Outcome | None:
-        """Verify on a few cases, count: None where nothing was wrong so far."""
+        """Verify on a few cases, sanitize, count: None where nothing was wrong so far."""
         with self._timed(Stage.COMPILE):
             if self.session.cpu_sanitizer is not None:
                 self.session.cpu_sanitizer.load(kernel)
@@ -216,10 +216,14 @@ class _Grading:
                 return None if isinstance(ready, Unsupported) else ready
         with self._timed(Stage.VERIFY):
             failure = self._verify(kernel, ready)
-        if failure is None and self.session.timing is not None:
+        outcome = failure.outcome if failure else None
+        if outcome is None or _worth_sanitizing(outcome):
+            with self._timed(Stage.SANITIZE):
+                outcome = self._sanitize(kernel, failure)
+        if outcome is None and self.session.timing is not None:
             self._read_counters()
         self._count(EXAMINED)
-        return failure.outcome if failure else None
+        return outcome
 
     def _read_counters(self) -> None:
         """What the GPU's own counters say, where they may be read."""

@@ -20,7 +20,8 @@ wavefronts a request, beside the ideal where that is less; how often a block
 reads the same sector again; active lanes), and at most three findings, the
 dearest first. Without a GPU the figures are those of an H100.
 
-The kernel is held to a few cases on the way; races are for `grade` to find.
+The kernel is held to a few cases on the way, and sanitized on two shapes: what
+is wrong or unsafe is said first.
 
 examples:
   python3 -m harness explain my_kernel.cu

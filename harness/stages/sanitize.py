@@ -135,7 +135,9 @@ def sanitize(
     tool of the device does not work. failed: where verification went wrong; it is sanitized first.
     seconds: limit for one device. begun: what begin_beside has begun.
     """
-    tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
+    # Where the CPU device is alone, one launch serves all tools.
+    few = quick and beside is not None
+    tools = (Tool.MEMCHECK, Tool.RACECHECK) if few else tuple(Tool)
     cases = sanitizer_cases(kernel.launch, seed, quick=quick)
     if failed is not None and failed.shape.flop <= SMALL_FLOP:
         cases = (failed, *cases)

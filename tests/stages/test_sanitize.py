@@ -236,11 +236,11 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
             asked.append(request)
             return super().ask(request)
 
-    for quick, tools in ((False, tuple(Tool)), (True, (Tool.MEMCHECK, Tool.RACECHECK))):
+    for quick in (False, True):
         asked.clear()
         run(Listening(), quick=quick, seconds=33)
         (request,) = asked
-        assert (request.tools, request.seconds) == (tools, 33)
+        assert (request.tools, request.seconds) == (tuple(Tool), 33)
         cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
         for launch, case in zip(request.launches, cases, strict=True):
             A, B = case.draw(7)

@@ -11,8 +11,11 @@ from harness.commands._command import Exit
 from harness.compiling.compiler import compile_source
 from harness.devices.available import why_no_cuda
 from harness.devices.cpu.device import CpuDevice
-from harness.protocol.compiler import Compile, Compiled
-from harness.protocol.device import Finished, Load, Ready, Refusal, Run, Sanitized
+from harness.explain.explanation import Unit
+from harness.explain.gpu import H100
+from harness.explain.rules import Evidence
+from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.device import Counted, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.study import Copies, Grading, Scatter, StudyResults
 from harness.studies.page import chapters, markdown, page, pays_after
 from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, sources
@@ -20,7 +23,7 @@ from harness.studies.scatter import Situation
 from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.explain.ladder import SOLUTIONS
-from tests.requests import sanitize_on
+from tests.requests import count_on, sanitize_on
 
 RESULTS = SOLUTIONS.parent / "reports" / "h100-study.json"
 
@@ -40,23 +43,34 @@ def test_every_kernel_of_a_study_has_its_own_constants() -> None:
         assert f"tile={16 * count}x16" in texts[f"outputs {count}"]
 
 
-def on_cpu(name: str) -> tuple[CpuDevice, Ready | Refusal]:
+def on_cpu(name: str) -> tuple[CpuDevice, Kernel]:
     answer = compile_source(Compile(source=sources(SOLUTIONS)[name]))
     assert isinstance(answer, Compiled), answer
     device = CpuDevice()
-    return device, device.load(Load(kernel=answer.kernel))
+    ready = device.load(Load(kernel=answer.kernel))
+    assert isinstance(ready, Ready), ready
+    return device, answer.kernel
 
 
-def test_what_the_cpu_device_says_of_clusters() -> None:
-    for name, _, _ in CLUSTERS:
-        device, ready = on_cpu(name)
-        assert isinstance(ready, Ready), ready
-        case = Case(Shape(512, 64, 128))
+@pytest.mark.parametrize("name", [name for name, _, _ in CLUSTERS])
+def test_what_the_cpu_device_says_of_clusters(name: str) -> None:
+    """Right in whole tiles and at the edges, and clean."""
+    device, _ = on_cpu(name)
+    for case in (Case(Shape(512, 64, 256)), Case(Shape(130, 19, 40))):
         A, B = case.draw(1)
         done = device.answer(Run(shape=case.shape, A=A, B=B, seconds=60))
         assert isinstance(done, Finished) and compare(A, B, done.C, exact=False).passed
-        found = device.answer(sanitize_on(case.shape))
-        assert isinstance(found, Sanitized) and found.findings == ()
+    watched = device.sanitize(sanitize_on(Shape(512, 32, 128)))
+    assert isinstance(watched, Sanitized) and not watched.findings and not watched.stopped
+
+
+def test_of_a_tile_the_l2_cache_has_little_to_do() -> None:
+    """So that sharing tiles among blocks has nothing to gain."""
+    device, kernel = on_cpu("cluster of 1")
+    counted = device.count(count_on(Shape(256, 1024, 256), 2))
+    assert isinstance(counted, Counted)
+    work = Evidence(kernel.facts, counted.counters, H100).work
+    assert work.clocks[Unit.L2] < 0.12 * work.total
 
 
 def test_clusters_are_held_against_none(results: StudyResults) -> None:

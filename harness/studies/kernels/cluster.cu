@@ -66,11 +66,27 @@ __device__ __forceinline__ float4 read_from(unsigned block, unsigned address) {
     return v;
 }
 
+// Any shape.
+__device__ void slowly(const float* A, const float* B, float* C, int M, int N, int K) {
+    const int bottom = min(M, (int)(blockIdx.y + 1) * BM), right = min(K, (int)(blockIdx.x + 1) * BN);
+    for (int i = blockIdx.y * BM + threadIdx.y; i < bottom; i += 16) {
+        for (int j = blockIdx.x * BN + threadIdx.x; j < right; j += 16) {
+            float sum = 0;
+            for (int k = 0; k < N; ++k) sum += A[(size_t)i * N + k] * B[(size_t)k * K + j];
+            C[(size_t)i * K + j] = sum;
+        }
+    }
+}
+
 extern "C" __global__ void __cluster_dims__(1, CLUSTER, 1) __launch_bounds__(THREADS)
     matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     __shared__ alignas(128) float a[2][BK][BM + PAD];
     __shared__ alignas(128) float b[2][BK][BN];
     __shared__ unsigned long long arrived[2];
+    if (M % (BM * CLUSTER) || N % BK || K % BN) {
+        slowly(A, B, C, M, N, K);
+        return;
+    }
     const int x = threadIdx.x, y = threadIdx.y, thread = y * 16 + x;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     const unsigned me = rank();

@@ -80,7 +80,7 @@ def build_kernel(
 
     def make() -> bytes:
         text = ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module()
-        return native.compile_ir(text, runs_once=mode is Mode.COUNT)
+        return native.compile_ir(text, watched=mode is not Mode.RUN)
 
     parts = (kernel.name, str(kernel.shared.size), str(block), mode.value, native.version(), text)
     return native.Code(cache.get(("kernel", *parts), make))

@@ -31,9 +31,10 @@ class Code:
         return int(self._engine.get_function_address(name))
 
 
-def compile_ir(text: str, runs_once: bool = False) -> bytes:
-    """Compile a module to an object file. A large one, or one that runs once, is optimised less."""
-    whole = len(text) < LARGE_IR and not runs_once
+def compile_ir(text: str, watched: bool = False) -> bytes:
+    """Compile a module to an object file. A large one, or one that is watched by the
+    runtime and runs for a moment, is optimised less."""
+    whole = len(text) < LARGE_IR and not watched
     machine = _target_machine(level=2 if whole else 0)
     try:
         module = llvm.parse_assembly(text)
@@ -60,8 +61,8 @@ def _passes(machine: llvm.TargetMachine, level: int) -> llvm.ModulePassManager:
 
 
 def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> None:
-    """What pays for itself in a kernel of many thousand instructions, or in one that runs for a
-    moment: a tenth of the time to compile, for a kernel that may be a few times slower."""
+    """What pays for itself in a kernel of many thousand instructions, or in one that is watched: a
+    tenth of the time to compile, for a kernel that may be a few times slower."""
     before = llvm.create_new_module_pass_manager()
     before.add_sroa_pass()
     before.add_simplify_cfg_pass()
