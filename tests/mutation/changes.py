@@ -124,8 +124,9 @@ def _replacements(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]
             yield from _replacements(child)
 
 
-_LEFT_ALONE = {"encoding", "strict"}
-"""Arguments of calls: all text is UTF-8 by whatever name, and `zip` is held to what is so."""
+_LEFT_ALONE = {"encoding", "strict", "thread_name_prefix"}
+"""Arguments of calls: all text is UTF-8 by whatever name, `zip` is held to what is so, and threads
+have names for people."""
 
 
 def _is_left_alone(argument: cst.Arg) -> bool:

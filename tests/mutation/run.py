@@ -165,7 +165,7 @@ INTRODUCTION = """\
 
 Written by `nox -s mutants`, which changes one thing at a time in a function, in all the ways that
 mutmut knows, and runs the tests that call it: a change that no test notices is a survivor. Not
-changed are constants of a module, types, the arguments `encoding` and `strict`, and sentences, for
+changed are constants of a module, types, how text is encoded, and sentences, for
 how they are worded is no behaviour.
 
 | | first tried: noticed | | now: noticed | |

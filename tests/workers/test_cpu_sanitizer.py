@@ -123,7 +123,8 @@ def test_a_kernel_is_loaded_once_and_in_the_background(
     worker_answer = sanitizer.count(count_on(SHAPE, 2, seconds=20)).result()
     assert worker_answer is None
     assert [type(each) for each in worker.asked] == [Load, Load, Count]
-    assert worker.asked[0].kernel is one and worker.asked[1].kernel is other
+    assert [each.kernel for each in worker.asked[:2]] == [one, other]
+    assert all(each.only_watched for each in worker.asked[:2])
     assert all(name.startswith("cpu-sanitizer") for name in worker.threads)
     assert len({*worker.threads}) == 1
 
@@ -165,3 +166,16 @@ def test_resetting_waits_for_nothing_and_forgets_the_kernel(
     sanitizer.load(one)
     assert sanitizer.sanitize(REQUEST).result() is None
     assert [type(each) for each in worker.asked] == [Load, Load, Sanitize]
+
+
+def test_one_piece_of_work_follows_the_other(fake: tuple[CpuSanitizer, FakeWorker]) -> None:
+    sanitizer, worker = fake
+    for _ in range(2):
+        worker.asked.clear()
+        worker.waiting = threading.Event()
+        counts = [sanitizer.count(count_on(SHAPE, 2, seconds=20)) for _ in range(3)]
+        eventually(lambda: worker.asked, "begun")
+        assert not any(count.done() for count in counts) and len(worker.asked) == 1
+        worker.waiting.set()
+        assert [count.result() for count in counts] == [None] * 3
+        sanitizer.reset()
