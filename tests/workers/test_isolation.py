@@ -222,6 +222,8 @@ def test_each_role_has_its_limits_and_says_them(
     assert limits[resource.RLIMIT_FSIZE] == (GIB, GIB)
     assert limits[resource.RLIMIT_NOFILE] == (1024, 1024)
     assert limits[resource.RLIMIT_AS] == ((memory, memory) if memory else before)
+    if os.geteuid() == 0:
+        assert limits[resource.RLIMIT_NPROC] == resource.getrlimit(resource.RLIMIT_NPROC)
     said = attempt(role, "pass", scratch)[0]
     memories = [f"memory {memory // GIB} GiB"] if memory else []
     assert said[: 3 + len(memories)] == [
@@ -258,6 +260,15 @@ def test_tasks_are_those_of_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isolation._tasks() >= len(mine) + 1 and before >= len(mine)
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
     assert isolation._tasks() == 0
+
+
+def test_each_thread_of_a_process_is_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task in ("12/task/12", "12/task/13", "7/task/7", "self/task/7", "9"):
+        (tmp_path / task).mkdir(parents=True)
+    monkeypatch.setattr(isolation, "Path", lambda _: tmp_path)
+    assert isolation._tasks() == 3
 
 
 def test_a_limit_that_is_lower_already_stays(scratch: Path) -> None:
@@ -307,10 +318,15 @@ class Kernel:
         self.prctls: list[tuple[int, ...]] = []
 
     def syscall(self, number: int, *arguments: Any) -> int:
-        if number == 444 and arguments[0] is not None:
+        if number == 444 and arguments[0] is None:  # LANDLOCK_CREATE_RULESET_VERSION
+            assert (arguments[1].value, arguments[2]) == (0, 1)
+        elif number == 444:
             self.attributes = arguments[0]
-            assert arguments[1].value == len(arguments[0])
-        if number == 445:
+            assert (arguments[1].value, arguments[2].value) == (len(arguments[0]), 0)
+        elif number == 446:
+            assert arguments[0] == 77 and arguments[1].value == 0
+        else:
+            assert arguments[:2] == (77, 1) and arguments[3].value == 0  # ..._RULE_PATH_BENEATH
             access, handle = struct.unpack("=Qi", arguments[2])
             self.rules[str(Path(f"/proc/self/fd/{handle}").readlink())] = access
         return self.answers[number].pop(0)
@@ -421,7 +437,10 @@ def test_programs_are_where_python_and_cuda_are(
     monkeypatch.setattr(sys, "path", ["", str(ROOT), str(tmp_path / "packages")])
     found = isolation._program_files()
     assert {tmp_path / "cuda", tmp_path / "a", Path("/opt/b"), tmp_path / "packages"} <= found
-    assert {Path(sys.prefix), Path(sys.base_prefix), Path("/usr/lib")} <= found
+    assert {Path(sys.prefix), Path(sys.base_prefix)} <= found
+    libraries = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/local/cuda")
+    counted = ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")
+    assert {Path(each) for each in (*libraries, "/etc/ld.so.cache", *counted)} <= found
     assert {ROOT / "harness", ROOT / "problem"} <= found
     assert not {ROOT, Path(), Path.cwd(), Path("/"), Path("/etc"), Path.home()} & found
 

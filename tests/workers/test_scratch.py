@@ -31,6 +31,7 @@ def aged(path: Path) -> Path:
 
 def test_a_folder_goes_with_what_is_in_it() -> None:
     scratch = Scratch()
+    assert scratch.path.name.startswith("matmul-arena-")
     (scratch.path / "file").write_text("x")
     scratch.remove()
     scratch.remove()

@@ -83,6 +83,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
 
     @contextmanager
     def exclusive(gpu: str, progress: Progress) -> Iterator[None]:
+        assert isinstance(progress, Silent)
         found.locked.append(gpu)
         yield
         found.locked.append("free")

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
-from harness.protocol.request import Fault, request_named
+from harness.protocol.request import GRACE_SECONDS, Fault, request_named
 from harness.workers import channel
 from harness.workers import worker as worker_of
 from harness.workers.isolation import Role
@@ -40,11 +40,13 @@ class FakeProcess:
     def __init__(self, pid: int, code: int | None) -> None:
         self.pid, self.code = pid, code
         self.killed = threading.Event()
+        self.patience: list[float | None] = []
 
     def kill(self) -> None:
         self.killed.set()
 
     def wait(self, timeout: float | None = None) -> int:
+        self.patience.append(timeout)
         if self.code is None and not self.killed.is_set():
             raise subprocess.TimeoutExpired("a worker", timeout or 0)
         return -signal.SIGKILL if self.code is None else self.code
@@ -212,6 +214,13 @@ def test_a_process_that_hangs_up_and_goes_on_is_ended(nursery: Nursery) -> None:
         cause="judge", message="the cpu worker hung up"
     )
     assert nursery.children[0].process.killed.is_set()
+    assert nursery.children[0].process.patience == [GRACE_SECONDS, None]
+
+
+def test_a_process_that_ends_well_has_not_answered(nursery: Nursery) -> None:
+    nursery.answer = lambda request: 0
+    message = "the cpu worker ended with exit code 0"
+    assert Worker(Role.CPU).ask(Describe()) == Fault(cause="judge", message=message)
 
 
 def test_a_process_that_does_not_answer_in_time_is_ended(
