@@ -16,7 +16,7 @@ from harness.commands._command import Exit
 from harness.commands.grade import SOLUTIONS
 from harness.errors import JudgeFailure, UsageError
 from harness.files import write_whole
-from harness.protocol.compiler import Kernel
+from harness.protocol.compiler import DEFAULT_ARCH, Kernel
 from harness.protocol.profile import NoProfile, Profile, Profiles
 from harness.report import Counters
 from harness.views.console import Terminal
@@ -71,14 +71,16 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         write_whole(arguments.json, text + "\n")
     if arguments.out is not None:
         from harness.explain.agreement import markdown
+        from harness.workers.compilers import compile_all
 
         sources = {
             name: files[name].read_text(encoding="utf-8")
             for name in profiles.profiles
             if name in files
         }
-        counted = _counted(profiles, sources, terminal)
-        text = markdown(profiles, counted, sources)
+        kernels = compile_all(sources, DEFAULT_ARCH)
+        counted = _counted(profiles, kernels, terminal)
+        text = markdown(profiles, counted, kernels)
         write_whole(arguments.out, text)
         terminal.show(text)
     return Exit.YES
@@ -123,17 +125,15 @@ def _answered(
 
 
 def _counted(
-    profiles: Profiles, sources: dict[str, str], terminal: Terminal
+    profiles: Profiles, kernels: dict[str, Kernel], terminal: Terminal
 ) -> dict[str, list[Counters]]:
     """Every block of the same launches, by the CPU device."""
     from harness.protocol.device import Count, Counted, LaunchInputs, Ready
     from harness.stages.compile import load_kernel
-    from harness.workers.compilers import compile_all
     from harness.workers.session import open_session
 
     found: dict[str, list[Counters]] = {}
     with open_session("cpu") as session:
-        kernels = compile_all(sources, session.info.arch)
         for name, kernel in terminal.track(kernels.items(), "counting", len(kernels)):
             ready = load_kernel(session.device, kernel)
             if not isinstance(ready, Ready):

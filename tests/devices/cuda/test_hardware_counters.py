@@ -10,12 +10,13 @@ from rich.console import Console
 
 from harness.compiling.disassembly import Function, Instruction, disassemble
 from harness.devices.cuda.hardware_counters import producer, read
-from harness.explain.agreement import differences, markdown
+from harness.explain.agreement import Cause, differences, markdown
 from harness.explain.examined import Examined
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence, advice
+from harness.figures import grouped
 from harness.protocol.device import Counted
 from harness.protocol.profile import Profile, Profiles
 from harness.report import Counters
@@ -64,11 +65,11 @@ def test_a_line_that_differs_is_told_with_its_source() -> None:
     assert (found.line, found.quantity) == (changed.line, "sectors")
     assert found.hardware == found.cpu + 7
     profiles = Profiles(gpu="a GPU", date="today", profiles={"02_shared_tile": (hardware,)})
-    text = markdown(
-        profiles, {"02_shared_tile": [counters]}, {"02_shared_tile": source("02_shared_tile")}
-    )
-    assert f"| lines {changed.line} |" in text
-    assert source("02_shared_tile").splitlines()[changed.line - 1].strip() in text
+    kernels = {"02_shared_tile": compiled(source("02_shared_tile"))}
+    text = markdown(profiles, {"02_shared_tile": [counters]}, kernels)
+    assert "| 1 line |" in text
+    cells = f"| 1 | {found.line} | {grouped(found.hardware)} | {grouped(found.cpu)} |"
+    assert f"| {Cause.OTHER} | sectors {cells}" in text
 
 
 def test_the_whole_launch() -> None:
