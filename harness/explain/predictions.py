@@ -53,7 +53,6 @@ STEPS = (
     Step("33_wgmma_two_phase", "36_wgmma_one_accumulator", "equal-products"),
     Step("34_wgmma_fp16_scaled", "35_wgmma_fp16_int8", "equal-products"),
     Step("35_wgmma_fp16_int8", "36_wgmma_one_accumulator", None),
-    Step("36_wgmma_one_accumulator", "37_wgmma_split_beside_products", None),
 )
 
 
