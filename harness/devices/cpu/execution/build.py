@@ -18,6 +18,8 @@ from harness.devices.cpu.execution.cache import Cache
 from harness.devices.cpu.runtime import layout
 from harness.ptx.parser import parse
 
+LARGE_IR = 2_000_000  # characters; a larger kernel, or one that is watched, is optimised less
+
 SOURCES = (
     "declarations",
     "memory",
@@ -58,7 +60,7 @@ def _runtime(cache: Cache) -> native.Code:
     source = runtime_source()
 
     def make() -> bytes:
-        return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS))
+        return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS), whole=True)
 
     code = native.Code(cache.get(("runtime", native.version()), make))
     for name in re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source):
@@ -80,7 +82,7 @@ def build_kernel(
 
     def make() -> bytes:
         text = ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module()
-        return native.compile_ir(text, watched=mode is not Mode.RUN)
+        return native.compile_ir(text, whole=len(text) < LARGE_IR and mode is Mode.RUN)
 
     parts = (kernel.name, str(kernel.shared.size), str(block), mode.value, native.version(), text)
     return native.Code(cache.get(("kernel", *parts), make))

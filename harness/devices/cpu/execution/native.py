@@ -12,8 +12,6 @@ import llvmlite.binding as llvm
 import harness.ptx
 from harness.devices.cpu.errors import InternalError
 
-LARGE_IR = 2_000_000  # characters of IR
-
 # Wider vectors than 8 floats double the vectoriser's time and gain nothing measurable.
 llvm.set_option("matmul-arena", "-slp-max-vf=8")
 
@@ -31,10 +29,8 @@ class Code:
         return int(self._engine.get_function_address(name))
 
 
-def compile_ir(text: str, watched: bool = False) -> bytes:
-    """Compile a module to an object file. A large one, or one that is watched by the
-    runtime and runs for a moment, is optimised less."""
-    whole = len(text) < LARGE_IR and not watched
+def compile_ir(text: str, whole: bool) -> bytes:
+    """Compile a module to an object file, with the whole of the optimisations or little of them."""
     machine = _target_machine(level=2 if whole else 0)
     try:
         module = llvm.parse_assembly(text)

@@ -54,18 +54,18 @@ __device__ void assign(Context* c, unsigned* into, const unsigned* from) {
     for (long long u = 0; u < n; ++u) into[u] = from[u];
 }
 
+__device__ void forget(Context* c, unsigned* clock) {
+    long long n = threads_of_cluster(c);
+    for (long long u = 0; u < n; ++u) clock[u] = 0;
+}
+
 // Everything a thread does from now on comes after what it has published.
 __device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
 
 __device__ long long grains(Context* c) { return (c->shared_bytes + c->checks->grain - 1) / c->checks->grain; }
 
-__device__ Cell* cell_at(Context* block, long long grain) {
-    return block->checks->cells + block->rank * grains(block) + grain;
-}
-
-__device__ Event* reads_at(Context* block, long long grain) {
-    return block->checks->reads + (block->rank * grains(block) + grain) * block->checks->warps * 2;
-}
+// By grain of the block's shared memory.
+__device__ Cell* cells_of(Context* block) { return block->checks->cells + block->rank * grains(block); }
 
 __device__ unsigned char* local_ready(Context* c, long long t) {
     return c->checks->local_ready + number_of(c, t) * c->local_bytes;
@@ -94,13 +94,12 @@ __device__ void begin_checks(Context* c) {
 
 __device__ unsigned* clock_at(Context* c, Address address) {
     Checks* k = c->checks;
-    long long n = threads_of_cluster(c);
     for (long long i = 0; i < RELEASED_ADDRESSES * c->cluster_blocks; ++i) {
-        unsigned* clock = k->released_clock + i * n;
+        unsigned* clock = k->released_clock + i * threads_of_cluster(c);
         if (k->released_address[i] == (long long)address) return clock;
         if (k->released_address[i] != -1) continue;
         k->released_address[i] = address;
-        for (long long u = 0; u < n; ++u) clock[u] = 0;
+        forget(c, clock);
         return clock;
     }
     return k->released_clock;  // more addresses than this keeps apart share one clock
@@ -133,15 +132,16 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
     e->access = (short)access;
 }
 
-__device__ void check_shared(Context* c, long long t, long long pc, Address address, long long n,
-                             int access) {
+__device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
+                             long long n, int access) {
     Checks* k = c->checks;
-    Context* block = block_at(c, address);
-    long long first = offset_in_block(address);
+    long long first = offset_in_block(address), number = number_of(c, t);
     long long warp = c->rank * (k->warps / c->cluster_blocks) + t / LANES;
+    Cell* cells = cells_of(block);
+    Event* every_read = k->reads + (cells - k->cells) * k->warps * 2;
     for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
-        Cell* cell = cell_at(block, g);
-        Event* reads = reads_at(block, g);
+        Cell* cell = cells + g;
+        Event* reads = every_read + g * k->warps * 2;
         if (cell->in_flight.clock)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
@@ -152,7 +152,7 @@ __device__ void check_shared(Context* c, long long t, long long pc, Address addr
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
             Event* mine = reads + warp * 2;
-            if (mine[0].thread != number_of(c, t)) mine[1] = mine[0];
+            if (mine[0].thread != number) mine[1] = mine[0];
             record(c, mine, t, pc, access);
         }
     }
@@ -182,8 +182,9 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
     if (outside) note_bad_access(c, t, pc, address, n, access);
     else if (reads && unwritten) note(c, FINDING_KIND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
     if (window_of(address) == WINDOW_SHARED) {
-        check_shared(c, t, pc, address, n, access);
-        if (block_at(c, address) != c) check_visit(c, t, pc, address, n, access);
+        Context* block = block_at(c, address);
+        check_shared(c, t, pc, block, address, n, access);
+        if (block != c) check_visit(c, t, pc, address, n, access);
     }
     if (access & ACCESS_ACQUIRE) acquire(c, t, address);
     if (access & ACCESS_RELEASE) release(c, t, address);
@@ -196,8 +197,8 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
     if (!block) return;
     long long first = offset_in_block(address);
     for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
-        cell_at(block, g)->in_flight.clock = 0;
-        record(c, &cell_at(block, g)->write, t, pc, ACCESS_WRITE);
+        cells_of(block)[g].in_flight.clock = 0;
+        record(c, &cells_of(block)[g].write, t, pc, ACCESS_WRITE);
     }
     unsigned char* ready = ready_flags(c, t, address);
     for (long long i = 0; i < n; ++i)
@@ -222,7 +223,7 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
     if (!orders) return;  // only bar.warp.sync orders memory
-    for (long long u = 0; u < threads_of_cluster(c); ++u) k->joined[u] = 0;
+    forget(c, k->joined);
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) join(c, k->joined, clock_of(c, first + lane));
     for (int lane = 0; lane < LANES; ++lane)
@@ -260,5 +261,5 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
             if (elsewhere) note(c, FINDING_KIND_DIVERGENT_BARRIER, thread->pc >> 2, other->pc >> 2, t, number_of(c, u), 0, 0, 0, 0);
         }
     }
-    for (long long u = 0; u < threads_of_cluster(c); ++u) arrival[u] = 0;
+    forget(c, arrival);
 }

@@ -61,7 +61,7 @@ __device__ void advance_cluster_barrier(Context* c) {
     assign(c, k->cluster_known, k->cluster_arrival);
     assign(c, k->finished, k->arrived);
     assign(c, k->init_known, k->init_arrived);
-    for (long long u = 0; u < threads_of_cluster(c); ++u) k->cluster_arrival[u] = 0;
+    forget(c, k->cluster_arrival);
     for (long long b = 0; b < c->cluster_blocks; ++b) check_alignment(c + b);
 }
 

@@ -23,8 +23,9 @@ __device__ __noinline__ void begin_checks(Context* c);
 __device__ __noinline__ long long number_of(Context* c, long long t);
 __device__ __noinline__ long long threads_of_cluster(Context* c);
 __device__ __noinline__ unsigned* arrival_at(Context* c, long long barrier);
-__device__ __noinline__ void record(Context* c, Event* e, long long t, long long pc, int access);
+__device__ void record(Context* c, Event* e, long long t, long long pc, int access);
 __device__ __noinline__ unsigned* clock_of(Context* c, long long t);
+__device__ __noinline__ void forget(Context* c, unsigned* clock);
 __device__ __noinline__ void tick(Context* c, long long t);
 __device__ __noinline__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access);
