@@ -665,10 +665,9 @@ __device__ __forceinline__ void split_squares(const float* A, const float* B, fl
 }
 
 // Whether the product was small, or its blocks too few for the large tiles: then all of it is done
-// here, out of line: beside this code the loop of 17 would get other registers than it has in 17,
-// and take 2228 cycles a stage for 2192.
-__device__ __noinline__ bool small_product(const float* A, const float* B, float* C, int M, int N,
-                                           int K, float* stages) {
+// here.
+__device__ __forceinline__ bool small_product(const float* A, const float* B, float* C, int M,
+                                              int N, int K, float* stages) {
     long long blocks = (long long)gridDim.x * gridDim.y;
     bool enough = blocks >= (long long)((M + BM - 1) / BM) * ((K + BN - 1) / BN);
     if (enough && (long long)M * K >= SMALL) return false;
@@ -688,9 +687,9 @@ __device__ __noinline__ bool small_product(const float* A, const float* B, float
     return true;
 }
 
-// Larger products, as in 17.
-__device__ __forceinline__ void large_product(const float* A, const float* B, float* C, int M,
-                                              int N, int K, unsigned shared) {
+// Larger products, as in 17. Not inlined, so that the code of small ones lies together.
+__device__ __noinline__ void large_product(const float* A, const float* B, float* C, int M, int N,
+                                           int K, unsigned shared) {
     int tile_rows = (M + BM - 1) / BM, tile_cols = (K + BN - 1) / BN, steps = (N + BK - 1) / BK;
     int tiles = tile_rows * tile_cols, whole_tiles = tiles / WORKERS * WORKERS;
     int split_tiles = tiles - whole_tiles, split_steps = split_tiles * steps;
