@@ -77,7 +77,8 @@ class Judge:
         return CheckUp(judge=build, device=info, cold=cold, hot=health(info.uuid), known=known)
 
     def _known(self, path: Path, session: Session, progress: Progress) -> Known:
-        report = grade(read(path), session, self._options, progress)
+        """By a sample, whatever the contest asks for: those who have handed in wait for this."""
+        report = grade(read(path), session, GradingOptions(quick=True), progress)
         outcome = report.outcome
         return Known.of(
             path.stem,
