@@ -40,20 +40,27 @@ def test_the_commands_take_the_options_that_parts_give_them(
 
 
 def test_the_spread_of_the_clocks_is_what_the_kernel_is_later_than_cublas() -> None:
-    assert REPORT.measurement is not None
-    assert lateness(REPORT) == []  # of a judge that had one clock
-    rounds = tuple(
-        r.model_copy(
-            update={
-                "kernel_host_ms": r.kernel_ms + 0.03 + number / 1000,
-                "baseline_host_ms": r.baseline_ms + 0.02,
-            }
+    measurement = REPORT.measurement
+    assert measurement is not None
+
+    def with_host_times(kernel: float | None, baseline: float | None) -> Report:
+        """So much later than the GPU's clock, and a microsecond more from round to round."""
+        rounds = tuple(
+            r.model_copy(
+                update={
+                    "kernel_host_ms": kernel and r.kernel_ms + kernel + number / 1000,
+                    "baseline_host_ms": baseline and r.baseline_ms + baseline,
+                }
+            )
+            for number, r in enumerate(measurement.rounds)
         )
-        for number, r in enumerate(REPORT.measurement.rounds)
-    )
-    measurement = REPORT.measurement.model_copy(update={"rounds": rounds})
-    late = lateness(REPORT.model_copy(update={"measurement": measurement}))
-    assert late == pytest.approx([0.01 + number / 1000 for number in range(len(rounds))])
+        found = measurement.model_copy(update={"rounds": rounds})
+        return REPORT.model_copy(update={"measurement": found})
+
+    assert lateness(with_host_times(None, None)) == []  # of a judge that had one clock
+    late = lateness(with_host_times(0.03, 0.02))
+    expected = [0.01 + number / 1000 for number, _ in enumerate(measurement.rounds)]
+    assert late == pytest.approx(expected)
 
 
 def test_a_summary_has_verdict_score_and_times() -> None:

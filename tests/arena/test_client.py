@@ -143,10 +143,10 @@ def losing(address: str, lost: list[str]) -> Iterator[str]:
                 return
             with socket.create_connection(there) as arena:
                 arena.sendall(asked)
+                threading.Thread(target=carry, args=(self.request, arena), daemon=True).start()
                 if how == "answer":
                     arena.recv(1)
                     return
-                threading.Thread(target=carry, args=(self.request, arena), daemon=True).start()
                 carry(arena, self.request)
 
     def carry(one: socket.socket, other: socket.socket) -> None:

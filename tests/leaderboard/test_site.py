@@ -247,7 +247,7 @@ def test_the_index_takes_what_the_page_needs() -> None:
 
 def test_a_real_report_shows_its_scores_over_sizes(write: Write) -> None:
     reports = Path(__file__).resolve().parent.parent.parent / "reports" / "h100"
-    report = Report.model_validate_json((reports / "16_register_banks.json").read_text())
+    report = Report.model_validate_json((reports / "17_split_tail.json").read_text())
     assert report.measurement is not None and report.measurement.sizes
     (page,) = (write(report) / "entries").glob("*.html")
     text = Elements(page).text

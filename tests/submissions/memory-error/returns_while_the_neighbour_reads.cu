@@ -4,7 +4,7 @@
 #include <cooperative_groups.h>
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1)
-matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     __shared__ float half_of_A[16][8];
     __shared__ float Bs[16][16];
     auto cluster = cooperative_groups::this_cluster();

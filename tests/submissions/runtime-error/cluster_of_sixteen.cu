@@ -2,7 +2,7 @@
 // expect: message="the kernel's clusters have 16 blocks" stage=compile quick=yes
 
 extern "C" __global__ void __cluster_dims__(16, 1, 1)
-matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || column >= K) return;
     float sum = 0.0f;
