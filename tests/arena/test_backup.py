@@ -13,10 +13,11 @@ from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
 from harness.arena.place import Place
 from harness.arena.states import State
-from harness.arena.store import board, contest, gradings, people
+from harness.arena.store import board, contest, gradings, people, roles
 from harness.arena.store.database import open_engine
-from harness.arena.store.people import Person
+from harness.arena.store.people import Person, Role
 from harness.errors import UsageError
+from harness.report import Verdict
 from tests.arena.handing_in import fetch, graded, hand_in, joined, take
 
 
@@ -70,14 +71,14 @@ def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
         backup(Place(tmp_path / "data"), None, tmp_path / "x.backup")
 
 
-BEFORE = Path(__file__).with_name("before") / "arena-0001.backup"
-"""Of the arena of 2026-11-21, before its board's tables were those of every store."""
+BEFORE = Path(__file__).with_name("before")
 
 
 def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
+    """Of 2026-11-21, before its board's tables were those of every store."""
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         place = Place(Path(folder, "data"))
-        restore(place, None, BEFORE)
+        restore(place, None, BEFORE / "arena-0001.backup")
         with database(place) as (owner, _):
             engine = open_engine(owner, connections=1)
             with engine.begin() as connection:
@@ -94,4 +95,28 @@ def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
                 (rejudging,) = contest.rejudgings(connection)
                 assert (rejudging.reason, rejudging.ready) == ("a look", True)
                 assert fetch(connection) is not None
+            engine.dispose()
+
+
+def test_a_worker_of_today_grades_in_an_arena_of_yesterday() -> None:
+    """Of 2026-11-22 (d5109f1), before workers came from elsewhere."""
+    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
+        place = Place(Path(folder, "data"))
+        restore(place, None, BEFORE / "arena-0003.backup")
+        with database(place) as (owner, _):
+            engine = open_engine(owner, connections=1)
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                (kept,) = gradings.recent(connection)
+                assert (kept.name, kept.state, kept.verdict) == (
+                    "transposed",
+                    State.DONE,
+                    Verdict.WRONG_ANSWER,
+                )
+                bob = people.add_person(connection, "bob", Role.CONTESTANT)
+                waiting = hand_in(connection, bob, "waiting")
+                attempts = joined(roles.worker(owner, place.secrets()))
+                attempt = take(connection, attempts)
+                assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
+                attempts.close()
+                assert gradings.status(connection, [waiting])[waiting].score == 1.5
             engine.dispose()

@@ -11,52 +11,44 @@ CREATE OR REPLACE FUNCTION arena_enqueue(_grading bigint) RETURNS bigint
     ) WHERE id = _grading RETURNING job
 $$;
 
--- How this arena judges, and what time it is here.
-CREATE FUNCTION arena_edition()
-    RETURNS TABLE (judge text, cases integer, source text, quick boolean, clock timestamptz)
-    LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$
-    SELECT judge, cases, source, quick, clock_timestamp() FROM edition
-$$;
-
 -- One worker for a GPU: who shows signs of life keeps it, unless its own supervisor has started it
 -- again. A session: it is in. None: another judge, or another worker has the GPU.
 CREATE FUNCTION arena_join(
-    _worker text, _crew uuid, _name text, _model text,
-    _judge text, _cases integer, _source text, _quick boolean,
+    _worker text, _crew uuid, _name text, _model text, _judge text, _cases integer, _source text,
     _clock timestamptz, _lease double precision
-) RETURNS TABLE (session uuid, held_by text, clock_ahead double precision)
+) RETURNS TABLE (
+    session uuid, judge text, cases integer, source text, held_by text, clock_ahead double precision
+)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
 #variable_conflict use_column
 DECLARE
+    ours edition;
     ahead double precision := extract(epoch FROM _clock - clock_timestamp());
     own bigint := (SELECT id FROM machines WHERE login = session_user);
     held workers;
     entered uuid;
-    drained boolean;
 BEGIN
-    IF NOT EXISTS (
-        SELECT FROM edition
-            WHERE (judge, cases, source, quick) = (_judge, _cases, _source, _quick)
-    ) THEN
-        RETURN QUERY SELECT NULL::uuid, NULL::text, ahead;
+    SELECT * FROM edition INTO ours;
+    IF (_judge, _cases, _source) IS DISTINCT FROM (ours.judge, ours.cases, ours.source) THEN
+        RETURN QUERY SELECT NULL::uuid, ours.judge, ours.cases, ours.source, NULL::text, ahead;
         RETURN;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('arena worker ' || _worker));
     SELECT * FROM workers WHERE id = _worker INTO held;
     IF held.seen > now() - make_interval(secs => _lease) AND held.crew <> _crew THEN
-        RETURN QUERY SELECT NULL::uuid, held.name, ahead;
+        RETURN QUERY SELECT NULL::uuid, ours.judge, ours.cases, ours.source,
+            held.name || coalesce(' (' || (SELECT name FROM machines WHERE id = held.machine) || ')', ''),
+            ahead;
         RETURN;
     END IF;
-    -- Who was still starting when its machine was drained leaves with the others.
-    drained := EXISTS (SELECT FROM workers WHERE crew = _crew AND draining);
     INSERT INTO workers (id, name, machine, model, session, crew, seen, clock_ahead, draining)
-        VALUES (_worker, _name, own, _model, gen_random_uuid(), _crew, now(), ahead, drained)
+        VALUES (_worker, _name, own, _model, gen_random_uuid(), _crew, now(), ahead, false)
         ON CONFLICT (id) DO UPDATE SET
             name = _name, machine = own, model = _model, session = gen_random_uuid(),
             joined = CASE workers.crew WHEN _crew THEN workers.joined ELSE now() END,
-            crew = _crew, seen = now(), clock_ahead = ahead, draining = drained
+            crew = _crew, seen = now(), clock_ahead = ahead, draining = false
         RETURNING session INTO entered;
-    RETURN QUERY SELECT entered, NULL::text, ahead;
+    RETURN QUERY SELECT entered, ours.judge, ours.cases, ours.source, NULL::text, ahead;
 END $$;
 
 -- A sign of life. What the worker is to do now; nothing: another has its GPU.
@@ -151,30 +143,30 @@ CREATE FUNCTION arena_new_machine(_name text, _password text) RETURNS text
     LANGUAGE plpgsql AS $$
 DECLARE
     number bigint;
-    role text;
+    login text;
     crew text := current_database() || '_worker';
 BEGIN
     INSERT INTO machines (name, login) VALUES (_name, gen_random_uuid()::text)
         RETURNING id INTO number;
-    role := crew || '_' || number;
-    EXECUTE format('CREATE ROLE %I LOGIN PASSWORD %L IN ROLE %I', role, _password, crew);
-    UPDATE machines SET login = role WHERE id = number;
-    RETURN role;
+    login := crew || '_' || number;
+    EXECUTE format('CREATE ROLE %I LOGIN PASSWORD %L IN ROLE %I', login, _password, crew);
+    UPDATE machines SET login = arena_new_machine.login WHERE id = number;
+    RETURN login;
 END $$;
 
 -- Takes the rights away at once, also from those who are connected. False: there was none.
 CREATE FUNCTION arena_revoke_machine(_id bigint) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
 DECLARE
-    role text;
+    login text;
 BEGIN
     UPDATE machines SET revoked = now() WHERE id = _id AND revoked IS NULL
-        RETURNING login INTO role;
+        RETURNING machines.login INTO login;
     IF NOT FOUND THEN
         RETURN FALSE;
     END IF;
-    EXECUTE format('REVOKE %I FROM %I', current_database() || '_worker', role);
-    EXECUTE format('ALTER ROLE %I NOLOGIN', role);
+    EXECUTE format('REVOKE %I FROM %I', current_database() || '_worker', login);
+    EXECUTE format('ALTER ROLE %I NOLOGIN', login);
     UPDATE workers SET seen = NULL WHERE machine = _id;
     RETURN TRUE;
 END $$;

@@ -17,7 +17,6 @@ def upgrade() -> None:
         sa.Column("judge", sa.Text(), nullable=False),
         sa.Column("cases", sa.Integer(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False, comment="sha256 of the judge's files"),
-        sa.Column("quick", sa.Boolean(), nullable=False, comment="by a sample of the cases"),
         sa.CheckConstraint("one", name=op.f("ck_edition_one_row")),
         sa.PrimaryKeyConstraint("one", name=op.f("pk_edition")),
     )

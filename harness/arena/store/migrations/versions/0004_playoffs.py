@@ -1,4 +1,4 @@
-"""Play-offs; a machine's key from the organiser's page; gradings count the time on their device."""
+"""Play-offs; workers elsewhere join as the arena judges; gradings count their device's time."""
 
 from pathlib import Path
 
@@ -11,6 +11,12 @@ down_revision = "arena_0003"
 
 
 def upgrade() -> None:
+    quick: sa.Column[bool] = sa.Column(
+        "quick", sa.Boolean(), nullable=True, comment="by a sample of the cases"
+    )
+    op.add_column("edition", quick)
+    op.execute("UPDATE edition SET quick = false")  # said anew at each start
+    op.alter_column("edition", "quick", nullable=False)
     op.create_table(
         "playoffs",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
