@@ -11,6 +11,7 @@ import __future__
 import difflib
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -52,7 +53,8 @@ class Change:
             else:
                 name = function.__code__.co_name
                 inner = [code for code in _codes(changed.__code__) if code.co_name == name]
-                function.__code__ = inner[0]
+                with suppress(ValueError):  # it has other variables now: the next made is changed
+                    function.__code__ = inner[0]
 
     def _made(self, function: FunctionType) -> FunctionType:
         owner, _, name = self.function.rpartition(".")

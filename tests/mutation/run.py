@@ -93,8 +93,8 @@ def ask(area: str, kept: Path, every: int) -> int:
     kept.parent.mkdir(exist_ok=True)
     files = sorted(Path(AREAS[area]).glob("[!_]*.py"))
     command = [
-        *(sys.executable, "-m", "pytest", "--quiet", "--capture=no", "--benchmark-skip"),
-        *(f"-pno:{part}" for part in QUICK),
+        *(sys.executable, "-m", "pytest", "--quiet", "--capture=no", "--assert=plain"),
+        *("--benchmark-skip", *(f"-pno:{part}" for part in QUICK)),
         *("-ptests.mutation.plugin", f"--outcomes={kept}", f"--every={every}"),
         *(f"--change={file}" for file in files),
         *(f"tests/{area}", *OPTIONS.get(area, ())),

@@ -150,7 +150,11 @@ def digests() -> dict[str, str]:
             counting_case(seed),
         )
     ]
-    drawn = {"shapes not known before": hashlib.sha256(repr(unknown).encode()).hexdigest()[:16]}
+    ranked = [str(lone_element_case(RANKED.shape, seed)) for seed in range(20)]
+    drawn = {
+        name: hashlib.sha256(repr(drawn).encode()).hexdigest()[:16]
+        for name, drawn in (("shapes not known before", unknown), ("ranked size", ranked))
+    }
     secret = (*lone_element_cases(1, 2), *random_cases(1, 4), *mid_size_cases(1, 2, 1 << 27))
     for case in (*CASES, *secret):
         A, B = case.draw(1)
@@ -172,6 +176,17 @@ def test_the_ranked_size_is_verified_with_one_or_the_other_matrix_uneven() -> No
     assert {case.shape for case in drawn} == {shape}
     assert {case.inputs for case in drawn} == {*cases._LONE_INPUTS}
     assert drawn == [cases.lone_element_case(shape, seed) for seed in range(30)]
+
+
+@pytest.mark.parametrize("matrix", [0, 1])
+def test_of_a_few_elements_those_are_lone_that_are_a_whole_eighth(matrix: int) -> None:
+    draw = cases._lone_elements(matrix)
+    for size in range(1, 12):
+        lone = [
+            np.count_nonzero(draw(np.random.default_rng(seed), Shape(size, size, size))[matrix] > 1)
+            for seed in range(20)
+        ]
+        assert max(lone) == 4 if size >= 8 else max(lone) <= 4, size
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)])

@@ -1,11 +1,13 @@
 """The launch is the rules' launch."""
 
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from problem.launcher import LaunchLine, launch, solve
+from problem.launcher import Clusters, LaunchLine, launch, solve
 
 
 def test_solve_launches_once_and_waits() -> None:
@@ -32,6 +34,62 @@ def test_solve_launches_once_and_waits() -> None:
 )
 def test_the_grid_covers_C(line: LaunchLine, grid: tuple[int, int, int]) -> None:
     assert line.grid(8192, 4096) == grid
+    assert are_counts(line.grid(8191, 4095))
+
+
+def are_counts(numbers: Iterable[object]) -> bool:
+    """CUDA takes no 3.0 for 3."""
+    return all(type(number) is int for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "grid"),
+    [
+        ((1, 1, 1), (5, 7, 1)),
+        ((2, 1, 1), (6, 7, 1)),
+        ((1, 4, 1), (5, 8, 1)),
+        ((2, 2, 2), (6, 8, 2)),
+    ],
+)
+def test_the_grid_has_whole_clusters(
+    cluster: tuple[int, int, int], grid: tuple[int, int, int]
+) -> None:
+    covering = LaunchLine(cluster=cluster).grid(100, 70)
+    assert covering == grid and are_counts(covering)
+
+
+@pytest.mark.parametrize("cluster", [(0, 1, 1), (1, -1, 1), (1, 1, 0), (9, 1, 1), (2, 5, 1)])
+def test_impossible_clusters_are_refused(cluster: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match=r"^a cluster has 1 to 8 blocks, not \(\S+ \S+ \S+\)$"):
+        LaunchLine(cluster=cluster)
+    assert LaunchLine(cluster=(1, 8, 1)).cluster == (1, 8, 1)
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster"),
+    [
+        ((6, 4, 2), (3, 2, 1)),
+        ((4, 6, 6), (1, 2, 3)),
+        ((5, 3, 2), (5, 1, 2)),
+        ((2, 3, 4), (1, 1, 1)),
+    ],
+)
+def test_clusters_are_counted_as_blocks_are_and_blocks_by_their_rank(
+    grid: tuple[int, int, int], cluster: tuple[int, int, int]
+) -> None:
+    """Against their definition: x runs fastest, then y, then z, over the grid and in a cluster."""
+    clusters = Clusters(grid, cluster)
+    places = [(x, y, z) for z, y, x in product(*map(range, reversed(grid)))]
+    of = [tuple(n // c for n, c in zip(place, cluster, strict=True)) for place in places]
+    numbered = sorted(set(of), key=lambda place: place[::-1])
+    assert clusters.sizes == tuple(n // c for n, c in zip(grid, cluster, strict=True))
+    assert clusters.count == len(numbered)
+    assert are_counts((*clusters.sizes, clusters.count))
+    for number, wanted in enumerate(numbered):
+        members = [block for block, place in enumerate(of) if place == wanted]
+        assert clusters.blocks(number) == members and are_counts(clusters.blocks(number))
+        assert {clusters.of(block) for block in members} == {number}
+        assert are_counts(map(clusters.of, members))
 
 
 @pytest.mark.parametrize("size", [0, -1, 65_537])
