@@ -2,7 +2,7 @@
 // What a cluster is worth to a tile: blocks one below the other need the same tile of B. Each copies
 // its share of it, and gets the rest from its neighbours' shared memory, or every copy is sent to all
 // of them at once. In a cluster of one block, each copies it all.
-// For whole tiles only.
+// Whole tiles only are computed so; any other shape slowly.
 constexpr int CLUSTER = 1;
 constexpr int MULTICAST = 0;
 constexpr int BM = 128, BN = 128, BK = 16, T = 8, THREADS = 256;
