@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
@@ -34,6 +35,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 START_SECONDS = 60.0
 """A worker that has not said hello by then never will: imports and a GPU context included."""
+
+_starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
+"""Linux ends a child with the thread that started it, if it is to end with its parent (isolation):
+so it is a thread that lasts as long as this process."""
 
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LANG")
 """The worker's environment: nothing of the user's beyond what finds programs and the GPU."""
@@ -204,7 +209,8 @@ def _start(role: Role, gpu: str | None) -> _Child:
     ours, theirs = Pipe()
     try:
         with open(scratch.path / _LOG, "wb") as log:
-            process = subprocess.Popen(
+            process = _starter.submit(
+                subprocess.Popen,
                 [sys.executable, "-m", "harness.workers.entry_point", role, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -213,7 +219,7 @@ def _start(role: Role, gpu: str | None) -> _Child:
                 env=environment(role, scratch.path, gpu),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
-            )
+            ).result()
     except BaseException:
         ours.close()
         scratch.remove()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from harness.workers.isolation import Role
 from harness.workers.worker import Worker
 from problem.cases import Case, Shape
 from problem.reference import compare
+from tests.waiting import eventually
 
 KERNEL = (
     "__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, "
@@ -107,3 +109,16 @@ def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Work
         assert compare(A, B, again.C, exact=False).passed
         device.close()
         assert isinstance(device.ask(run), Finished)
+
+
+def test_a_worker_outlives_the_thread_that_started_it() -> None:
+    """Sessions of several GPUs are opened by threads that are soon gone."""
+    with Worker(Role.CPU) as worker:
+        opening = threading.Thread(target=lambda: worker.ask(Describe()))
+        opening.start()
+        opening.join()
+        thread = Path(f"/proc/self/task/{opening.native_id}")
+        eventually(lambda: not thread.exists(), "the system has ended the thread, too")
+        process = worker.process_id
+        assert not isinstance(worker.ask(Describe()), Fault)
+        assert worker.process_id == process
