@@ -2,11 +2,13 @@
 
 Each function of an area is changed in every way of changes.py, and those tests of the area's own
 folder run that call it. What survived the last time is tried again, and what has changed since.
-Without an area: all of them. It ends with the survivors that nobody has given a reason for.
+The area "named" are the changes of named.toml. Without an area: all of them. It ends with the
+survivors that nobody has given a reason for.
 
     results.json  of each file: how many changes there are and how many were noticed, when it was
                   first tried and now
     stays.toml    why a survivor stays
+    named.json    of each change that has a name: the test that noticed it
     README.md     both, for reading; written by this program
 """
 
@@ -22,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.mutation import named
 from tests.mutation.changes import Change, changes
 from tests.mutation.plugin import NOTICED, ROOT
 
@@ -38,6 +41,8 @@ AREAS = {
     "leaderboard": "harness/leaderboard",
 }
 """Where the code of each is; its tests are in the folder of its name."""
+
+NAMED = "named"
 
 OPTIONS = {
     # From end to end, with compilers and the CPU device: too slow to be asked of each change.
@@ -62,15 +67,19 @@ Results = dict[str, dict[str, dict[str, int]]]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
-    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join([*AREAS, NAMED]))
     parser.add_argument("--every", type=int, default=1, help="try only one change in so many")
     parser.add_argument("--list", action="store_true", help="only say what came of the last time")
     arguments = parser.parse_args()
-    unknown = sorted({*arguments.areas} - {*AREAS})
+    unknown = sorted({*arguments.areas} - {*AREAS, NAMED})
     if unknown:
-        parser.error(f"there is no area {unknown[0]}: there are {', '.join(AREAS)}")
+        parser.error(f"there is no area {unknown[0]}: there are {', '.join([*AREAS, NAMED])}")
     reasons = read_reasons()
-    for area in arguments.areas or AREAS:
+    unnoticed = 0
+    for area in arguments.areas or [*AREAS, NAMED]:
+        if area == NAMED:
+            unnoticed = 0 if arguments.list else ask_named()
+            continue
         kept = FOLDER / f"{area}.json"
         if not arguments.list and (failed := ask(area, kept, arguments.every)):
             return failed
@@ -85,7 +94,7 @@ def main() -> int:
                 print(f"\n{change.function}\n{change.lines}")
     if not arguments.list:
         (HERE / "README.md").write_text(page(reasons), encoding="utf-8")
-    return 0
+    return unnoticed
 
 
 def ask(area: str, kept: Path, every: int) -> int:
@@ -102,6 +111,17 @@ def ask(area: str, kept: Path, every: int) -> int:
     alone = {"OPENBLAS_NUM_THREADS": "1"}  # NumPy would start threads in every child
     done = subprocess.run(command, cwd=ROOT, env=os.environ | alone, check=False)
     return 0 if done.returncode == 5 else done.returncode  # 5: "no tests ran" as tests
+
+
+def ask_named() -> int:
+    """Make each change that has a name, and keep which test noticed it; 1 where none did."""
+    by: dict[str, str | None] = {}
+    for change, noticed in named.ask_all():
+        by[change.name] = noticed.test if noticed else None
+        said = f"{noticed.test} ({noticed.seconds:.3f} s)" if noticed else "NO TEST NOTICED"
+        print(f"{change.name}: {said}", flush=True)
+    (HERE / "named.json").write_text(json.dumps(by, indent=1) + "\n", encoding="utf-8")
+    return int(None in by.values())
 
 
 def survivors(outcomes: dict[str, dict[str, str]]) -> Iterator[Change]:
@@ -142,6 +162,11 @@ def page(reasons: dict[tuple[str, str], str]) -> str:
         if files:
             lines.append(row(f"**{area}**", [known[file] for file in files]))
         lines += [row(f"`{Path(file).name}`", [known[file]]) for file in files]
+    by = json.loads((HERE / "named.json").read_text(encoding="utf-8"))
+    lines += ["", NAMED_CHANGES]
+    for change in named.read():
+        test = by.get(change.name)
+        lines.append(f"| {change.name} | `{change.file}` | {f'`{test}`' if test else '**none**'} |")
     lines += ["", "## Survivors that stay", ""]
     for (function, change), why in sorted(reasons.items()):
         lines += [f"`{function}`: {why}", "", *(f"    {line}" for line in change.splitlines()), ""]
@@ -170,6 +195,14 @@ how they are worded is no behaviour.
 
 | | first tried: noticed | | now: noticed | |
 |---|---:|---:|---:|---:|"""
+
+NAMED_CHANGES = """\
+## Changes that have a name
+
+Once every test missed them; `nox -s mutants -- named` makes each in a copy of the project.
+
+| change | in | noticed first by |
+|---|---|---|"""
 
 
 if __name__ == "__main__":
