@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.report import Round, Rule, RuleViolation, Stage
+from harness.stages import clocks
 from harness.stages.clocks import judge_clocks
 
 MS = 8.0
@@ -99,3 +100,8 @@ def test_what_is_said() -> None:
     always = judge_clocks(rounds([0.0625] * 10))
     assert isinstance(always, RuleViolation) and "reads 0.0625 ms more" in always.message
     assert "in 0 of 10 rounds" in always.message
+
+
+def test_who_is_late_by_the_limit_itself_is_not_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "MAX_ROUND_MS", 0.125)
+    assert dropped(judge_clocks(rounds([0.125] + [0.0] * 9, [0.0] * 9 + [0.125]))) == 0

@@ -119,6 +119,7 @@ def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
     [
         ((16, 16), [(0, 0)], "C is a single block"),
         ((48, 64), everywhere(3, 4), "every block is wrong"),
+        ((16, 32), everywhere(1, 2), "every block is wrong"),
         ((48, 64), [(1, 2)], "a single block is wrong"),
         ((48, 64), [(2, 0), (2, 1), (2, 2), (2, 3)], "only the last row of blocks is wrong"),
         (
@@ -170,6 +171,12 @@ def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
         ),
         ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, here and there"),
         ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, here and there"),
+        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, here and there"),
+        (
+            (48, 64),
+            [(1, 0), (1, 1), (2, 2), (2, 3)],
+            "33.3 % of the blocks are wrong, here and there",
+        ),
         ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
         ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
     ],
@@ -238,12 +245,38 @@ def test_what_is_only_scaled(factor: float, expected: str) -> None:
     assert pattern(A, B, C, compare(A, B, C, exact=False)).startswith(expected)
 
 
-def test_the_product_of_a_large_c_is_not_computed_again() -> None:
-    A, B = np.zeros((1025, 4), np.float32), np.zeros((4, 1024), np.float32)
-    C = np.zeros((1025, 1024), np.float32)
-    C[0, 0] = 1
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [(1024, "every element is 2 times what it should be"), (1025, "values are plainly different")],
+)
+def test_the_product_of_a_large_c_is_not_computed_again(rows: int, expected: str) -> None:
+    A, B = np.ones((rows, 4), np.float32), np.ones((4, 1024), np.float32)
+    C = np.full((rows, 1024), 8, np.float32)
     found = pattern(A, B, C, blocks(65, 64, (0, 0)))
-    assert found == "values are plainly different; a single block is wrong"
+    assert found == f"{expected}; a single block is wrong"
+
+
+def test_where_nothing_is_missing_nothing_is_said_to_be() -> None:
+    """Near the product, and yet not near enough."""
+    A, B = Case(Shape(33, 16, 50)).draw(1)
+    C = (A.astype(float) @ B.astype(float) * (1 + 3e-5)).astype(np.float32)
+    found = pattern(A, B, C, Comparison(np.array([[3e-5]])))
+    assert found.startswith("errors up to 3.0 times the limit look like an accumulator")
+
+
+def test_small_values_are_no_nearer_to_one_another_than_large_ones() -> None:
+    A, B = Case(SHAPE, Inputs.SCALED_DOWN).draw(1)
+    C = np.full((SHAPE.M, SHAPE.K), 2.0**-39, np.float32)
+    found = pattern(A, B, C, compare(A, B, C, exact=False))
+    assert found.startswith("values are plainly different")
+
+
+def test_of_elements_that_are_as_wrong_the_first_are_shown() -> None:
+    A, B = Case(Shape(16, 4, 16), Inputs.ONES_TWOS).draw(1)
+    C = A @ B + 1
+    C[::3, 1::2] += 1
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=True))
+    assert [(e.row, e.column) for e in found.elements] == [(0, n) for n in (1, 3, 5, 7, 9)]
 
 
 def test_a_counterexample_says_how_much_is_wrong() -> None:

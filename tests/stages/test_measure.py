@@ -36,11 +36,12 @@ from harness.report import (
     Unscored,
 )
 from harness.stages import measure as module
+from harness.stages.interim import of_first_launch
 from harness.stages.measure import MAX_LAUNCH_SECONDS, Measured, impossible, measure
 from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
 from harness.stages.score import possible_tflops
 from problem.cases import RANKED, Case, Shape
-from tests.stages.fakes import INFO, kernel, right
+from tests.stages.fakes import INFO, Watcher, kernel, right
 
 SMALL = Case(Shape(256, 16, 512))
 """Stands for the ranked size."""
@@ -92,6 +93,7 @@ class Rounds:
         self.answers: dict[Shape, Outcome] = {}
 
     def __call__(self, workers: TimingWorkers, extent: Any, **options: Any) -> Timed | Outcome:
+        assert isinstance(workers, TimingWorkers)
         self.asked.append({"extent": extent} | options)
         shape = options.get("shape", SMALL.shape)
         if shape in self.answers:
@@ -260,6 +262,22 @@ def test_host_memory_that_cannot_be_had_is_said(rounds: Rounds) -> None:
     assert run(device) == RuntimeFault(
         stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
     )
+    device.memory = lambda _: STUCK
+    found = run(device)
+    assert isinstance(found, TimeLimit) and found.seconds == 4
+
+
+def test_measuring_says_what_it_does_and_finds(rounds: Rounds) -> None:
+    watcher = Watcher()
+    run(Device(), progress=watcher, sizes=[Shape(64, 32, 48)])
+    assert watcher.told == [
+        (Stage.MEASURE, None),
+        "first launch",
+        *of_first_launch(TIMES),
+        "pageable host memory",
+        "pinned host memory",
+        "64×32×48",
+    ]
 
 
 def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
@@ -304,6 +322,7 @@ def test_the_limit_itself_is_possible() -> None:
     ("pageable", "pinned", "expected"),
     [
         ((1, 2), (5, 1), 12 / 4),  # once: 3 and 15; each: 8 and 4
+        ((1, 1.125), (5, 1), 12 / 0.5),
         ((1, 2), (1, 1), 0.0),
         ((9, 2), (1, 1), 0.0),
         ((1, 2), (5, 2), None),

@@ -143,12 +143,15 @@ def test_a_play_off_says_what_it_does() -> None:
     assert watcher.told == [(Stage.MEASURE, None), "warm-up", *rounds]
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["in its first launch", "later"])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
-def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int) -> None:
+def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int, first: int) -> None:
     """-1 is the baseline, which all share: it is said of the first."""
     table = Table([2.0, 2.1, 2.2])
     seated = [table.baseline, *table.players][wrong + 1]
-    table.check = lambda player, _: Checked(error=3.0 if player is seated else 0.2)
+    table.check = lambda player, launch: Checked(
+        error=3.0 if player is seated and launch >= first else 0.2
+    )
     ended = game(table)
     assert isinstance(ended, Ended) and ended.player == max(0, wrong)
     assert isinstance(ended.outcome, JudgeError if wrong < 0 else RuleViolation)
@@ -318,6 +321,7 @@ def test_three_kernels_have_three_differences(accepted: None) -> None:
 def test_one_gpu_speaks_for_itself(accepted: None) -> None:
     found = played(Machine({"GPU-0": (2.0, 2.02)}), "a", "b")
     assert found.gpus == {"GPU-0"} and found.differences[0].ordered is Ordered.FASTER
+    assert found.gpu == "fake"
 
 
 def test_who_was_not_accepted_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,22 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from harness.estimates import Estimate
 from harness.report import DeviceInfo, Round, RoundInputs
+from harness.stages import playoff
 from harness.stages.playoff import (
     Difference,
     Game,
     Ordered,
     Player,
     PlayOff,
+    _is_enough,
+    _ordered,
+    _over,
     difference,
     differences,
 )
+from harness.stages.rounds import Extent
 from tests.stages.fakes import INFO
 
 
@@ -164,6 +170,63 @@ def test_a_gpu_on_which_nothing_is_known_says_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("below", "above", "sure"), [(0.01, 0.04, 0.975), (0.04, 0.01, 0.688), (0.01, 0.01, 0.975)]
+)
+def test_how_sure_an_order_is_follows_from_the_end_that_is_towards_zero(
+    below: float, above: float, sure: float
+) -> None:
+    faster = _over([Estimate(0.01, below, above)], 0, 1)
+    slower = _over([Estimate(-0.01, above, below)], 0, 1)
+    assert faster.confidence == pytest.approx(sure, abs=0.001)
+    assert slower.confidence == pytest.approx(1 - sure, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        Estimate(0.0, 0.125, 0.0625),
+        Estimate(0.0, 0.0625, 0.125),
+        Estimate(0.5, 0.5, 0.25),
+        Estimate(-0.5, 0.25, 0.5),
+    ],
+)
+def test_an_interval_that_only_touches_says_nothing(
+    estimate: Estimate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playoff, "EQUAL", 0.125)
+    assert _ordered(estimate) is Ordered.UNKNOWN
+
+
+def rounds_of(count: int, spread: float = 0.0) -> list[tuple[Round, ...]]:
+    """Of two players, who are as fast as each other."""
+    return [(timed(2.0), timed(2.0 * (1 + spread * (n % 3 - 1)))) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "enough"),
+    [
+        (6, 8.0, True),  # more do not fit into 4 s for each player
+        (8, 4.0, False),  # as many again would
+        (19, 0.1, False),
+        (20, 0.1, True),
+    ],
+)
+def test_a_run_is_long_enough_when_its_fewest_rounds_are_done(
+    count: int, seconds: float, enough: bool
+) -> None:
+    assert _is_enough(rounds_of(count), seconds, Extent(20, 4.0)) is enough
+
+
+def test_a_run_is_steady_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = rounds_of(20, 0.25)
+    found = difference(*zip(*rounds, strict=True))
+    assert found is not None and found.below > 0
+    for limit, enough in ((max(found.below, found.above), True), (0.1, False)):
+        monkeypatch.setattr(playoff, "STEADY", limit)
+        assert _is_enough(rounds, 0.1, Extent(20, 4.0)) is enough
+
+
 def altered(change: Callable[[Any], None]) -> None:
     """As a result that was read, with a change of its data."""
     games = on_gpus(with_ratio(1.0, 0.1), with_ratio(1.0, 0.1))
@@ -215,3 +278,10 @@ def test_every_player_has_a_launch_in_every_round_that_took_time() -> None:
     for field in ("kernel_ms", "baseline_ms"):
         with pytest.raises(ValidationError, match="took no time"):
             altered(lambda data, f=field: data["games"][0]["rounds"][1][3].update({f: 0.0}))
+
+    def faster(data: Any) -> None:
+        for game in data["games"]:
+            for each in (each for rounds in game["rounds"] for each in rounds):
+                each.update(kernel_ms=each["kernel_ms"] / 16, baseline_ms=each["baseline_ms"] / 16)
+
+    altered(faster)  # a launch may take less than a millisecond

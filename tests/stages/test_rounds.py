@@ -35,12 +35,14 @@ from harness.report import (
     Rule,
     RuleViolation,
     Stage,
+    Steadiness,
     TimeLimit,
     WrongAnswer,
 )
 from harness.stages import rounds
-from harness.stages.rounds import FULL, Extent, Timed, timed_rounds
+from harness.stages.rounds import FULL, Extent, Measuring, Timed, timed_rounds
 from problem.cases import Matrix, Shape
+from problem.reference import compare
 from tests.stages.fakes import Watcher
 
 SHAPE = Shape(64, 32, 48)
@@ -92,7 +94,7 @@ class FakeWorkers:
     kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
     baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
     check: Callable[[TimedInputs, int], Checked | Fault] = lambda inputs, launch: RIGHT
-    baseline_check: Checked = RIGHT
+    baseline_check: Callable[[int], Checked] = lambda launch: RIGHT
     C: Matrix | None = None
     draws: list[TimedInputs] = field(default_factory=list)
     last: FakeDevice | None = None
@@ -112,7 +114,7 @@ class FakeWorkers:
                 return Done()
             case CheckLaunch():
                 if self.last is self.baseline:
-                    return self.baseline_check
+                    return self.baseline_check(self.baseline.launches)
                 return self.check(self.draws[-1], self.kernel.launches)
             case FetchLaunch():
                 assert self.last is self.kernel
@@ -213,7 +215,7 @@ def test_a_wrong_round_is_a_stale_result(number: int) -> None:
 
     outcome = run(check=check)
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.STALE_RESULT
-    assert "right when verified, wrong when timed" in outcome.message
+    assert f"right when verified, wrong when timed: in round {number}, on" in outcome.message
 
 
 def test_a_kernel_that_takes_the_magnitude_of_timed_inputs_for_granted_is_found_out() -> None:
@@ -238,6 +240,7 @@ def test_a_store_beside_the_matrices_is_a_memory_error() -> None:
     outcome = run(check=lambda _, launch: beside if launch > 20 else RIGHT)
     assert isinstance(outcome, MemoryFault) and outcome.stage is Stage.MEASURE
     assert "behind C in round" in outcome.message and outcome.findings[0].array == "C"
+    assert outcome.findings[0].shape == SHAPE
 
 
 @pytest.mark.usefixtures("no_surprises")
@@ -251,6 +254,8 @@ def test_throttled_rounds_are_dropped() -> None:
     assert isinstance(timed, Timed)
     assert {round.kernel_ms for round in timed.rounds if round.dropped} == {99}
     assert all(round.dropped == (round.kernel_ms == 99) for round in timed.rounds)
+    reasons = {(round.dropped, round.throttled) for round in timed.rounds}
+    assert reasons == {(True, ("hardware slowdown",)), (False, ())}
     assert not any(round.clocks_differ for round in timed.rounds)
 
 
@@ -333,7 +338,17 @@ def test_an_interruption_waits_for_no_launch() -> None:
 
 
 def test_a_wrong_baseline_is_the_judges_fault() -> None:
-    assert isinstance(run(baseline_check=Checked(error=2.0)), JudgeError)
+    for first, where in ((0, "its first launch"), (1, "warm-up"), (6, "in round 1")):
+        wrong = run(
+            baseline_check=lambda n, first=first: Checked(error=2.0) if n >= first else RIGHT
+        )
+        message = f"cuBLAS itself was wrong ({where}): its error is 2 times the limit"
+        assert wrong == JudgeError(stage=Stage.MEASURE, message=message)
+
+
+def test_the_limit_itself_is_allowed() -> None:
+    limit = Checked(error=1.0)
+    assert isinstance(run(check=lambda *_: limit, baseline_check=lambda _: limit), Timed)
 
 
 def test_a_baseline_that_does_not_end_is_the_judges_fault() -> None:
@@ -348,7 +363,8 @@ def test_the_audit_sees_what_no_check_saw() -> None:
 def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
     fault = Fault(cause="time-limit", message="no end within 25 s")
     outcome = run(kernel_time=lambda n: fault if n > 8 else launch_time(10))
-    assert isinstance(outcome, TimeLimit) and outcome.seconds == 20
+    message = "the kernel did not end within 20 s at 64×32×48"
+    assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=20)
 
 
 class Clock:
@@ -381,7 +397,8 @@ def test_a_kernel_that_has_not_time_for_the_fewest_rounds_is_too_slow(
     workers = FakeWorkers()
     monkeypatch.setattr(rounds, "time", Clock(workers, 9.0))
     outcome = run_on(workers, FULL)
-    assert isinstance(outcome, TimeLimit) and "too slow to measure" in outcome.message
+    message = "too slow to measure: only 4 rounds did end within 40 s"
+    assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=40)
     assert workers.kernel.launches * 9 < 60
 
 
@@ -422,17 +439,21 @@ def test_a_launch_between_rounds_is_said_with_the_round_that_follows() -> None:
     assert f"before round {rounds_done + 1}," in outcome.message
 
 
-@pytest.mark.usefixtures("no_surprises")
-def test_one_launch_of_the_second_half_is_held_to_the_full_product() -> None:
+@pytest.mark.parametrize("rounds_asked", [12, 13])
+def test_one_launch_of_the_second_half_is_held_to_the_full_product(
+    rounds_asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Which of them, nobody knows before."""
-    found = set()
-    for _ in range(40):
+    found = []
+    for number in range(6):
+        drawn = {rounds.ROUNDS_PER_SURPRISE: 1, 6: number}
+        monkeypatch.setattr("harness.stages.rounds.secrets.randbelow", drawn.__getitem__)
         watcher = Watcher()
         timed = timed_rounds(
             TimingWorkers(
                 (workers := FakeWorkers()).kernel, workers.baseline, workers, workers.kernel
             ),
-            Extent(12, 1),
+            Extent(rounds_asked, 1),
             baseline=False,
             seed=1,
             seconds=20,
@@ -445,8 +466,8 @@ def test_one_launch_of_the_second_half_is_held_to_the_full_product() -> None:
             f"round {n + 1}" for n in range(len(before))
         ]
         assert before[-1].endswith(", 0.800 × cuBLAS so far")
-        found.add(len(before))
-    assert found == {7, 8, 9, 10, 11, 12}
+        found.append(len(before))
+    assert found == [7, 8, 9, 10, 11, 12]
 
 
 def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
@@ -457,3 +478,94 @@ def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
     whole = FakeWorkers()
     run_on(whole)
     assert (whole.kernel.detached, whole.baseline.detached) == (1, 1)
+
+
+def timed_without_audit(workers: FakeWorkers, extent: Extent, **options: Any) -> Timed | Outcome:
+    return timed_rounds(
+        TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel),
+        extent,
+        **{"baseline": False, "seed": 1, "seconds": 20, "audit": False} | options,
+        progress=Silent(),
+        shape=SHAPE,
+    )
+
+
+def test_the_order_alternates_so_that_a_drift_falls_on_both_alike() -> None:
+    timed = timed_without_audit(FakeWorkers(), Extent(12, 1))
+    assert isinstance(timed, Timed) and timed.audit_error is None
+    order = [round.kernel_first for round in timed.rounds]
+    assert order == [False, True, True, False] * 3
+    assert timed.stopped_by is Steadiness.STEADY
+
+
+def test_the_baseline_can_be_timed_beside_itself() -> None:
+    workers = FakeWorkers()
+    timed_without_audit(workers, Extent(12, 1), baseline=True)
+    assert [request.baseline for request in workers.kernel.attachments] == [True]
+
+
+def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
+    workers = FakeWorkers()
+    devices = TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel)
+    measuring = Measuring(devices, SHAPE, 20)
+    measuring.attach(measuring.lay_out())
+    assert [request.baseline for request in workers.kernel.attachments] == [False]
+
+
+def test_the_audit_is_held_to_the_limit_of_every_verification() -> None:
+    workers = FakeWorkers()
+    timed = run_on(workers)
+    launch = workers.ask(FetchLaunch())
+    expected = compare(launch.A, launch.B, launch.C, exact=False).worst
+    assert isinstance(timed, Timed) and timed.audit_error == expected > 0
+
+
+@pytest.mark.parametrize(
+    ("done", "elapsed", "fewest"),
+    [(0, 0.0, 30), (0, 5.0, 30), (5, 0.0, 30), (3, 0.5, 12), (12, 2.0, 12), (12, 6.0, 6)],
+)
+def test_the_fewest_rounds_are_those_that_fit(done: int, elapsed: float, fewest: int) -> None:
+    assert Extent(30, 2.0).fewest(done, elapsed) == fewest
+
+
+def unsteady(launch: int) -> LaunchTime:
+    return launch_time(10 + 2 * (launch % 2))
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_score_that_does_not_get_steady_is_given_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The fewest rounds were done in time, so that what follows takes as long as it may."""
+    workers = FakeWorkers(kernel_time=unsteady)
+    monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
+    monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)
+    timed = timed_without_audit(workers, Extent(30, 40.0))
+    assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.TIME
+    assert (timed.warm_up.seconds, len(timed.rounds)) == (5.0, 41)
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_the_fewest_rounds_may_take_all_the_time_that_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for allowed, ends in ((5.0 + 29, True), (5.0 + 28.5, False)):
+        workers = FakeWorkers()
+        monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
+        monkeypatch.setattr(rounds, "MAX_SECONDS", allowed)
+        assert isinstance(timed_without_audit(workers, Extent(30, 1000.0)), Timed) is ends
+
+
+@pytest.mark.parametrize(("steady", "launches"), [(True, 2 * 6), (False, 2 * 8)])
+def test_warming_up_takes_its_time_and_no_more(
+    steady: bool, launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clock(launch: int) -> LaunchTime:
+        return launch_time(10).model_copy(update={"clock_mhz": 1980 - 500 * (launch % 2)})
+
+    workers = FakeWorkers() if steady else FakeWorkers(kernel_time=clock)
+    monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 6.0)
+    monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 8.0)
+    timed = timed_without_audit(workers, Extent(12, 30.0))
+    assert isinstance(timed, Timed) and timed.warm_up.launches == launches

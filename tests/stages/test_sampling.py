@@ -82,6 +82,45 @@ def test_blocks_that_only_fill_a_cluster_have_no_tile_of_their_own() -> None:
     )
 
 
+@pytest.mark.parametrize("cluster", [(1, 3, 1), (2, 3, 1)])
+def test_blocks_below_C_have_no_tile_of_their_own(cluster: tuple[int, int, int]) -> None:
+    """Four rows of tiles in a grid of six."""
+    A, B = CASE.draw(1)
+    blocks = tuple(range(LaunchLine(32, 64, cluster=cluster).grid(128, 192)[0] * 6))
+    line = LaunchLine(32, 64, cluster=cluster)
+    checked = check_blocks(CASE, 1, A, B, A @ B, line, blocks, Stage.VERIFY)
+    assert isinstance(checked, CheckedBlocks)
+    assert checked.own == {(row, column) for row in range(4) for column in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        (LaunchLine(16, 16), 64),
+        (LaunchLine(64, 64), 48),
+        (LaunchLine(128, 64), 24),
+        (LaunchLine(256, 256), 8),
+        (LaunchLine(64, 64, cluster=(2, 2, 1)), 12 * 4),
+        (LaunchLine(64, 64, cluster=(4, 2, 1)), 8 * 8),
+    ],
+)
+def test_a_sample_is_smaller_where_tiles_are_large(line: LaunchLine, count: int) -> None:
+    first, second = sampled_blocks(line, Shape(8192, 6144, 4096))
+    assert len(first) + len(second) == count and len(first) == len(second)
+
+
+def test_every_block_can_be_drawn_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def last(count: int) -> int:
+        asked.append(count)
+        return count - 1
+
+    monkeypatch.setattr("harness.stages.verify.secrets.randbelow", last)
+    first, second = sampled_blocks(LaunchLine(), Shape(320, 16, 256))
+    assert {*first, *second} == {0, 15, 304, 319} and {*asked} == {320}
+
+
 def test_samples_are_disjoint_have_the_corners_and_are_never_the_same() -> None:
     shape = Shape(8192, 6144, 4096)
     for line in (LaunchLine(), LaunchLine(128, 256), LaunchLine(8192, 4096)):

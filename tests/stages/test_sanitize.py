@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ from harness.stages.sanitize import (
     sanitizer_cases,
     unsafe,
 )
-from problem.cases import RANKED, Case, Inputs, Shape, random_cases
+from problem.cases import CASES_VERSION, RANKED, Case, Inputs, Shape, random_cases
 from problem.launcher import MAX_TILE, LaunchLine
 from tests.stages.fakes import FakeDevice, FakeSanitizer, Watcher, kernel, right
 
@@ -145,7 +146,7 @@ def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
     beside = FakeSanitizer()
     assert outcome(FakeDevice(), beside, quick=True) is None and not beside.loaded
     assert outcome(FakeDevice(unavailable=("memcheck",)), beside, quick=True) is None
-    assert beside.loaded and beside.device.watched_shapes
+    assert beside.loaded == [kernel()] and beside.device.watched_shapes
 
 
 def test_findings_of_both_programs_are_merged_and_counted() -> None:
@@ -162,6 +163,10 @@ def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
     verdict = unsafe((RACE, OUTSIDE), None)
     assert isinstance(verdict, MemoryFault) and verdict.findings == (OUTSIDE, RACE)
     assert isinstance(unsafe((RACE,), None), Race)
+    wrong = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
+    assert isinstance(wrong, WrongAnswer)
+    shown = unsafe((RACE,), wrong.counterexample)
+    assert isinstance(shown, Race) and shown.counterexample == wrong.counterexample
     assert unsafe((), None) is None
     uninitialised = RACE.model_copy(update={"hazard": Hazard.UNINITIALISED})
     assert isinstance(unsafe((uninitialised, RACE), None), Race)
@@ -213,6 +218,23 @@ def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
         assert sanitizer_cases(LaunchLine(), seed, quick=False)[4:] == tuple(verified)
 
 
+def test_a_case_of_verification_is_taken_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = random_cases(7, 8)[0]
+    for limit, taken in ((first.shape.flop, True), (first.shape.flop - 1, False)):
+        monkeypatch.setattr("harness.stages.sanitize.EXTRA_FLOP", limit)
+        assert (first in sanitizer_cases(LaunchLine(), 7, quick=False)[4:]) is taken
+
+
+def test_whoever_changes_what_is_sanitized_raises_the_version() -> None:
+    """As for the cases of verification: a digest for this version of them."""
+    drawn = [
+        (*sanitizer_cases(LaunchLine(64, 96), seed, quick=False), mid_size_case(seed))
+        for seed in range(20)
+    ]
+    digest = hashlib.sha256(repr(drawn).encode()).hexdigest()[:16]
+    assert (CASES_VERSION, digest) == (5, "3e77ab5c4ec026ee")
+
+
 def test_all_inputs_of_the_sanitizers_come_up() -> None:
     drawn = {
         case.inputs for n in range(50) for case in sanitizer_cases(LaunchLine(), n, quick=True)
@@ -236,11 +258,18 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
             asked.append(request)
             return super().ask(request)
 
-    for quick in (False, True):
+    for quick, beside, tools in (
+        (False, None, tuple(Tool)),
+        (False, FakeSanitizer(), tuple(Tool)),
+        (True, None, tuple(Tool)),
+        (True, FakeSanitizer(), (Tool.MEMCHECK, Tool.RACECHECK)),
+    ):
         asked.clear()
-        run(Listening(), quick=quick, seconds=33)
+        run(Listening(), beside, quick=quick, seconds=33)
         (request,) = asked
-        assert (request.tools, request.seconds) == (tuple(Tool), 33)
+        assert (request.tools, request.seconds) == (tools, 33)
+        if beside is not None:
+            continue
         cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
         for launch, case in zip(request.launches, cases, strict=True):
             A, B = case.draw(7)
@@ -392,3 +421,27 @@ def test_a_launch_that_does_not_end_under_a_tool_names_its_limit() -> None:
     endless = Stopped(launch=0, fault=Fault(cause="time-limit", message="no end"))
     found = outcome(FakeDevice(sanitized={"stopped": (endless,)}), seconds=44)
     assert isinstance(found, TimeLimit) and found.seconds == 44 and "within 44 s" in found.message
+
+
+def test_a_device_that_refuses_has_run_no_tool() -> None:
+    class Refused(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            return Refusal(message="no clusters here")
+
+    assert outcome(Refused()) == JudgeError(
+        stage=Stage.SANITIZE,
+        message="no sanitizer could run memcheck: the CPU device says no clusters here",
+    )
+
+
+def test_an_exact_case_is_exact_under_a_tool_too() -> None:
+    case = Case(Shape(16, 40, 16), Inputs.INTEGERS)
+
+    def off(A: Any, B: Any) -> Any:
+        C = right(A, B)
+        if A.shape == (16, 40):
+            C[3, 3] += 1e-3
+        return C
+
+    found = outcome(FakeDevice(watched=off), failed=case)
+    assert isinstance(found, WrongAnswer) and "must be exact" in found.message

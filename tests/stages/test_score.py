@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from harness.report import DeviceInfo, DeviceKind, Round, RoundInputs, Score, Unscored
+from harness.stages import score as module
 from harness.stages.clocks import judge_clocks
 from harness.stages.score import MAX_DROPPED, is_steady, median_interval, score
 from problem.cases import Shape
@@ -32,6 +33,10 @@ def test_the_interval_of_the_median_has_the_published_ranks(n: int, ranks: tuple
     assert median_interval(range(1, n + 1)) == ranks
 
 
+def test_too_few_for_an_interval_have_all_of_their_width() -> None:
+    assert median_interval(range(1, 6)) == (1, 5)
+
+
 def test_the_interval_covers_the_median_95_times_in_100() -> None:
     generator = np.random.default_rng(1)
     inside = 0
@@ -46,7 +51,7 @@ def test_the_score_is_the_median_of_the_ratios() -> None:
     found = score(rounds, INFO)
     assert isinstance(found, Score)
     assert (found.ratio, found.kernel_ms, found.baseline_ms) == (2.0, 4.0, 8.0)
-    assert found.tflops == pytest.approx(2 * 8192 * 6144 * 4096 / 4e-3 / 1e12)
+    assert found.tflops == pytest.approx(2 * 8192 * 6144 * 4096 / 4e-3 / 1e12, rel=1e-12)
     assert found.peak_share == pytest.approx(found.tflops / 60)
 
 
@@ -181,3 +186,30 @@ def test_steady_is_within_a_quarter_of_a_per_cent(off: float, steady: bool) -> N
     for far in (1 - off, 1 + off):
         rounds = [timed(8.0, 8.0)] * 12 + [timed(8.0, 8.0 * far)] * 11
         assert is_steady(rounds) is steady
+
+
+def of_ratios(uniform: list[float], rescaled: list[float]) -> list[Round]:
+    return [timed(1.0, ratio) for ratio in uniform] + [
+        timed(1.0, ratio).model_copy(update={"inputs": RoundInputs.RESCALED}) for ratio in rescaled
+    ]
+
+
+def test_kinds_whose_intervals_touch_count_together() -> None:
+    found = score(of_ratios([6.0, 8.0] * 3, [8.0, 10.0] * 3), INFO)
+    assert isinstance(found, Score) and found.slower_on is None
+
+
+def test_a_kind_that_is_slower_by_the_limit_itself_counts_with_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SLOWER", 0.25)
+    found = score(of_ratios([6.0] * 6, [8.0] * 6), INFO)
+    assert isinstance(found, Score) and found.slower_on is None
+
+
+def test_steady_is_relative_to_the_median_and_up_to_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert is_steady([timed(1.0, 4.0)] * 12 + [timed(1.0, 4.008)] * 11)
+    monkeypatch.setattr(module, "TARGET", 0.25)
+    assert is_steady([timed(1.0, 4.0)] * 12 + [timed(1.0, 5.0)] * 11)

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,38 @@ def test_launches_that_stay_below_their_limit_have_one_together(
     message = "the launches of verification together took more than 4 s"
     assert outcome(device, seconds=0.4) == TimeLimit(stage=Stage.VERIFY, message=message, seconds=4)
     assert len(device.ran) == 5
+    found = run(FakeDevice(), seconds=0.4)
+    assert isinstance(found, Failure) and found.case == FEW[4]
+
+
+@pytest.mark.parametrize(
+    ("options", "ahead"),
+    [
+        ({}, True),
+        ({"sampled": True}, True),
+        ({"quick": True}, False),
+        ({"sampled": True, "blocks_depend": True}, False),
+    ],
+)
+def test_the_ranked_size_is_drawn_once_and_ahead(
+    options: dict[str, bool], ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[Case, bool]] = []
+    draw = Case.draw
+
+    def noted(case: Case, seed: int) -> tuple[Matrix, Matrix]:
+        elsewhere = threading.current_thread() is not threading.main_thread()
+        drawn.append((case, elsewhere))
+        return draw(case, seed)
+
+    monkeypatch.setattr(Case, "draw", noted)
+    monkeypatch.setattr("harness.stages.verify.DRAW_AHEAD", 2)
+    device = FakeDevice() if not options.get("sampled") else with_tiles(lambda b: b)
+    assert isinstance(run(device, **options), Verification)
+    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    assert [case for case, elsewhere in drawn if elsewhere] == ([largest] if ahead else [])
+    assert [case for case, elsewhere in drawn if not elsewhere][: len(FEW)] == [*FEW]
+    assert len(drawn) == len(FEW) + (not options.get("quick", False))
 
 
 # ------------------------------------------------------------------------------------- samples
@@ -252,6 +285,7 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
     first, second = (set(request.blocks or ()) for request in device.ran[-2:])
     assert first and second and not first & second
     assert found.cases[-1].sampled_blocks == len(first) + len(second)
+    assert 0 < found.cases[-1].error < MAX_ERROR
 
 
 @pytest.mark.parametrize("tiles", [1, 4])
@@ -330,6 +364,8 @@ def test_a_launch_that_touches_anything_but_c_is_told_where(
     found = outcome(FakeDevice(run=lambda _: told))
     assert isinstance(found, RuleViolation | MemoryFault)
     assert (found.message, found.stage) == (message, Stage.VERIFY)
+    if isinstance(found, MemoryFault):
+        assert found.findings[0].shape == Shape(16, 16, 16)
 
 
 def test_a_tile_that_two_blocks_write_is_shown_where_another_is_missing() -> None:
@@ -347,6 +383,29 @@ def test_a_tile_that_two_blocks_write_is_shown_where_another_is_missing() -> Non
     missing = {(e.row // 16, e.column // 16) for e in shown.elements}
     ((row, column),) = missing
     assert column % 2 == 1 and 0 <= row < 20
+
+
+def test_the_first_of_the_tiles_that_are_missing_is_shown_and_the_first_written_twice_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples = ((0, 1, 2, 3), (4, 5, 6, 7))
+    monkeypatch.setattr("harness.stages.verify.sampled_blocks", lambda *_: samples)
+    found = outcome(with_tiles(lambda b: {4: 2, 5: 3}.get(b, b)), sampled=True)
+    assert isinstance(found, WrongAnswer)
+    assert "wrote the same tile of C (row 0, column 2 of tiles)" in found.message
+    assert {(e.row // 16, e.column // 16) for e in found.counterexample.elements} == {(0, 4)}
+
+
+def test_an_exact_case_is_exact_in_a_sample_too() -> None:
+    case = Case(Shape(64, 40, 48), Inputs.INTEGERS)
+    A, B = case.draw(5)
+    C = right(A, B)
+    assert not isinstance(
+        check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.VERIFY), WrongAnswer
+    )
+    place = np.unravel_index(np.abs(C).argmax(), C.shape)
+    C[place] = np.nextafter(C[place], np.float32(0))
+    assert isinstance(check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.VERIFY), WrongAnswer)
 
 
 def test_a_wrong_tile_of_a_sample_is_held_to_its_limit_and_told() -> None:
