@@ -38,13 +38,14 @@ class Player:
     slower_when_rescaled: float = 1.0
     host_late_ms: float = 0.02
     attached: bool = False
+    as_baseline: bool = False
 
     def ask(self, request: Any) -> Any:
         match request:
             case Load():
                 return Ready()
             case Attach():
-                self.attached = True
+                self.attached, self.as_baseline = True, request.baseline
                 self.table.last = self
                 return Done()
             case Detach():

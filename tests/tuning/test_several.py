@@ -12,8 +12,9 @@ import pytest
 
 from harness.errors import UsageError
 from harness.progress import Progress
-from harness.report import Submission
+from harness.report import Stage, Submission
 from harness.stages import rounds
+from harness.tuning import several
 from harness.tuning.several import tune_on
 from harness.tuning.tune import Tuning, TuningOptions
 from harness.workers.session import Session
@@ -66,7 +67,9 @@ def test_every_variant_is_tried_once_on_whichever_gpu_is_free() -> None:
     found = tuned(*machines, listener=listener)
     assert rows(found) == list(range(1, 13)) and found.planned == 12
     assert {variant.gpu for variant in found.variants} == {"GPU-0", "GPU-1"}
-    assert sorted(each[1] for each in listener.of("tried")) == list(range(1, 13))
+    tried = sorted(listener.of("tried"), key=lambda each: each[1])
+    assert tried == [("tried", n, found.variants[n - 1]) for n in range(1, 13)]
+    assert listener.told[0] == ("plan", 12, 12, 5) and found.device.uuid == "GPU-0"
     assert [machine.turns for machine in machines] == [1, 1]
 
 
@@ -77,7 +80,13 @@ def test_what_comes_near_the_best_is_timed_again_on_one_gpu() -> None:
     listener = Listener()
     found = tuned(Machine(ms=slow), Machine(ms=fast), listener=listener)
     again = listener.of("trying")
+    assert again == [("trying", number, {"ROWS": number}) for _, number, _ in again]
     assert sorted(number for _, number, _ in again) == [3, 5]
+    for each in again:
+        assert listener.told[listener.told.index(each) + 1] == (Stage.MEASURE, None)
+    assert listener.of("tried")[12:] == [
+        ("tried", number, found.variants[number - 1]) for _, number, _ in again
+    ]
     assert found.best is not None and found.best.setting == {"ROWS": 3}
     near = [variant for variant in found.variants if variant.setting["ROWS"] in (3, 5)]
     assert {variant.gpu for variant in near} == {"GPU-0"}
@@ -108,3 +117,52 @@ def test_a_gpu_that_is_taken_ends_it_with_a_sentence() -> None:
     sessions = [on(free, "GPU-0"), replace(on(busy, "GPU-1"), turn=taken)]
     with pytest.raises(UsageError, match="another grading"):
         tune_on(MANY, sessions, TuningOptions(seed=5), Listener())
+
+
+@pytest.mark.parametrize(
+    ("near", "ms", "again"),
+    [
+        (0.03, {1: 8.0, 2: 8.2, 3: 8.3}, [1, 2]),  # 1, 0.976 and 0.964 times cuBLAS
+        (0.03, {1: 4.0, 2: 5.0, 3: 6.0}, []),
+        (0.0, {1: 8.0, 2: 8.0, 3: 9.0}, [1, 2]),
+    ],
+)
+def test_near_the_best_is_by_its_score(
+    near: float, ms: dict[int, float], again: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "NEAR", near)
+    listener, machine = Listener(), Machine(ms=ms)
+    machine.table.noise = 0
+    tuned(machine, submission=SUBMISSION, listener=listener)
+    assert [number for _, number, _ in listener.of("trying")] == again
+
+
+class Stopping(Listener):
+    """Interrupts when the first variant has been tried."""
+
+    def __init__(self, released: threading.Event) -> None:
+        super().__init__()
+        self.released = released
+
+    def tried(self, number: int, variant: Any) -> None:
+        super().tried(number, variant)
+        self.released.set()
+        raise KeyboardInterrupt
+
+
+def test_the_file_as_it_stands_is_among_what_there_is_or_nothing_is() -> None:
+    found = tuned(Machine(), listener=Stopping(threading.Event()))
+    assert rows(found) == [1]
+    second, released = threading.Event(), threading.Event()
+
+    def slow(row: int) -> None:
+        if row == 1:
+            second.set()
+            released.wait(PATIENCE)
+        elif row == 2:
+            second.wait(PATIENCE)
+
+    listener = Stopping(released)
+    found = tuned(Machine(slow), Machine(slow), listener=listener)
+    assert [number for _, number, _ in listener.of("tried")] == [2]
+    assert rows(found) == [] and found.planned == 12

@@ -219,6 +219,7 @@ def test_the_fastest_is_the_best() -> None:
     assert listener.told.count((Stage.MEASURE, None)) == 3
     assert len(machine.table.launches) > 3 * 2 * QUICK.rounds
     assert machine.table.launch_seconds == {20.0}
+    assert machine.table.baseline.as_baseline and not machine.table.players[0].as_baseline
 
 
 def test_of_two_that_are_equally_fast_one_is_the_best() -> None:

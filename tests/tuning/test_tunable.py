@@ -213,3 +213,43 @@ def test_a_comment_ends_with_its_line_whatever_stands_in_it() -> None:
     sentence = "line 1: `//` is no value for BK; list whole numbers, separated by spaces"
     with pytest.raises(UsageError, match=sentence):
         find_tunables("#define BK 16  // tune: 8 16 // the best\n")
+
+
+def test_a_file_without_a_template_keeps_its_launch_line() -> None:
+    text = "// solve: tile=16x16\nconstexpr int BM = 128;  // tune: 64 128\n"
+    assert find_tunables(text).source({"BM": 64}) == text.replace("BM = 128", "BM = 64")
+
+
+def test_a_launch_line_is_written_anew_only_where_a_value_changes() -> None:
+    text = TILE.replace("// solve: tile=128x64 ", "// solve:   tile=128x64   ")
+    assert find_tunables(text).source(variant()) == text
+    assert "// solve: tile=256x64 " in find_tunables(text).source(variant(BM=256))
+
+
+def test_a_constant_that_is_defined_twice_has_no_value() -> None:
+    text = TILE.replace("constexpr int STAGE", "constexpr int STAGE = 8;\nconstexpr int STAGE")
+    with pytest.raises(UsageError, match="`STAGE` is no constant that the file defines once"):
+        find_tunables(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "constexpr int N = 4; //tune: 2 4",
+        "#define N 4 //tune: 2 4",
+        "#define N 4 /* four */ // tune: 2 4",
+        "#define FLAG\n#define N 4 // tune: 2 4",
+        "#define OTHER 7\nconstexpr int N = 4; // tune: 2 4",
+    ],
+)
+def test_a_comment_is_found_however_it_is_written(line: str) -> None:
+    tunables = find_tunables(line)
+    (only,) = tunables.tuned
+    assert (only.constant.name, only.written, only.values) == ("N", 4, (2, 4))
+    assert tunables.source({"N": 2}) == line.replace("N = 4", "N = 2").replace("N 4", "N 2")
+
+
+def test_a_long_word_is_shown_in_part() -> None:
+    with pytest.raises(UsageError) as error:
+        find_tunables(f"constexpr int N = 4; // tune: {'x' * 50}")
+    assert f"`{'x' * 40}` is no value for N" in str(error.value)
