@@ -1,7 +1,8 @@
 """Code of a file that runs on the host: found where that is certain, and set aside.
 
 A function is certainly host code where nothing in front of its body says otherwise, be it a word of
-CUDA or a macro that could stand for one. The compiler names the rest.
+CUDA or a macro that could stand for one. The compiler names the rest. What can be computed while
+compiling is for the host and for the device.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from harness.compiling.syntax import descendants, leaves, syntax_tree, text_of
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _CONSTANT_WORDS = {"constexpr", "consteval"}
+_CONSTEXPR_FOR_BOTH = b"__hdconst"
+"""A macro of prelude.h, as long as the word that it replaces, so that nothing moves."""
 _ENDS_A_DECLARATION = {";", "{", "}"}
 _DECLARATIONS = {"declaration", "function_definition"}
 
@@ -30,11 +33,30 @@ def host_functions(root: Node) -> list[Node]:
         body = function.child_by_field_name("body")
         if body is None or body.start_byte not in index:
             continue
-        if not _words_before(in_order, index[body.start_byte]) & (
+        if not _words_before(in_order, index[body.start_byte]).keys() & (
             _DEVICE_WORDS | _CONSTANT_WORDS | macros
         ):
             found.append(function)
     return found
+
+
+def with_constants_for_both(code: bytes) -> bytes:
+    """The code with its constant functions for host and device, unless they say for which: nvcc
+    computes them while it compiles for either side, which NVRTC takes for a call of host code."""
+    result = bytearray(code)
+    root = syntax_tree(code)
+    in_order = [leaf for leaf in leaves(root) if leaf.type != "comment"]
+    index = {leaf.start_byte: i for i, leaf in enumerate(in_order)}
+    for function in descendants(root):
+        body = function.child_by_field_name("body")
+        if function.type != "function_definition" or body is None or body.start_byte not in index:
+            continue
+        declared = _words_before(in_order, index[body.start_byte])
+        if declared.keys() & _DEVICE_WORDS or "constexpr" not in declared:
+            continue
+        word = declared["constexpr"]
+        result[word.start_byte : word.end_byte] = _CONSTEXPR_FOR_BOTH
+    return bytes(result)
 
 
 def functions(root: Node) -> Iterator[Node]:
@@ -48,16 +70,16 @@ def functions(root: Node) -> Iterator[Node]:
             stack.extend(reversed(node.children))
 
 
-def _words_before(in_order: list[Node], body: int) -> set[str]:
+def _words_before(in_order: list[Node], body: int) -> dict[str, Node]:
     """The words of a declaration up to its body, however the grammar divides them up: attributes
     of CUDA that it does not know end a declaration for it."""
-    found = set()
+    found = {}
     for leaf in reversed(in_order[:body]):
         text = text_of(leaf)
         in_directive = leaf.parent is not None and leaf.parent.type.startswith("preproc")
         if text in _ENDS_A_DECLARATION or in_directive:
             break
-        found.add(text)
+        found[text] = leaf
     return found
 
 

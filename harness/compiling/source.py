@@ -15,7 +15,13 @@ from tree_sitter import Node
 
 from harness.compiling import text as source_text
 from harness.compiling.errors import SourceError
-from harness.compiling.host_code import blanked, functions, host_functions, without_declarations_at
+from harness.compiling.host_code import (
+    blanked,
+    functions,
+    host_functions,
+    with_constants_for_both,
+    without_declarations_at,
+)
 from harness.compiling.includes import Include, includes
 from harness.compiling.own_launch import launch_warnings
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
@@ -51,7 +57,7 @@ def parse(text: str) -> Source:
     launch = _launch_line(root)
     device_code = blanked(code, hosts)
     return Source(
-        device_code=source_text.at_a_fixed_time(device_code.decode()),
+        device_code=source_text.at_a_fixed_time(with_constants_for_both(device_code).decode()),
         code_sha256=_fingerprint(device_code, launch),
         launch=launch,
         includes=includes(code),

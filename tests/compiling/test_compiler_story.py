@@ -207,8 +207,8 @@ def about_host(line: int) -> Output:
 
 
 def test_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:
-    host = "#define PLAIN __host__\n#define HERE PLAIN\nconstexpr int f() { return 1; }\n"
-    tools.outputs = [about_host(3)]
+    host = "#define PLAIN __host__\n#define HERE PLAIN\nstruct S {\nint f() { return 1; }\n};\n"
+    tools.outputs = [about_host(4)]
     compiled(host + KERNEL)
     first, second = (source.text for source in tools.sources)
     assert "return 1" in first and "return 1" not in second
@@ -216,12 +216,13 @@ def test_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:
 
 
 def test_host_code_is_set_aside_so_many_times_and_no_more(tools: Tools) -> None:
-    functions = "".join(f"constexpr int f{n}() {{ return {n}; }}\n" for n in range(MAX_PASSES + 1))
-    tools.outputs = [about_host(n + 1) for n in range(MAX_PASSES - 1)]
+    members = (f"struct S{n} {{\nint f() {{ return {n}; }}\n}};\n" for n in range(MAX_PASSES + 1))
+    functions = "".join(members)
+    tools.outputs = [about_host(3 * n + 2) for n in range(MAX_PASSES - 1)]
     compiled(functions + KERNEL)
     assert len(tools.sources) == MAX_PASSES
     tools.sources.clear()
-    tools.outputs = [about_host(n + 1) for n in range(MAX_PASSES + 1)]
+    tools.outputs = [about_host(3 * n + 2) for n in range(MAX_PASSES + 1)]
     assert "is considered a host function" in refused(functions + KERNEL).message
     assert len(tools.sources) == MAX_PASSES
 

@@ -44,6 +44,7 @@ def test_host_code_is_set_aside_and_lines_stay() -> None:
         assert gone not in code
     for kept in ("twice(float x)", "square(int x)", "both(int x)", "matrix_multiplication_kernel"):
         assert kept in code
+    assert "__hdconst int square" in code
     line = LEETGPU.splitlines().index(next(x for x in LEETGPU.splitlines() if "twice(A" in x))
     assert "twice(A[0])" in code.splitlines()[line]
 
@@ -257,6 +258,7 @@ def test_what_is_inside_a_class_belongs_to_it(kind: str) -> None:
 
 def test_a_template_of_host_code_leaves_nothing_behind() -> None:
     code = parse(LEETGPU).device_code
+    assert "__hdconst int square" in code
     line = LEETGPU.splitlines().index(next(x for x in LEETGPU.splitlines() if "template" in x))
     assert code.splitlines()[line].strip() == ";"
 
