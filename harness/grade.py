@@ -162,10 +162,11 @@ class _Grading:
     ) -> AnyOutcome | Outcome:
         """All stages, until one has the last word. Compiling waits for no GPU."""
         try:
+            self.session.prepare()
             with self._timed(Stage.COMPILE):
                 compiled = self._compile(submission)
             if not isinstance(compiled, Compiled):
-                self.session.renew()
+                self.session.renew_compiler()
                 return compiled
             if self.session.works_ahead:
                 self._begin_beside(compiled.kernel)

@@ -34,6 +34,8 @@ class Session:
     works_ahead: whether there are cores on which the CPU sanitizer may work at one submission while
     another is measured.
     isolation: what the operating system holds the workers to.
+    prepare: starts the processes of a grading, which takes them as long as many a compilation.
+    renew_compiler: ends the process that a submission has touched when it did not compile.
     renew: ends the processes that a submission has touched; others take their place.
     turn: inside, one grading has the device for itself, in processes that it is the first to touch.
     side_by_side: inside, so many kernels can be timed on the same matrices, each in a process of
@@ -47,6 +49,8 @@ class Session:
     timing: TimingWorkers | None = None
     works_ahead: bool = False
     isolation: Callable[[], tuple[str, ...]] = tuple
+    prepare: Callable[[], None] = lambda: None
+    renew_compiler: Callable[[], None] = lambda: None
     renew: Callable[[], None] = lambda: None
     turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
     side_by_side: Callable[[int], AbstractContextManager[Sequence[TimingWorkers]]] | None = None
@@ -72,6 +76,10 @@ def open_session(
         rules = {worker.role: worker.isolation for worker in workers}
         return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
 
+    def prepare() -> None:
+        for worker in workers:
+            worker.start()
+
     def renew() -> None:
         cpu_sanitizer.reset()
         for worker in touched:
@@ -79,8 +87,7 @@ def open_session(
 
     @contextmanager
     def turn(progress: Progress) -> Iterator[None]:
-        for worker in workers:  # before its turn, so that the GPU need not wait for it
-            worker.start()
+        prepare()  # before its turn, so that the GPU need not wait for it
         lock = exclusive_gpu(info.uuid or info.name, progress)
         try:
             with lock if role is Role.CUDA else nullcontext():
@@ -109,7 +116,7 @@ def open_session(
             if cores is not None:
                 worker.keep_to(cores.helping)
         stack.callback(cpu_sanitizer.reset)
-        compiler.start()
+        prepare()
         described = device.ask(Describe())
         if isinstance(described, Fault):
             raise JudgeFailure(described.message, described.details)
@@ -123,6 +130,8 @@ def open_session(
             timing=TimingWorkers(device, baseline, checker, newcomer) if scoring else None,
             works_ahead=scoring and cores is not None,
             isolation=isolation,
+            prepare=prepare,
+            renew_compiler=compiler.close,
             renew=renew,
             turn=turn,
             side_by_side=side_by_side if scoring else None,

@@ -185,6 +185,19 @@ def test_renewing_ends_what_a_submission_has_touched(house: House) -> None:
         assert {id(each) for each in ended} == {id(each) for each in touched}
 
 
+def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
+    house: House,
+) -> None:
+    with on_gpu(house) as session:
+        house.forget()
+        session.prepare()
+        assert all(worker.done == ["started"] for worker in house.workers)
+        house.forget()
+        session.renew_compiler()
+        assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
+        assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
+
+
 def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
     with on_gpu(house, CORES) as session:
         assert session.works_ahead
