@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -120,6 +121,10 @@ def first_line(outcome: Outcome) -> int | None:
     return diagnostics[0].line if diagnostics else None
 
 
+STEADY_SECONDS = 5.0
+"""Of rounds in company, where no score becomes steady and only verdicts count."""
+
+
 def cheats_when_timed(path: Path) -> bool:
     """Whether the verdict comes from timed launches, which too much company would disturb."""
     return path.parent.name == "rule-violation" and expectations(path).get("stage") == "measure"
@@ -131,7 +136,10 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
     paths = {path: options(path) for path in wanted(request, "test_on_a_gpu")}
     alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
     together = {path: how for path, how in paths.items() if path not in alone}
+    in_company = patch.object(measure, "FULL", replace(rounds.FULL, seconds=STEADY_SECONDS))
     with ExitStack() as stack:
+        in_company.start()
+        stack.callback(in_company.stop)
         graded = stack.enter_context(
             graded_on_gpu(together, threads=max(5, available_cores() // 2))
         )
@@ -144,6 +152,7 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
             if timed is None:
                 for other in together:
                     graded(other)
+                in_company.stop()
                 timed = stack.enter_context(graded_on_gpu(alone, threads=2))
             return timed(path)
 
