@@ -45,6 +45,7 @@ from harness.report import (
 from harness.stages import interim
 from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.measure import Measured, measure
+from harness.stages.preparation import Preparation
 from harness.stages.sanitize import (
     Begun,
     SanitizerResults,
@@ -53,7 +54,7 @@ from harness.stages.sanitize import (
     sanitize,
     unsafe,
 )
-from harness.stages.verify import Failure, verify
+from harness.stages.verify import Failure, prepare, verify
 from harness.submission import Unreadable
 from harness.workers.session import Session
 from problem.cases import CASES_VERSION, OTHER_SIZES, Case, Shape, counting_case
@@ -151,7 +152,9 @@ class _Grading:
     times: list[StageTime] = field(default_factory=list)
     sanitizing_beside: Begun | None = None
     counting_beside: Future[Counted | Uncounted | Fault] | None = None
-    """What the CPU device is at while the GPU verifies, or since before this grading had it."""
+    preparation: Preparation | None = None
+    """What the CPU device and this process are at while the GPU verifies, or since before this
+    grading had it."""
 
     def __post_init__(self) -> None:
         chosen = self.options.seed
@@ -168,10 +171,14 @@ class _Grading:
             if not isinstance(compiled, Compiled):
                 self.session.renew_compiler()
                 return compiled
-            if self.session.works_ahead:
-                self._begin_beside(compiled.kernel)
-            with self.session.turn(self.progress):
+            try:
+                if self.session.works_ahead:
+                    self._work_ahead(compiled.kernel)
                 return stages(compiled.kernel)
+            finally:
+                self.session.renew()
+                if self.preparation is not None:
+                    self.preparation.close()
         except UsageError as error:  # the GPU is taken
             return JudgeError(stage=Stage.READ, message=str(error))
         except Exception as error:
@@ -208,6 +215,10 @@ class _Grading:
 
     def look_over(self, kernel: Kernel) -> Outcome | None:
         """Verify on a few cases, sanitize, count: None where nothing was wrong so far."""
+        with self.session.turn(self.progress):  # the GPU's counters tell of whatever runs there
+            return self._looked_over(kernel)
+
+    def _looked_over(self, kernel: Kernel) -> Outcome | None:
         with self._timed(Stage.COMPILE):
             if self.session.cpu_sanitizer is not None:
                 self.session.cpu_sanitizer.load(kernel)
@@ -235,6 +246,19 @@ class _Grading:
             self.uncounted = found.why if isinstance(found, NoProfile) else found.message
 
     def stages(self, kernel: Kernel) -> Outcome:
+        with self.session.company(self.progress):
+            found = self._checked(kernel)
+        timing = self.session.timing
+        if found is not None:
+            return found
+        if timing is None:
+            message = "scores come from a GPU; this device gives every verdict but no score"
+            return Accepted(score=Unscored(reason="device", message=message))
+        with self.session.turn(self.progress), self._timed(Stage.MEASURE):
+            return self._measure(kernel, timing)
+
+    def _checked(self, kernel: Kernel) -> Outcome | None:
+        """The verdict of a kernel that is wrong or unsafe."""
         with self._timed(Stage.COMPILE):
             ready = load_kernel(self.session.device, kernel)
             if not isinstance(ready, Ready):
@@ -246,15 +270,9 @@ class _Grading:
                 return failure.outcome
         with self._timed(Stage.SANITIZE):
             found = self._sanitize(kernel, failure)
-            if found is not None:
-                return found
-            if not self.options.quick:
+            if found is None and not self.options.quick:
                 self._count(counting_case(self.seed))
-        if self.session.timing is None:
-            message = "scores come from a GPU; this device gives every verdict but no score"
-            return Accepted(score=Unscored(reason="device", message=message))
-        with self._timed(Stage.MEASURE):
-            return self._measure(kernel, self.session.timing)
+            return found
 
     @contextmanager
     def _timed(self, stage: Stage) -> Iterator[None]:
@@ -283,6 +301,11 @@ class _Grading:
                 self.session.cpu_sanitizer.load(compiled.kernel)
         return compiled
 
+    def _work_ahead(self, kernel: Kernel) -> None:
+        """While others have the GPU."""
+        self._begin_beside(kernel)
+        self.preparation = prepare(self.seed, quick=self.options.quick, sampled=False, ahead=None)
+
     def _begin_beside(self, kernel: Kernel) -> None:
         """The CPU device waits for no GPU."""
         beside = self.session.cpu_sanitizer
@@ -302,6 +325,7 @@ class _Grading:
             seconds=self.options.seconds,
             printed=self.printed,
             progress=self.progress,
+            begun=self.preparation,
         )
         if isinstance(verified, Verification):
             self.verification = verified

@@ -1,8 +1,9 @@
-"""Many gradings on several GPUs at once: one queue, and two lanes to each GPU.
+"""Many gradings on several GPUs at once: one queue, and some lanes to each GPU.
 
-The lanes of a GPU take turns on it: while a submission of one is verified and measured, the next is
-compiled and sanitized on the CPU device in the other, and its processes get ready. Their cores are
-others than those of the measurement; where there are too few cores for that, a GPU has one lane.
+The lanes of a GPU take turns on it: while a submission of one is measured, those of the others are
+compiled, sanitized on the CPU device and multiplied on the host, and their processes get ready.
+Their cores are others than those of the measurement; where there are too few cores for that, a GPU
+has one lane.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from typing import Generic, Protocol, TypeVar
 from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Stoppable, Stopped
 from harness.workers.cores import Cores, keep_to, shared_out
-from harness.workers.session import Session, open_session
+from harness.workers.session import Session, open_lanes
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
 Job_contra = TypeVar("Job_contra", contravariant=True)
 
-Opening = Callable[[str, Cores | None], AbstractContextManager[Session]]
-"""Opens a session on the GPU of this UUID."""
+Opening = Callable[[str, Cores | None], AbstractContextManager[Sequence[Session]]]
+"""Opens the lanes of the GPU of this UUID."""
 
 Work = Callable[[Job, Session, Progress], Found]
 
@@ -56,8 +57,8 @@ class Watcher(Protocol[Job_contra]):
         ...
 
 
-def open_gpu(gpu: str, cores: Cores | None) -> AbstractContextManager[Session]:
-    return open_session("cuda", gpu, cores)
+def open_gpu(gpu: str, cores: Cores | None) -> AbstractContextManager[Sequence[Session]]:
+    return open_lanes("cuda", gpu, cores)
 
 
 @contextmanager
@@ -89,25 +90,23 @@ def _open(
 ) -> tuple[list[tuple[str, Session]], list[Lost]]:
     """All sessions are opened before the first measures: opening one touches its GPU."""
 
-    def opened(place: int) -> tuple[list[tuple[str, Session]], list[Lost]]:
-        gpu, mine = gpus[place], cores[place] if cores else None
-        sessions: list[tuple[str, Session]] = []
+    def opened(place: int) -> Sequence[tuple[str, Session]] | Lost:
+        gpu = gpus[place]
+        manager = opening(gpu, cores[place] if cores else None)
         try:
-            for _ in range(2 if mine else 1):
-                manager = opening(gpu, mine)
-                sessions.append((gpu, manager.__enter__()))
-                closing.append(manager)
+            sessions = manager.__enter__()
         except (UsageError, JudgeFailure) as error:
-            return sessions, [] if sessions else [Lost(gpu, str(error))]
-        return sessions, []
+            return Lost(gpu, str(error))
+        closing.append(manager)
+        return [(gpu, session) for session in sessions]
 
-    closing: list[AbstractContextManager[Session]] = []
+    closing: list[AbstractContextManager[Sequence[Session]]] = []
     stack.callback(lambda: [manager.__exit__(None, None, None) for manager in closing])
     with ThreadPoolExecutor(len(gpus)) as threads:
         found = list(threads.map(opened, range(len(gpus))))
     return (
-        [session for sessions, _ in found for session in sessions],
-        [each for _, lost in found for each in lost],
+        [lane for lanes in found if not isinstance(lanes, Lost) for lane in lanes],
+        [each for each in found if isinstance(each, Lost)],
     )
 
 

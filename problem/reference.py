@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,8 @@ MAX_ERROR = 1e-5
 """The largest error of a block, and for exact inputs the largest |C - R| of an element."""
 
 _PANEL_ROWS = 512
-"""Rows of C compared at a time by one thread: a multiple of BLOCK_SIZE, and some tens of megabytes
-of float64 at the ranked size."""
+"""Rows of C at a time, in one thread: a multiple of BLOCK_SIZE, and some tens of megabytes of
+float64 at the ranked size."""
 
 Float64 = NDArray[np.float64]
 
@@ -60,36 +61,69 @@ def reference(A: Matrix, B: Matrix) -> Float64:
     return A.astype(np.float64) @ B.astype(np.float64)
 
 
-def compare(A: Matrix, B: Matrix, C: Matrix, *, exact: bool) -> Comparison:
-    """Compare C (M×K) with the float64 product of A (M×N) and B (N×K).
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What C (M×K) should be, from A (M×N) and B (N×K) alone.
 
     error(block) = ‖C - R‖_F / max(‖R‖_F, ‖S‖_F),  S_ij = ‖a_i‖₂ · ‖b_j‖₂ / √N
 
     S_ij is the size that a sum of N terms of random sign has, so a block in which everything
     cancels is not held to an error relative to nearly nothing. A block whose R and S are zero must
     be zero. With exact=True the error is max |C - R| instead.
+
+    scale: max(‖R‖_F, ‖S‖_F) of each block; None where C must be exact.
     """
-    N = A.shape[1]
-    B64 = B.astype(np.float64)
-    norm_B = np.linalg.norm(B64, axis=0) / np.sqrt(N)
 
-    def panel(top: int) -> Float64:
-        A64 = A[top : top + _PANEL_ROWS].astype(np.float64)
-        R = A64 @ B64
-        difference = C[top : top + _PANEL_ROWS] - R
+    R: Float64
+    scale: Float64 | None
+
+    @classmethod
+    def of(cls, A: Matrix, B: Matrix, *, exact: bool) -> Expected:
+        R = np.empty((A.shape[0], B.shape[1]))
+        B64 = B.astype(np.float64)
+
+        def multiply(rows: slice) -> Float64:
+            A64 = A[rows].astype(np.float64)
+            np.matmul(A64, B64, out=R[rows])
+            norms: Float64 = np.linalg.norm(A64, axis=1)
+            return norms
+
+        norms_A = np.concatenate(_by_panels(multiply, len(R)))
         if exact:
-            errors = _per_block(np.abs(difference), np.maximum)
-        else:
-            S = np.linalg.norm(A64, axis=1)[:, None] * norm_B
-            errors = relative_block_errors(difference, R, S)
-        return np.where(np.isfinite(errors), errors, np.inf)
+            return cls(R, None)
+        norms_B = np.linalg.norm(B64, axis=0) / np.sqrt(A.shape[1])
 
-    tops = range(0, A.shape[0], _PANEL_ROWS)
-    if len(tops) == 1:
-        return Comparison(panel(0))
-    # NumPy lets other threads work while it computes.
+        def scale(rows: slice) -> Float64:
+            return _block_scale(R[rows], norms_A[rows, None] * norms_B)
+
+        return cls(R, np.concatenate(_by_panels(scale, len(R))))
+
+    def compare(self, C: Matrix) -> Comparison:
+        """How far C is from it."""
+
+        def errors(rows: slice) -> Float64:
+            difference = C[rows] - self.R[rows]
+            if self.scale is None:
+                return _per_block(np.abs(difference), np.maximum)
+            blocks = slice(rows.start // BLOCK_SIZE, -(-rows.stop // BLOCK_SIZE))
+            return _relative(difference, self.scale[blocks])
+
+        found = np.concatenate(_by_panels(errors, len(C)))
+        return Comparison(np.where(np.isfinite(found), found, np.inf))
+
+
+def compare(A: Matrix, B: Matrix, C: Matrix, *, exact: bool) -> Comparison:
+    """Compare C with the float64 product of A and B, as `Expected` says."""
+    return Expected.of(A, B, exact=exact).compare(C)
+
+
+def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
+    """Some rows at a time. NumPy lets other threads work while it computes."""
+    panels = [slice(top, min(top + _PANEL_ROWS, rows)) for top in range(0, rows, _PANEL_ROWS)]
+    if len(panels) == 1:
+        return [work(panels[0])]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return Comparison(np.concatenate([*threads.map(panel, tops)]))
+        return [*threads.map(work, panels)]
 
 
 def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
@@ -97,11 +131,11 @@ def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
     their numbers are multiples of BLOCK_SIZE and divide those of C."""
     R = reference(rows, columns)
     norms = np.linalg.norm(rows.astype(np.float64), axis=1), np.linalg.norm(columns, axis=0)
-    S = norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1])
+    scale = _block_scale(R, norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1]))
 
     def panel(top: int) -> Float64:
         parts = (
-            relative_block_errors(C[top : top + len(R), left : left + R.shape[1]] - R, R, S)
+            _relative(C[top : top + len(R), left : left + R.shape[1]] - R, scale)
             for left in range(0, C.shape[1], R.shape[1])
         )
         errors = np.concatenate([*parts], axis=1)
@@ -117,10 +151,13 @@ def repeated(part: Matrix, length: int, axis: int) -> Matrix:
     return matrix
 
 
-def relative_block_errors(difference: Float64, R: Float64, S: Float64) -> Float64:
-    """‖difference‖_F / max(‖R‖_F, ‖S‖_F) per block; 0/0 is 0, anything else over 0 is infinite."""
+def _block_scale(R: Float64, S: Float64) -> Float64:
+    return np.sqrt(np.maximum(_per_block(np.square(R), np.add), _per_block(np.square(S), np.add)))
+
+
+def _relative(difference: Float64, scale: Float64) -> Float64:
+    """‖difference‖_F / scale per block; 0/0 is 0, anything else over 0 is infinite."""
     numerator = np.sqrt(_per_block(np.square(difference), np.add))
-    scale = np.sqrt(np.maximum(_per_block(np.square(R), np.add), _per_block(np.square(S), np.add)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / scale)
 

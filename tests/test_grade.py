@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,6 +60,7 @@ from harness.workers.session import Session
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
 from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, right
+from tests.waiting import PATIENCE, eventually
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 SMALL = Case(Shape(512, 48, 512))
@@ -175,35 +177,79 @@ class Beside(FakeSanitizer):
 
 
 def ahead(device: FakeGpu, works_ahead: bool = True, **options: Any) -> tuple[list[object], Report]:
-    """What the CPU device was asked before and after the grading had the GPU."""
+    """What the CPU device was asked before and after the grading had the GPU, in company and
+    alone."""
     events: list[object] = []
+
+    @contextmanager
+    def company(_: Progress) -> Iterator[None]:
+        events.append("company")
+        yield
 
     @contextmanager
     def turn(_: Progress) -> Iterator[None]:
         events.append("turn")
         yield
 
-    beside = Beside(events)
-    made = replace(with_times(device), cpu_sanitizer=beside, works_ahead=works_ahead, turn=turn)
+    made = replace(
+        with_times(device),
+        cpu_sanitizer=Beside(events),
+        works_ahead=works_ahead,
+        company=company,
+        turn=turn,
+    )
     return events, graded(made, **options)
 
 
 def test_the_cpu_device_waits_for_no_gpu_where_there_are_cores_for_both() -> None:
     events, report = ahead(FakeGpu())
     shapes = [case.shape for case in sanitizer_cases(LaunchLine(), 3, quick=False)]
-    assert events == [shapes, "count", "turn"]
+    assert events == [shapes, "count", "company", "turn"]
     assert report.score is not None and [*report.sanitizing[1].shapes] == shapes
-    assert ahead(FakeGpu(), quick=True)[0] == ["turn"], "a quick grading has no use for it"
-    assert ahead(FakeGpu(), works_ahead=False)[0] == ["turn", shapes, "count"]
+    quick, _ = ahead(FakeGpu(), quick=True)
+    assert quick == ["company", "turn"], "a quick grading has no use for it"
+    assert ahead(FakeGpu(), works_ahead=False)[0] == ["company", shapes, "count", "turn"]
 
 
 def test_what_was_begun_ahead_is_ended_where_verification_failed() -> None:
     events, report = ahead(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
-    shapes, count, turn, reset, again = events
-    assert (count, turn, reset) == ("count", "turn", "reset")
+    shapes, count, company, reset, again = events
+    assert (count, company, reset) == ("count", "company", "reset"), "and it has no turn"
     assert isinstance(report.outcome, WrongAnswer)
     failed = report.outcome.counterexample.case.shape
     assert isinstance(shapes, list) and again == [failed, *shapes]
+
+
+def test_cases_are_made_ready_before_the_gpu_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, where there are cores for that, so that none is left to do on the GPU."""
+    device = FakeGpu()
+    in_company, go = threading.Event(), threading.Event()
+
+    @contextmanager
+    def company(_: Progress) -> Iterator[None]:
+        in_company.set()
+        assert go.wait(PATIENCE)
+        yield
+
+    made = replace(with_times(device), works_ahead=True, company=company)
+    ready: list[Case] = []
+    draw = Case.draw
+
+    def noted(case: Case, seed: int) -> Any:
+        drawn = draw(case, seed)
+        if threading.current_thread().name.startswith("preparation"):
+            ready.append(case)
+        return drawn
+
+    monkeypatch.setattr(Case, "draw", noted)
+    grading = threading.Thread(target=graded, args=(made,))
+    grading.start()
+    assert in_company.wait(PATIENCE)
+    eventually(lambda: ready and ready[-1].shape == SMALL.shape, "the ranked size is drawn")
+    assert device.ran == []
+    go.set()
+    grading.join(PATIENCE)
+    assert len(device.ran) == len(ready)
 
 
 def test_a_kernel_that_is_slower_on_rescaled_inputs_is_scored_on_them() -> None:
@@ -301,7 +347,7 @@ def test_a_gpu_that_others_hold_is_said() -> None:
         raise UsageError("another grading has held this GPU")
         yield
 
-    report = graded(replace(session(FakeDevice()), turn=busy))
+    report = graded(replace(session(FakeDevice()), company=busy))
     assert isinstance(report.outcome, JudgeError) and "has held" in report.outcome.message
 
 

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,15 @@ class Machine:
     renewed: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
-    def session(self, gpu: str, _: Cores | None = None) -> Iterator[Session]:
+    def lanes(self, gpu: str, cores: Cores | None = None) -> Iterator[Sequence[Session]]:
         if gpu in self.broken:
             raise JudgeFailure("it does not answer")
+        with ExitStack() as stack:
+            count = 2 if cores else 1
+            yield [stack.enter_context(self._session(gpu)) for _ in range(count)]
+
+    @contextmanager
+    def _session(self, gpu: str) -> Iterator[Session]:
         self.opened[gpu] += 1
 
         @contextmanager
@@ -85,7 +91,7 @@ class Machine:
 
 @pytest.fixture
 def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough for two lanes a GPU; nothing is really moved."""
+    """Enough for several lanes a GPU; nothing is really moved."""
     every = frozenset(range(64))
     monkeypatch.setattr(pool, "shared_out", lambda gpus: [Cores(every, every)] * gpus)
     monkeypatch.setattr(pool, "keep_to", lambda process, cores: None)
@@ -98,7 +104,7 @@ def test_every_job_is_done_once_and_every_session_closed(many_cores: None) -> No
         with session.turn(progress):
             return job * job
 
-    with working(range(100), GPUS, square, shown, machine.session) as results:
+    with working(range(100), GPUS, square, shown, machine.lanes) as results:
         done = list(results)
     assert sorted(each.job for each in done if isinstance(each, Finished)) == list(range(100))
     assert all(isinstance(each, Finished) and each.found == each.job**2 for each in done)
@@ -125,7 +131,7 @@ def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
                 all_on.wait(PATIENCE)  # every GPU is at its first job
 
     jobs = list(range(2 * len(GPUS)))
-    with working(jobs, GPUS, work, Shown(), machine.session) as results:
+    with working(jobs, GPUS, work, Shown(), machine.lanes) as results:
         assert len(list(results)) == len(jobs)
     assert turns == dict.fromkeys(GPUS, 2)
 
@@ -135,14 +141,14 @@ def test_with_few_cores_nothing_goes_on_beside_a_measurement(
 ) -> None:
     monkeypatch.setattr(pool, "shared_out", lambda gpus: None)
     machine = Machine()
-    with working(range(9), GPUS, lambda *_: None, Shown(), machine.session) as results:
+    with working(range(9), GPUS, lambda *_: None, Shown(), machine.lanes) as results:
         assert len(list(results)) == 9
     assert machine.opened == dict.fromkeys(GPUS, 1)
 
 
 def test_a_gpu_that_does_not_answer_is_said_and_the_others_do_its_work(many_cores: None) -> None:
     machine = Machine(broken=["GPU-b"])
-    with working(range(10), GPUS, lambda job, *_: job, Shown(), machine.session) as results:
+    with working(range(10), GPUS, lambda job, *_: job, Shown(), machine.lanes) as results:
         done = list(results)
     assert [each for each in done if isinstance(each, Lost)] == [
         Lost("GPU-b", "it does not answer")
@@ -152,7 +158,7 @@ def test_a_gpu_that_does_not_answer_is_said_and_the_others_do_its_work(many_core
 
 
 def test_without_any_gpu_that_answers_there_is_nothing_to_wait_for(many_cores: None) -> None:
-    opening = Machine(broken=GPUS).session
+    opening = Machine(broken=GPUS).lanes
     with (
         pytest.raises(JudgeFailure, match=r"GPU-a: it does not answer; GPU-b"),
         working([1], GPUS, lambda *_: None, Shown(), opening),
@@ -172,7 +178,7 @@ def test_leaving_ends_what_is_not_done(many_cores: None) -> None:
 
     with (
         pytest.raises(KeyboardInterrupt),
-        working(range(100), GPUS, endless, Shown(), machine.session) as results,
+        working(range(100), GPUS, endless, Shown(), machine.lanes) as results,
     ):
         threading.Thread(target=lambda: list(results), daemon=True).start()
         assert at_work.wait(PATIENCE)
@@ -188,7 +194,7 @@ def test_a_defect_of_ours_comes_out(many_cores: None) -> None:
     machine = Machine()
     with (
         pytest.raises(ZeroDivisionError),
-        working(range(9), GPUS, broken, Shown(), machine.session) as results,
+        working(range(9), GPUS, broken, Shown(), machine.lanes) as results,
     ):
         list(results)
     assert machine.opened == machine.closed
@@ -206,10 +212,10 @@ def machine(monkeypatch: pytest.MonkeyPatch, many_cores: None) -> Machine:
     monkeypatch.setattr(available, "why_no_cuda", lambda: None)
     monkeypatch.setattr(available, "gpus", lambda: list(GPUS))
 
-    def opening(_: str, gpu: str, cores: Cores | None) -> AbstractContextManager[Session]:
-        return made.session(gpu, cores)
+    def opening(_: str, gpu: str, cores: Cores | None) -> AbstractContextManager[Sequence[Session]]:
+        return made.lanes(gpu, cores)
 
-    monkeypatch.setattr(pool, "open_session", opening)
+    monkeypatch.setattr(pool, "open_lanes", opening)
     return made
 
 

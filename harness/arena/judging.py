@@ -1,15 +1,16 @@
 """The one place in which the arena calls the judge.
 
-A GPU has two lanes where the machine has cores for both: while one measures, the next submission is
-compiled and sanitized on the CPU device in the other, on cores that measure nothing, and its
-processes get ready. So the GPU waits for nobody, and nobody's times are moved.
+A GPU has several lanes where the machine has cores for them: while one measures, the submissions of
+the others are compiled, sanitized on the CPU device and multiplied on the host, on cores that
+measure nothing, and their processes get ready. So the GPU waits for nobody, and nobody's times are
+moved.
 """
 
 from __future__ import annotations
 
 import queue
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.arena.build import Build
@@ -24,7 +25,7 @@ from harness.report import Accepted, Report, Submission, Verdict
 from harness.stages.playoff import Game
 from harness.submission import read
 from harness.workers.cores import Cores
-from harness.workers.session import Choice, Session, open_session
+from harness.workers.session import Choice, Session, open_lanes
 
 
 class Judge:
@@ -107,9 +108,7 @@ def _calibrated(session: Session, progress: Progress) -> Known:
 
 @contextmanager
 def open_judge(device: Choice, quick: bool, cores: Cores | None = None) -> Iterator[Judge]:
-    """cores: of a GPU, where there are enough for two lanes. Raises UsageError or JudgeFailure
+    """cores: of a GPU, where there are enough for several lanes. Raises UsageError or JudgeFailure
     where the device cannot be used."""
-    with ExitStack() as stack:
-        lanes = 2 if cores is not None else 1
-        sessions = [stack.enter_context(open_session(device, None, cores)) for _ in range(lanes)]
+    with open_lanes(device, None, cores) as sessions:
         yield Judge(sessions, quick)

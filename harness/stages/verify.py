@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from math import prod
 
@@ -29,6 +29,7 @@ from harness.report import (
 )
 from harness.stages.counterexample import counterexample
 from harness.stages.outcomes import launch_outcome, wrote_outside
+from harness.stages.preparation import Preparation, Prepared, prepared
 from problem.cases import (
     CASES,
     QUICK_CASES,
@@ -42,7 +43,7 @@ from problem.cases import (
     random_cases,
 )
 from problem.launcher import Clusters, LaunchLine
-from problem.reference import MAX_ERROR, Comparison, compare
+from problem.reference import MAX_ERROR, Comparison, Expected, compare
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -56,9 +57,9 @@ SAMPLED_MID_SIZE_FLOP = 1 << 28
 """The work of a case of middle size: a fifth of a second for 16 cores to check, and on a device
 without a GPU as long to run."""
 
-DRAW_AHEAD = 20
-"""Cases before the ranked size is drawn: most kernels that are wrong do not come so far, and it
-takes a second."""
+AHEAD = 20
+"""Cases made ready while one is launched: most kernels that are wrong do not come so far that the
+ranked size is begun, which takes seconds."""
 
 MAX_LAUNCH_LIMITS = 10
 """All launches together may take so many times what one may: a kernel that stays just below the
@@ -73,6 +74,18 @@ class Failure:
     outcome: Outcome
 
 
+def prepare(
+    seed: int, *, quick: bool, sampled: bool, ranked: bool = True, ahead: int | None = AHEAD
+) -> Preparation:
+    """Begin with what needs neither kernel nor device. ranked: with the ranked size, as long as
+    the grading is not quick. ahead: cases; None for all."""
+    cases, ranked = _cases(seed, quick, sampled), ranked and not quick
+    if ranked:
+        cases.append(lone_element_case(RANKED.shape, seed))
+    whole = not (ranked and sampled)
+    return Preparation(cases, seed, whole, len(cases) if ahead is None else ahead)
+
+
 def verify(
     device: Device,
     launch: LaunchLine,
@@ -84,44 +97,41 @@ def verify(
     seconds: float,
     printed: list[str],
     progress: Progress,
+    begun: Preparation | None = None,
 ) -> Verification | Failure:
     """Run every case until one goes wrong, the ranked size last.
 
     sampled: the device is slow: of the ranked size only some blocks are run. blocks_depend: they
     depend on one another, so that a sample of them would not end: a smaller size is run whole
-    instead. seconds: limit of one launch. printed: gets what the launches print.
+    instead. seconds: limit of one launch. printed: gets what the launches print. begun: what
+    `prepare` has begun.
     """
-    cases = _cases(seed, quick, sampled)
-    whole = sampled and blocks_depend
-    ranked = not quick
-    total = len(cases) + ranked
-    progress.begin(Stage.VERIFY, total)
+    smaller = sampled and blocks_depend and not quick
+    preparation = begun or prepare(seed, quick=quick, sampled=sampled, ranked=not smaller)
     results: list[CaseResult] = []
-    with ThreadPoolExecutor(1) as ahead:  # drawing the ranked size takes as long as many cases
-        largest = lone_element_case(RANKED.shape, seed)
-        drawn: Future[tuple[Matrix, Matrix]] | None = None
-        for number in range(total):
-            if number == DRAW_AHEAD and ranked and not whole:
-                drawn = ahead.submit(largest.draw, seed)
-            case = cases[number] if number < len(cases) else largest
-            if case is largest and whole:
-                case = lone_element_case(_largest(results, seconds), seed)
-            progress.step(str(case))
-            A, B = drawn.result() if drawn and case is largest else case.draw(seed)
-            launching = _Launching(device, launch, case, seed, A, B, seconds, printed)
-            result = launching.sample() if sampled and case is largest else launching.whole()
+
+    def all_cases() -> Iterator[Prepared]:
+        yield from preparation
+        if smaller:
+            yield prepared(lone_element_case(_largest(results, seconds), seed), seed, whole=True)
+
+    progress.begin(Stage.VERIFY, len(preparation.cases) + smaller)
+    with closing(preparation):
+        for each in all_cases():
+            progress.step(str(each.case))
+            result = _Launching(device, launch, each, seed, seconds, printed).result()
             if not isinstance(result, CaseResult):
-                return Failure(case, result)
+                return Failure(each.case, result)
             results.append(result)
             if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
-                return Failure(case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
+                return Failure(each.case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
     return Verification(
         cases=tuple(results),
         worst_error=max(result.error for result in results if not result.case.exact),
         note=(
             f"the kernel's blocks depend on one another, so no sample of {RANKED.shape} can be "
             f"run here; {results[-1].case.shape} was run whole"
-            if whole and ranked
+            if smaller
             else None
         ),
     )
@@ -161,30 +171,36 @@ class _Launching:
 
     device: Device
     launch: LaunchLine
-    case: Case
+    prepared: Prepared
     seed: int
-    A: Matrix
-    B: Matrix
     seconds: float
     printed: list[str]
 
-    def whole(self) -> CaseResult | Outcome:
+    @property
+    def case(self) -> Case:
+        return self.prepared.case
+
+    def result(self) -> CaseResult | Outcome:
+        expected = self.prepared.expected
+        return self._sample() if expected is None else self._whole(expected)
+
+    def _whole(self, expected: Expected) -> CaseResult | Outcome:
         """The whole grid, and all of C."""
-        A, B = self.A, self.B
+        A, B = self.prepared.A, self.prepared.B
         started = time.perf_counter()
         finished = self._run(None)
         elapsed = time.perf_counter() - started
         if not isinstance(finished, Finished):
             return finished
-        comparison = compare(A, B, finished.C, exact=self.case.exact)
+        comparison = expected.compare(finished.C)
         if not comparison.passed:
             return wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, finished.C, comparison)
         return CaseResult(case=self.case, error=comparison.worst, seconds=elapsed)
 
-    def sample(self) -> CaseResult | Outcome:
+    def _sample(self) -> CaseResult | Outcome:
         """Two launches of some blocks each, and what they computed. The blocks of an independent
         launch share no tile of C: where two of them do, others are left out."""
-        A, B = self.A, self.B
+        A, B = self.prepared.A, self.prepared.B
         started = time.perf_counter()
         samples = sampled_blocks(self.launch, self.case.shape)
         worst = 0.0
@@ -212,9 +228,8 @@ class _Launching:
         )
 
     def _run(self, blocks: tuple[int, ...] | None) -> Finished | Outcome:
-        request = Run(
-            shape=self.case.shape, A=self.A, B=self.B, blocks=blocks, seconds=self.seconds
-        )
+        A, B = self.prepared.A, self.prepared.B
+        request = Run(shape=self.case.shape, A=A, B=B, blocks=blocks, seconds=self.seconds)
         finished = self.device.ask(request)
         self.printed.append(finished.printed)
         if isinstance(finished, Fault):
@@ -225,17 +240,10 @@ class _Launching:
         """The verdict where two samples wrote one tile; shown on a tile that was not written."""
         rows, columns = _slices(self.launch, missing)
         tile = np.ascontiguousarray(C[rows, columns])
-        comparison = compare(self.A[rows], self.B[:, columns], tile, exact=self.case.exact)
-        found = wrong_answer(
-            Stage.VERIFY,
-            self.case,
-            self.seed,
-            self.A[rows],
-            self.B[:, columns],
-            tile,
-            comparison,
-            (rows.start, columns.start),
-        )
+        A, B = self.prepared.A[rows], self.prepared.B[:, columns]
+        comparison = compare(A, B, tile, exact=self.case.exact)
+        corner = (rows.start, columns.start)
+        found = wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, tile, comparison, corner)
         message = (
             f"wrong at {self.case}: different blocks wrote the same tile of C (row "
             f"{twice[0]}, column {twice[1]} of tiles), so other tiles are left out"

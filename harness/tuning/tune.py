@@ -206,7 +206,7 @@ class Trial:
             return Variant(setting=setting, outcome=outcome)
 
     def _run(self, compiled: Compiled) -> Outcome:
-        kernel, device = compiled.kernel, self.session.device
+        kernel, device, timing = compiled.kernel, self.session.device, self.session.timing
         ready = load_kernel(device, kernel)
         if not isinstance(ready, Ready):
             return ready
@@ -215,7 +215,7 @@ class Trial:
             kernel.launch,
             self.planned.seed,
             quick=True,
-            sampled=self.session.timing is None,
+            sampled=timing is None,
             blocks_depend=ready.blocks_depend_on_one_another,
             seconds=self.planned.seconds,
             printed=[],
@@ -223,11 +223,14 @@ class Trial:
         )
         if isinstance(verification, Failure):
             return verification.outcome
-        if self.session.timing is None:
+        if timing is None:
             return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
         self.progress.begin(Stage.MEASURE, None)
+        ready = load_kernel(timing.kernel, kernel)
+        if not isinstance(ready, Ready):
+            return ready
         timed = timed_rounds(
-            self.session.timing,
+            timing,
             QUICK,
             baseline=False,
             seed=self.planned.seed,

@@ -17,7 +17,7 @@ from harness.protocol.timing import TimingWorkers
 from harness.report import DeviceInfo
 from harness.workers.cores import Cores
 from harness.workers.cpu_sanitizer import CpuSanitizer
-from harness.workers.gpu_lock import exclusive_gpu
+from harness.workers.gpu_lock import Use, hold_gpu
 from harness.workers.isolation import Role
 from harness.workers.worker import Worker
 
@@ -37,6 +37,8 @@ class Session:
     prepare: starts the processes of a grading, which takes them as long as many a compilation.
     renew_compiler: ends the process that a submission has touched when it did not compile.
     renew: ends the processes that a submission has touched; others take their place.
+    company: inside, a grading has the device together with others that measure nothing, either; in
+    a process that it is the first to touch, and that is gone afterwards.
     turn: inside, one grading has the device for itself, in processes that it is the first to touch.
     side_by_side: inside, so many kernels can be timed on the same matrices, each in a process of
     its own; in a turn.
@@ -52,8 +54,15 @@ class Session:
     prepare: Callable[[], None] = lambda: None
     renew_compiler: Callable[[], None] = lambda: None
     renew: Callable[[], None] = lambda: None
+    company: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
     turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
     side_by_side: Callable[[int], AbstractContextManager[Sequence[TimingWorkers]]] | None = None
+
+
+LANES = 4
+"""Submissions that a GPU is at, where there are cores for that: one is measured, and the others are
+compiled and get their references meanwhile. Between two measurements several are verified and
+sanitized at once, mostly by the processor, and the more there are, the less of it the GPU waits."""
 
 
 @contextmanager
@@ -63,79 +72,157 @@ def open_session(
     """On the device asked for; auto is the GPU where there is one. gpu: the UUID of that one.
     cores: for those who measure, and for the rest. Raises UsageError where there is no such device,
     JudgeFailure where it does not work."""
+    with open_lanes(choice, gpu, cores, lanes=1) as (session,):
+        yield session
+
+
+@contextmanager
+def open_lanes(
+    choice: Choice, gpu: str | None = None, cores: Cores | None = None, lanes: int = LANES
+) -> Iterator[Sequence[Session]]:
+    """As `open_session`: sessions that take turns on one device; without cores for them, one."""
     role = _role(choice)
-    compiler, device = Worker(Role.COMPILER), Worker(role, gpu)
-    cpu_sanitizer = CpuSanitizer()
-    baseline, newcomer = Worker(Role.CUDA, gpu), Worker(Role.CUDA, gpu)
-    checker = Worker(Role.CHECKER, gpu)
-    touched = (compiler, device, cpu_sanitizer.worker, newcomer)
-    workers = (*touched, baseline, checker) if role is Role.CUDA else (compiler, device)
-    measuring = (device, baseline, checker, newcomer)
-
-    def isolation() -> tuple[str, ...]:
-        rules = {worker.role: worker.isolation for worker in workers}
-        return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
-
-    def prepare() -> None:
-        for worker in workers:
+    with ExitStack() as stack:
+        devices = [
+            stack.enter_context(Worker(role, gpu)) for _ in range(1 if cores is None else lanes)
+        ]
+        described = devices[0].ask(Describe())
+        if isinstance(described, Fault):
+            raise JudgeFailure(described.message, described.details)
+        common = _Common(
+            scoring=role is Role.CUDA,
+            gpu=gpu,
+            cores=cores,
+            info=described,
+            baseline=stack.enter_context(Worker(Role.CUDA, gpu)),
+            checker=stack.enter_context(Worker(Role.CHECKER, gpu)),
+        )
+        for worker in (common.baseline, common.checker) if common.scoring else ():
             worker.start()
+            if cores is not None:
+                worker.keep_to(cores.measuring)
+        yield [stack.enter_context(_Lane(common, device).open()) for device in devices]
 
-    def renew() -> None:
-        cpu_sanitizer.reset()
-        for worker in touched:
-            worker.close()
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What all lanes of a device share: nobody asks baseline and checker but in a turn."""
+
+    scoring: bool
+    """Whether its times mean something."""
+    gpu: str | None
+    cores: Cores | None
+    info: DeviceInfo
+    baseline: Worker
+    checker: Worker
+
+    def hold(self, use: Use, progress: Progress) -> AbstractContextManager[None]:
+        if not self.scoring:
+            return nullcontext()
+        return hold_gpu(self.info.uuid or self.info.name, use, progress)
+
+
+class _Lane:
+    """The processes of one lane."""
+
+    def __init__(self, common: _Common, device: Worker) -> None:
+        self._common = common
+        self._compiler, self._cpu_sanitizer = Worker(Role.COMPILER), CpuSanitizer()
+        self._device = device
+        self._kernel, self._newcomer = (Worker(Role.CUDA, common.gpu) for _ in range(2))
+        gpus = (self._kernel, self._newcomer) if common.scoring else ()
+        self._on_device = (device, *gpus)
+        beside = (self._cpu_sanitizer.worker,) if common.scoring else ()
+        self._touched = (self._compiler, *self._on_device, *beside)
 
     @contextmanager
-    def turn(progress: Progress) -> Iterator[None]:
-        prepare()  # before its turn, so that the GPU need not wait for it
-        lock = exclusive_gpu(info.uuid or info.name, progress)
+    def open(self) -> Iterator[Session]:
+        scoring, cores = self._common.scoring, self._common.cores
+        if cores is not None:
+            for worker in self._touched:
+                worker.keep_to(cores.helping)
+        self._prepare()
         try:
-            with lock if role is Role.CUDA else nullcontext():
-                if cores is not None:
-                    for worker in measuring:
-                        worker.keep_to(cores.measuring)
+            yield Session(
+                info=self._common.info,
+                compiler=self._compiler,
+                device=self._device,
+                cpu_sanitizer=self._cpu_sanitizer if scoring else None,
+                timing=self._timing(self._kernel) if scoring else None,
+                works_ahead=scoring and cores is not None,
+                isolation=self._isolation,
+                prepare=self._prepare,
+                renew_compiler=self._compiler.close,
+                renew=self._renew,
+                company=self._company,
+                turn=self._turn,
+                side_by_side=self._side_by_side if scoring else None,
+            )
+        finally:
+            self._renew()
+
+    def _isolation(self) -> tuple[str, ...]:
+        workers = (*self._touched, self._common.baseline, self._common.checker)
+        rules = {worker.role: worker.isolation for worker in workers if worker.isolation}
+        return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
+
+    def _renew(self) -> None:
+        self._cpu_sanitizer.reset()
+        for worker in self._touched:
+            worker.close()
+
+    def _prepare(self) -> None:
+        for worker in self._touched:
+            worker.start()
+
+    @contextmanager
+    def _company(self, progress: Progress) -> Iterator[None]:
+        self._prepare()  # before it has the device, which need not wait for it then
+        with self._common.hold(Use.SHARED, progress):
+            try:
+                yield
+            finally:
+                self._device.close()
+
+    @contextmanager
+    def _turn(self, progress: Progress) -> Iterator[None]:
+        self._prepare()
+        try:
+            with self._common.hold(Use.ALONE, progress), self._at_measuring():
                 yield
         finally:
-            renew()
+            self._renew()
+
+    @contextmanager
+    def _at_measuring(self) -> Iterator[None]:
+        """Inside, its processes have the cores of those who measure. They end before others have
+        the device."""
+        cores = self._common.cores
+        try:
             if cores is not None:
-                for worker in measuring:
+                for worker in self._on_device:
+                    worker.keep_to(cores.measuring)
+            yield
+        finally:
+            for worker in self._on_device:
+                worker.close()
+                if cores is not None:
                     worker.keep_to(cores.helping)
 
     @contextmanager
-    def side_by_side(count: int) -> Iterator[Sequence[TimingWorkers]]:
+    def _side_by_side(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
+        cores = self._common.cores
         with ExitStack() as stack:
-            kernels = [stack.enter_context(Worker(Role.CUDA, gpu)) for _ in range(count)]
+            kernels = [
+                stack.enter_context(Worker(Role.CUDA, self._common.gpu)) for _ in range(count)
+            ]
             if cores is not None:
                 for kernel in kernels:
                     kernel.keep_to(cores.measuring)
-            yield [TimingWorkers(kernel, baseline, checker, newcomer) for kernel in kernels]
+            yield [self._timing(kernel) for kernel in kernels]
 
-    with ExitStack() as stack:
-        for worker in workers:
-            stack.enter_context(worker)
-            if cores is not None:
-                worker.keep_to(cores.helping)
-        stack.callback(cpu_sanitizer.reset)
-        prepare()
-        described = device.ask(Describe())
-        if isinstance(described, Fault):
-            raise JudgeFailure(described.message, described.details)
-        info = described
-        scoring = role is Role.CUDA
-        yield Session(
-            info=info,
-            compiler=compiler,
-            device=device,
-            cpu_sanitizer=cpu_sanitizer if scoring else None,
-            timing=TimingWorkers(device, baseline, checker, newcomer) if scoring else None,
-            works_ahead=scoring and cores is not None,
-            isolation=isolation,
-            prepare=prepare,
-            renew_compiler=compiler.close,
-            renew=renew,
-            turn=turn,
-            side_by_side=side_by_side if scoring else None,
-        )
+    def _timing(self, kernel: Worker) -> TimingWorkers:
+        return TimingWorkers(kernel, self._common.baseline, self._common.checker, self._newcomer)
 
 
 def _role(choice: Choice) -> Role:

@@ -16,8 +16,9 @@ from harness.protocol.request import Fault
 from harness.report import DeviceInfo
 from harness.workers import session as session_of
 from harness.workers.cores import Cores
+from harness.workers.gpu_lock import Use
 from harness.workers.isolation import Role
-from harness.workers.session import Session, open_session
+from harness.workers.session import LANES, Session, open_lanes, open_session
 from tests.stages.fakes import INFO
 
 CORES = Cores(measuring=frozenset({1, 2}), helping=frozenset({3, 4}))
@@ -82,15 +83,15 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
             found.sanitizer_resets += 1
 
     @contextmanager
-    def exclusive(gpu: str, progress: Progress) -> Iterator[None]:
+    def hold(gpu: str, use: Use, progress: Progress) -> Iterator[None]:
         assert isinstance(progress, Silent)
-        found.locked.append(gpu)
+        found.locked.append(f"{gpu} {use}")
         yield
         found.locked.append("free")
 
     monkeypatch.setattr(session_of, "Worker", lambda *how: FakeWorker(found, *how))
     monkeypatch.setattr(session_of, "CpuSanitizer", FakeSanitizer)
-    monkeypatch.setattr(session_of, "exclusive_gpu", exclusive)
+    monkeypatch.setattr(session_of, "hold_gpu", hold)
     monkeypatch.setattr(session_of, "why_no_cuda", lambda: None)
     return found
 
@@ -101,41 +102,43 @@ def on_gpu(house: House, cores: Cores | None = None) -> Iterator[Session]:
         yield session
 
 
-def test_a_gpu_has_three_timing_workers_and_a_newcomer(house: House) -> None:
+def test_a_gpu_has_a_device_three_timing_workers_and_a_newcomer(house: House) -> None:
     with on_gpu(house) as session:
         timing = session.timing
         assert timing is not None and session.info is INFO
-        device, baseline, newcomer = (timing.kernel, timing.baseline, timing.newcomer)
-        assert session.device is device
-        assert {id(each) for each in (device, baseline, newcomer)} == {
-            id(each) for each in house.of(Role.CUDA)
-        }
+        on_gpu_ = (session.device, timing.kernel, timing.baseline, timing.newcomer)
+        assert {id(each) for each in on_gpu_} == {id(each) for each in house.of(Role.CUDA)}
+        assert len(house.of(Role.CUDA)) == 4
         assert [timing.checker] == house.of(Role.CHECKER)
         assert [session.compiler] == house.of(Role.COMPILER)
         assert session.cpu_sanitizer is not None and session.side_by_side is not None
         assert {each.gpu for each in house.of(Role.CUDA) + house.of(Role.CHECKER)} == {"GPU-7"}
         assert {each.gpu for each in house.of(Role.COMPILER) + house.of(Role.CPU)} == {None}
-        assert house.of(Role.COMPILER)[0].done == ["opened", "started"]
-    assert len(house.workers) == 6
+        assert all("started" in worker.done for worker in house.workers)
+    assert len(house.workers) == 7
     for worker in house.workers:
-        assert worker.done[0] == "opened" and worker.done[-1] == "ended"
-    assert house.sanitizer_resets == 1
+        assert worker.done[-1] in ("ended", "closed")
 
 
 def test_the_cpu_device_needs_two_workers_and_no_lock(house: House) -> None:
     with open_session("cpu") as session:
         assert session.timing is session.cpu_sanitizer is session.side_by_side is None
-        opened = [worker for worker in house.workers if worker.done]
-        assert [worker.role for worker in opened] == [Role.COMPILER, Role.CPU]
-        assert session.isolation() == ("compiler: rule of compiler", "cpu: rule of cpu")
-        with session.turn(Silent()):
-            assert all("started" in worker.done for worker in opened)
+        for worker in house.of(Role.CUDA) + house.of(Role.CHECKER):
+            worker.isolation = ()  # nobody asks them
+        assert session.isolation() == (
+            "compiler: rule of compiler",
+            "cpu: rule of cpu",
+        )
+        with session.company(Silent()), session.turn(Silent()):
+            started = [worker.role for worker in house.workers if "started" in worker.done]
+            assert sorted(started) == [Role.COMPILER, Role.CPU]
     assert house.locked == []
 
 
 def test_what_a_session_is_held_to_is_said_of_each_role_once(house: House) -> None:
     with on_gpu(house) as session:
         house.of(Role.CHECKER)[0].isolation = ("one", "two")
+        house.of(Role.CUDA)[-1].isolation = ()  # it has not been asked yet
         assert session.isolation() == (
             "compiler: rule of compiler",
             "cuda: rule of cuda",
@@ -149,21 +152,68 @@ def test_a_turn_has_the_gpu_and_ends_with_new_processes(house: House) -> None:
     with on_gpu(house) as session:
         timing = session.timing
         assert timing is not None
+        kept = [id(timing.baseline), id(timing.checker)]
+        on_gpu_ = [id(each) for each in (session.device, timing.kernel, timing.newcomer)]
         house.forget()
         with session.turn(Silent()):
-            assert house.locked == ["fake"]  # it has no UUID
-            assert all(worker.done == ["started"] for worker in house.workers)
-        assert house.locked == ["fake", "free"] and house.sanitizer_resets == 1
-        kept = (timing.baseline, timing.checker)
+            assert house.locked == ["fake alone"]  # it has no UUID
+            for worker in house.workers:
+                assert worker.done == ([] if id(worker) in kept else ["started"])
+            house.forget()
+        assert house.locked == ["fake alone", "free"] and house.sanitizer_resets == 1
         for worker in house.workers:
-            touched = not any(worker is each for each in kept)
-            assert worker.done == ["started", *(["closed"] if touched else [])], worker.role
+            closed = 0 if id(worker) in kept else 2 if id(worker) in on_gpu_ else 1
+            assert worker.done == ["closed"] * closed, worker.role
+
+
+def test_who_was_on_the_gpu_is_gone_before_it_is_free(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def hold(_: str, use: Use, __: Progress) -> Iterator[None]:
+        yield
+        gone = [worker for worker in house.workers if worker.done[-1:] == ["closed"]]
+        house.locked.append(f"{use}: {len(gone)} gone")
+
+    monkeypatch.setattr(session_of, "hold_gpu", hold)
+    with on_gpu(house) as session:
+        with session.company(Silent()):
+            house.forget()
+        with session.turn(Silent()):
+            house.forget()
+    assert house.locked == ["shared: 1 gone", "alone: 3 gone"]
+
+
+def test_in_company_a_kernel_has_a_process_that_is_gone_afterwards(house: House) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None
+        house.forget()
+        with session.company(Silent()):
+            assert house.locked == ["fake shared"]
+            assert house.of(Role.COMPILER)[0].done == ["started"]
+        assert house.locked == ["fake shared", "free"]
+        for worker in house.workers:
+            assert ("closed" in worker.done) is (id(worker) == id(session.device))
+
+
+def test_lanes_share_baseline_and_checker(house: House) -> None:
+    with open_lanes("cuda", "GPU-7", CORES) as sessions:
+        assert len(sessions) == LANES
+        timings = [session.timing for session in sessions]
+        assert len({id(timing.baseline) for timing in timings if timing}) == 1
+        assert len({id(timing.checker) for timing in timings if timing}) == 1
+        assert len({id(timing.kernel) for timing in timings if timing}) == LANES
+        assert len({id(session.device) for session in sessions}) == LANES
+        assert {session.info for session in sessions} == {INFO}
+    with open_lanes("cuda", "GPU-7", None) as sessions:
+        assert len(sessions) == 1
 
 
 def test_the_lock_is_that_of_the_gpu_by_its_uuid(house: House) -> None:
     house.described = INFO.model_copy(update={"uuid": "GPU-7"})
     with on_gpu(house) as session, session.turn(Silent()):
-        assert house.locked == ["GPU-7"]
+        assert house.locked == ["GPU-7 alone"]
 
 
 def test_a_turn_that_fails_renews_too(house: House) -> None:
@@ -181,7 +231,10 @@ def test_renewing_ends_what_a_submission_has_touched(house: House) -> None:
         session.renew()
         assert house.sanitizer_resets == 1
         ended = [worker for worker in house.workers if worker.done == ["closed"]]
-        touched = (session.compiler, timing.kernel, house.of(Role.CPU)[0], timing.newcomer)
+        touched = (
+            *(session.compiler, session.device, timing.kernel),
+            *(house.of(Role.CPU)[0], timing.newcomer),
+        )
         assert {id(each) for each in ended} == {id(each) for each in touched}
 
 
@@ -198,24 +251,47 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
         assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
 
 
+def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
+    house: House,
+) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None
+        always = (timing.baseline, timing.checker)
+        house.forget()
+        session.prepare()
+        for worker in house.workers:
+            assert worker.done == ([] if worker in always else ["started"])
+        house.forget()
+        session.renew_compiler()
+        assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
+        assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
+
+
 def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
     with on_gpu(house, CORES) as session:
-        assert session.works_ahead
-        assert all(worker.done[:2] == ["opened", CORES.helping] for worker in house.workers)
+        timing = session.timing
+        assert session.works_ahead and timing is not None
+        always = (timing.baseline, timing.checker)
+        for worker in house.workers:
+            cores = [each for each in worker.done if isinstance(each, frozenset)]
+            measures = any(worker is each for each in always)
+            assert cores == [CORES.measuring if measures else CORES.helping], worker.role
         house.forget()
         with session.turn(Silent()):
-            measuring = [*house.of(Role.CUDA), *house.of(Role.CHECKER)]
-            assert len(measuring) == 4
+            measuring = (session.device, timing.kernel, timing.newcomer)
             for worker in house.workers:
                 own = CORES.measuring in worker.done
                 assert own is any(worker is each for each in measuring)
             house.forget()
-        for worker in measuring:
-            assert worker.done[-1] == CORES.helping
+        for each in measuring:
+            assert CORES.helping in each.done  # type: ignore[attr-defined]
+        for each in always:
+            assert each.done == []  # type: ignore[attr-defined]
 
 
 def test_without_cores_nobody_is_held_to_any(house: House) -> None:
-    with on_gpu(house) as session, session.turn(Silent()):
+    with on_gpu(house) as session, session.company(Silent()), session.turn(Silent()):
         assert not session.works_ahead
     assert not any(isinstance(each, frozenset) for worker in house.workers for each in worker.done)
 
@@ -248,7 +324,7 @@ def test_a_device_that_does_not_work_is_the_judges_failure(house: House) -> None
     with pytest.raises(JudgeFailure, match="no driver") as failure, on_gpu(house):
         pass
     assert failure.value.details == "why"
-    assert all(worker.done[-1] == "ended" for worker in house.workers)
+    assert [worker.done[-1] for worker in house.workers] == ["ended"]
 
 
 @pytest.mark.parametrize("choice", ["auto", "cuda", "cpu"])
