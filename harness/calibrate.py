@@ -53,7 +53,12 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
     with session.turn(progress):
         progress.begin(Stage.MEASURE, None)
         timed = timed_rounds(
-            workers, FULL, baseline=True, seed=seed, seconds=FULL.seconds, progress=progress
+            workers,
+            FULL,
+            baseline=True,
+            seconds=FULL.seconds,
+            progress=progress,
+            audit=False,  # each arithmetic has its own below
         )
         if not isinstance(timed, Timed):
             raise JudgeFailure(getattr(timed, "message", "cuBLAS could not be timed"))

@@ -44,7 +44,7 @@ from harness.report import (
 )
 from harness.stages import interim
 from harness.stages.compile import compile_kernel, load_kernel
-from harness.stages.measure import Measured, measure
+from harness.stages.measure import Measured, audited, measure
 from harness.stages.preparation import Preparation
 from harness.stages.sanitize import (
     Begun,
@@ -255,7 +255,14 @@ class _Grading:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
         with self.session.turn(self.progress), self._timed(Stage.MEASURE):
-            return self._measure(kernel, timing)
+            measured = self._measured(kernel, timing)
+        with self._timed(Stage.MEASURE):
+            if isinstance(measured, Measured):
+                measured = audited(measured, self.seed, self.progress)
+            if not isinstance(measured, Measured):
+                return measured
+        self.measurement = measured.measurement
+        return Accepted(score=measured.score)
 
     def _checked(self, kernel: Kernel) -> Outcome | None:
         """The verdict of a kernel that is wrong or unsafe."""
@@ -375,8 +382,8 @@ class _Grading:
         if isinstance(counted, Counted):
             self.counters = counted.counters
 
-    def _measure(self, kernel: Kernel, workers: TimingWorkers) -> Outcome:
-        measured = measure(
+    def _measured(self, kernel: Kernel, workers: TimingWorkers) -> Measured | Outcome:
+        return measure(
             workers,
             self.session.info,
             kernel,
@@ -388,10 +395,6 @@ class _Grading:
             seconds=self.options.seconds,
             progress=self.progress,
         )
-        if not isinstance(measured, Measured):
-            return measured
-        self.measurement = measured.measurement
-        return Accepted(score=measured.score)
 
 
 def _counting(case: Case, seed: int) -> Count:

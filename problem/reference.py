@@ -20,8 +20,11 @@ MAX_ERROR = 1e-5
 """The largest error of a block, and for exact inputs the largest |C - R| of an element."""
 
 _PANEL_ROWS = 512
-"""Rows of C at a time, in one thread: a multiple of BLOCK_SIZE, and some tens of megabytes of
+"""Rows of C looked at by one thread: a multiple of BLOCK_SIZE, and some tens of megabytes of
 float64 at the ranked size."""
+
+_MULTIPLIED_ROWS = 4096
+"""Rows of C multiplied at once: the more, the better BLAS shares them out."""
 
 Float64 = NDArray[np.float64]
 
@@ -81,20 +84,16 @@ class Expected:
     def of(cls, A: Matrix, B: Matrix, *, exact: bool) -> Expected:
         R = np.empty((A.shape[0], B.shape[1]))
         B64 = B.astype(np.float64)
-
-        def multiply(rows: slice) -> Float64:
-            A64 = A[rows].astype(np.float64)
-            np.matmul(A64, B64, out=R[rows])
-            norms: Float64 = np.linalg.norm(A64, axis=1)
-            return norms
-
-        norms_A = np.concatenate(_by_panels(multiply, len(R)))
+        for top in range(0, len(R), _MULTIPLIED_ROWS):  # which has threads of its own
+            rows = slice(top, top + _MULTIPLIED_ROWS)
+            np.matmul(A[rows].astype(np.float64), B64, out=R[rows])
         if exact:
             return cls(R, None)
         norms_B = np.linalg.norm(B64, axis=0) / np.sqrt(A.shape[1])
 
         def scale(rows: slice) -> Float64:
-            return _block_scale(R[rows], norms_A[rows, None] * norms_B)
+            norms_A = np.linalg.norm(A[rows].astype(np.float64), axis=1)
+            return _block_scale(R[rows], norms_A[:, None] * norms_B)
 
         return cls(R, np.concatenate(_by_panels(scale, len(R))))
 

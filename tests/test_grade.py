@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.devices.drawing import draw_on_host
 from harness.errors import UsageError
 from harness.grade import GradingOptions, grade
 from harness.progress import Progress
@@ -69,7 +70,7 @@ SMALL = Case(Shape(512, 48, 512))
 
 @pytest.fixture(autouse=True)
 def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("verify", "measure", "rounds"):
+    for module in ("verify", "measure", "rounds", "audit"):
         monkeypatch.setattr(f"harness.stages.{module}.RANKED", SMALL)
     monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
@@ -95,8 +96,9 @@ class FakeGpu(FakeDevice):
             case CheckLaunch():
                 return Checked(error=0.1)
             case FetchLaunch():
-                A, B = SMALL.draw(1)
-                return Fetched(A=A, B=B, C=right(A, B))
+                A = draw_on_host(SMALL.shape.M, SMALL.shape.N, 1)
+                B = draw_on_host(SMALL.shape.N, SMALL.shape.K, 2)
+                return Fetched(seed_of_A=1, seed_of_B=2, C=right(A, B))
             case TimeLaunch():
                 rescaled = type(self).inputs is TimedInputs.RESCALED
                 ms = self.rescaled_ms if rescaled else self.ms

@@ -197,7 +197,7 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
     """Those that copy an answer are then so fast that the last check, of scores that no GPU can
     reach, stops them; so that is off too."""
     monkeypatch.setattr(rounds, "_wrong", lambda *_: None)
-    monkeypatch.setattr(rounds.Measuring, "audit", lambda *_: 0.0)
+    monkeypatch.setattr(measure, "audit", lambda *_: 0.0)
     monkeypatch.setattr(measure, "impossible", lambda *_: None)
     report = grade_file(path, "cuda", options(path))
     assert report.verdict == "accepted" and report.score is not None

@@ -185,16 +185,17 @@ class CheckLaunch(CheckerRequest[Checked]):
 
 
 class Fetched(Value):
-    """A and B as they were drawn, C as it was left."""
+    """C as it was left, and from what A and B were drawn (harness.devices.drawing): whatever became
+    of them on the GPU, that is what was asked."""
 
     kind: Literal["fetched"] = "fetched"
-    A: SentMatrix
-    B: SentMatrix
+    seed_of_A: NonNegativeInt
+    seed_of_B: NonNegativeInt
     C: SentMatrix
 
 
 class FetchLaunch(CheckerRequest[Fetched]):
-    """A, B and C of the launch just checked; its inputs were uniform."""
+    """The launch just checked; its inputs were uniform."""
 
 
 # ------------------------------------------------------------------------------------ who is there

@@ -1,10 +1,11 @@
-"""Measure: first launch, host memory, then the steady state against the baseline."""
+"""Measure: first launch, host memory, then the steady state against the baseline; and what may wait
+until others have the GPU."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.progress import Progress
 from harness.protocol.compiler import Kernel
@@ -13,12 +14,10 @@ from harness.protocol.request import Fault
 from harness.protocol.timing import (
     MeasureFirstLaunch,
     MeasureHostMemory,
-    ScoringDevice,
     TimingWorkers,
 )
 from harness.report import (
     DeviceInfo,
-    FirstLaunch,
     HostMemory,
     HostMemoryKind,
     JudgeError,
@@ -33,14 +32,15 @@ from harness.report import (
     Unscored,
 )
 from harness.stages import interim
+from harness.stages.audit import Kept, audit
 from harness.stages.outcomes import launch_outcome, load_outcome
 from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
 from harness.stages.score import possible_tflops, score
 from problem.cases import RANKED, Case, Shape
-from problem.reference import MAX_ERROR, compare_repeated
 
 FEW_ROWS = 256
-"""Rows of A and columns of B that the first launches have, repeated."""
+"""Rows of A and columns of B that the first launches have, repeated; one of them, chosen then, is
+checked."""
 
 MAX_LAUNCH_SECONDS = 5.0
 """Time limit of a launch at the ranked size on a GPU: the naive kernel takes 0.4 s on an H100. What
@@ -49,8 +49,11 @@ takes longer would hold the GPU for minutes and tell nothing."""
 
 @dataclass(frozen=True, slots=True)
 class Measured:
+    """What is known once the GPU is done; `audited` knows the rest."""
+
     score: Score | Unscored
     measurement: Measurement
+    kept: Kept
 
 
 def measure(
@@ -74,10 +77,23 @@ def measure(
     progress.begin(Stage.MEASURE, None)
     progress.step("first launch")
     seconds = min(seconds, MAX_LAUNCH_SECONDS)
-    first = _first_launch(workers.newcomer, kernel, compile_seconds * 1e3, seed, seconds)
-    if not isinstance(first, FirstLaunch):
-        return first
-    progress.found(interim.of_first_launch(first))
+    rows, columns = Case(Shape(FEW_ROWS, shape.N, FEW_ROWS)).draw(seed)
+    first = workers.newcomer.ask(
+        MeasureFirstLaunch(
+            kernel=kernel,
+            shape=shape,
+            rows=rows,
+            columns=columns,
+            compile_ms=compile_seconds * 1e3,
+            fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
+            seconds=seconds,
+        )
+    )
+    if isinstance(first, Fault):
+        return launch_outcome(first, shape, seconds, Stage.MEASURE)
+    if first.C.shape != (shape.M, shape.K):
+        return JudgeError(stage=Stage.MEASURE, message="C of the first launch has another shape")
+    progress.found(interim.of_first_launch(first.times))
     memories: list[HostMemory] = []
     for kind in host_memory:
         progress.step(f"{kind} host memory")
@@ -94,7 +110,6 @@ def measure(
         workers,
         QUICK if quick else FULL,
         baseline=False,
-        seed=seed,
         seconds=seconds,
         progress=progress,
         audit=not quick,
@@ -108,7 +123,6 @@ def measure(
             workers,
             OTHER_SIZE,
             baseline=False,
-            seed=seed,
             seconds=seconds,
             progress=progress,
             shape=size,
@@ -122,8 +136,8 @@ def measure(
         warm_up_launches=timed.warm_up.launches,
         warm_up_seconds=timed.warm_up.seconds,
         stopped_by=timed.stopped_by,
-        audit_error=timed.audit_error,
-        first_launch=first,
+        audit_error=None,
+        first_launch=first.times,
         host_memory=tuple(memories),
         pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
@@ -132,40 +146,16 @@ def measure(
     violation = impossible(result, info, kernel.facts)
     if violation is not None:
         return violation
-    return Measured(result, measurement)
+    return Measured(result, measurement, Kept(rows, columns, first.C, timed.audited))
 
 
-def _first_launch(
-    newcomer: ScoringDevice, kernel: Kernel, compile_ms: float, seed: int, seconds: float
-) -> FirstLaunch | Outcome:
-    """What a program pays once; one of the two launches, chosen now, is checked."""
-    shape = RANKED.shape
-    few = Case(Shape(FEW_ROWS, shape.N, FEW_ROWS))
-    rows, columns = few.draw(seed)
-    first = newcomer.ask(
-        MeasureFirstLaunch(
-            kernel=kernel,
-            shape=shape,
-            rows=rows,
-            columns=columns,
-            compile_ms=compile_ms,
-            fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
-            seconds=seconds,
-        )
-    )
-    if isinstance(first, Fault):
-        return launch_outcome(first, shape, seconds, Stage.MEASURE)
-    if first.C.shape != (shape.M, shape.K):
-        return JudgeError(stage=Stage.MEASURE, message="C of the first launch has another shape")
-    comparison = compare_repeated(rows, columns, first.C)
-    if not comparison.passed:
-        return RuleViolation(
-            stage=Stage.MEASURE,
-            rule=Rule.STALE_RESULT,
-            message="right when verified, wrong in the first launches of a process: the error is "
-            f"{comparison.worst / MAX_ERROR:.3g} times the limit",
-        )
-    return first.times
+def audited(measured: Measured, seed: int, progress: Progress) -> Measured | Outcome:
+    """With what the audit makes of the launches that were kept, for which no GPU is needed."""
+    error = audit(measured.kept, seed, progress)
+    if not isinstance(error, float | None):
+        return error
+    measurement = measured.measurement.model_copy(update={"audit_error": error})
+    return replace(measured, measurement=measurement)
 
 
 def impossible(

@@ -17,6 +17,7 @@ from harness.protocol.timing import (
     CheckLaunch,
     Detach,
     DrawInputs,
+    Fetched,
     FetchLaunch,
     LaunchTime,
     LayOut,
@@ -41,9 +42,7 @@ from harness.report import (
 from harness.stages.clocks import judge_clocks
 from harness.stages.outcomes import judge_error, launch_outcome, wrote_outside
 from harness.stages.score import MIN_RATIOS, THROTTLES, is_steady, ratios
-from harness.stages.verify import wrong_answer
 from problem.cases import RANKED, Shape
-from problem.reference import compare
 
 T = TypeVar("T")
 
@@ -98,13 +97,13 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """All rounds, and one launch, chosen after the fact, against the full CPU product."""
+    """All rounds, and one launch, chosen after the fact, to be held to the full CPU product."""
 
     warm_up: WarmUp
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
-    audit_error: float | None
-    """None where no launch was to be audited."""
+    audited: Fetched | None
+    """None where no launch was to be."""
 
 
 def timed_rounds(
@@ -112,7 +111,6 @@ def timed_rounds(
     extent: Extent,
     *,
     baseline: bool,
-    seed: int,
     seconds: float,
     progress: Progress,
     shape: Shape = RANKED.shape,
@@ -120,8 +118,8 @@ def timed_rounds(
 ) -> Timed | Outcome:
     """Time the loaded kernel beside the baseline (or the baseline beside itself).
 
-    seconds: time limit of one launch. audit: hold one of the ranked size's launches to the full
-    CPU product, besides the checks of every one.
+    seconds: time limit of one launch. audit: keep one launch, to hold it to the full CPU product
+    besides the checks of every one.
     """
     measuring = Measuring(workers, shape, seconds)
     result: Timed | Outcome
@@ -129,7 +127,7 @@ def timed_rounds(
         progress.step("warm-up")
         measuring.attach(measuring.lay_out(), baseline)
         warm_up = measuring.warm_up()
-        result = _rounds(measuring, extent, warm_up, seed, progress, audit)
+        result = _rounds(measuring, extent, warm_up, progress, audit)
     except MeasurementAborted as aborted:
         result = aborted.outcome
     measuring.end()  # not when interrupted: a worker that is at a launch would let us wait
@@ -140,13 +138,12 @@ def _rounds(
     measuring: Measuring,
     extent: Extent,
     warm_up: WarmUp,
-    seed: int,
     progress: Progress,
     audit: bool,
 ) -> Timed:
     rounds: list[Round] = []
     audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
-    audit_error: float | None = None
+    audited: Fetched | None = None
     started = time.monotonic()
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
@@ -156,17 +153,16 @@ def _rounds(
         fewest = extent.fewest(len(rounds), elapsed)
         if warm_up.seconds + elapsed > MAX_SECONDS and len(rounds) < fewest:
             raise MeasurementAborted(_too_slow(len(rounds)))
-        if audit and audit_error is None and len(rounds) >= min(audit_after, fewest):
+        if audit and audited is None and len(rounds) >= min(audit_after, fewest):
             # Of the round's launches the kernel's comes last, so that C is its own.
             rounds.append(measuring.round(len(rounds), RoundInputs.UNIFORM, kernel_first=False))
-            progress.step("full product of the last round on the CPU")
-            audit_error = measuring.audit(seed)
+            audited = measuring.fetch()
         else:
             # ABBA: a drift of the clock falls on both alike.
             inputs = secrets.choice([*RoundInputs])
             kernel_first = len(rounds) % 4 in (1, 2)
             rounds.append(measuring.round(len(rounds), inputs, kernel_first))
-        if len(rounds) < fewest or (audit and audit_error is None):
+        if len(rounds) < fewest or (audit and audited is None):
             continue
         judged = judge_clocks(rounds)
         if not isinstance(judged, tuple):
@@ -174,7 +170,7 @@ def _rounds(
         steady = is_steady(judged)
         if steady or time.monotonic() - started > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
-            return Timed(warm_up, judged, stopped, audit_error)
+            return Timed(warm_up, judged, stopped, audited)
 
 
 CheckedLaunch = tuple[LaunchTime, Checked]
@@ -282,14 +278,9 @@ class Measuring:
         no proof of a kernel that looks at some elements to tell whether it is safe to be fast."""
         self._kernel(TimedInputs.LONE_ELEMENTS, f"before round {number + 1}")
 
-    def audit(self, seed: int) -> float:
-        """The launch just timed against the full CPU product."""
-        launch = _judges(self.workers.checker.ask(FetchLaunch()))
-        A, B, C = launch.A, launch.B, launch.C
-        comparison = compare(A, B, C, exact=False)
-        if not comparison.passed:
-            raise MeasurementAborted(wrong_answer(Stage.MEASURE, RANKED, seed, A, B, C, comparison))
-        return comparison.worst
+    def fetch(self) -> Fetched:
+        """The launch just timed."""
+        return _judges(self.workers.checker.ask(FetchLaunch()))
 
     def _kernel(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
         """A launch of the kernel, checked."""

@@ -233,7 +233,6 @@ class Trial:
             timing,
             QUICK,
             baseline=False,
-            seed=self.planned.seed,
             seconds=self.planned.seconds,
             progress=self.progress,
             audit=False,

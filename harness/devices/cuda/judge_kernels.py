@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -15,7 +13,6 @@ import numpy as np
 
 from harness.devices.guards import CANARY, POISON
 from harness.protocol.timing import TimedInputs
-from problem.cases import Matrix
 from problem.reference import MAX_ERROR
 
 _BLOCK = 256
@@ -87,28 +84,6 @@ def overwritten(guard: Any) -> bool:
     arguments = (guard, np.uint64(guard.size), np.uint32(CANARY), count)
     _module().get_function("restore")((_GRID,), (_BLOCK,), arguments)
     return bool(count.get()[0])
-
-
-def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
-    """What `draw` fills a matrix with (plain), worked out without the GPU."""
-    matrix: Matrix = np.empty((rows, columns), np.float32)
-    flat = matrix.reshape(-1)
-    step = 1 << 20
-
-    def part(start: int) -> None:
-        z = np.arange(start + 1, min(start + step, flat.size) + 1, dtype=np.uint64)
-        z *= np.uint64(0x9E3779B97F4A7C15)
-        z += np.uint64(seed)
-        z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-        flat[start : start + step] = (z >> np.uint64(40)).astype(np.float32)
-
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(part, range(0, flat.size, step)))
-    matrix *= np.float32(2.0**-23)
-    matrix -= np.float32(1)
-    return matrix
 
 
 def poison(matrix: Any) -> None:

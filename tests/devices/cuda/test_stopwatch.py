@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.devices.drawing import draw_on_host
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Load, Ready
 from harness.protocol.request import Fault
@@ -102,8 +103,10 @@ def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
         assert checked.changed_inputs == ()
         fetched = checker.ask(FetchLaunch())
         assert not isinstance(fetched, Fault)
-        assert compare(fetched.A, fetched.B, fetched.C, exact=False).passed
-        seen.append(fetched.A)
+        A = draw_on_host(SHAPE.M, SHAPE.N, fetched.seed_of_A)
+        B = draw_on_host(SHAPE.N, SHAPE.K, fetched.seed_of_B)
+        assert compare(A, B, fetched.C, exact=False).passed
+        seen.append(A)
     assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])
     for device in (workers.kernel, workers.baseline):
         assert device.ask(Detach()) == Done()

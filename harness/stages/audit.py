@@ -1,0 +1,51 @@
+"""Audit: what timed launches left is held to the product of the CPU, once others have the GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.devices.drawing import draw_on_host
+from harness.progress import Progress
+from harness.protocol.timing import Fetched
+from harness.report import Outcome, Rule, RuleViolation, Stage
+from harness.stages.verify import wrong_answer
+from problem.cases import RANKED, Matrix
+from problem.reference import MAX_ERROR, compare, compare_repeated
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One of the first two launches, with the few rows and columns that its A and B repeat; and one
+    of the timed launches, if one was to be kept."""
+
+    rows: Matrix
+    columns: Matrix
+    first: Matrix
+    timed: Fetched | None
+
+
+def audit(kept: Kept, seed: int, progress: Progress) -> float | Outcome | None:
+    """The error of the timed launch; an outcome where a launch was wrong."""
+    progress.step("product of the first launch on the CPU")
+    comparison = compare_repeated(kept.rows, kept.columns, kept.first)
+    if not comparison.passed:
+        return RuleViolation(
+            stage=Stage.MEASURE,
+            rule=Rule.STALE_RESULT,
+            message="right when verified, wrong in the first launches of a process: the error is "
+            f"{comparison.worst / MAX_ERROR:.3g} times the limit",
+        )
+    if kept.timed is None:
+        return None
+    progress.step("full product of a timed launch on the CPU")
+    return _timed(kept.timed, seed)
+
+
+def _timed(launch: Fetched, seed: int) -> float | Outcome:
+    shape = RANKED.shape
+    A = draw_on_host(shape.M, shape.N, launch.seed_of_A)
+    B = draw_on_host(shape.N, shape.K, launch.seed_of_B)
+    comparison = compare(A, B, launch.C, exact=False)
+    if not comparison.passed:
+        return wrong_answer(Stage.MEASURE, RANKED, seed, A, B, launch.C, comparison)
+    return comparison.worst
