@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -48,7 +48,7 @@ from harness.stages.measure import Measured, audited, measure
 from harness.stages.preparation import Preparation
 from harness.stages.sanitize import (
     Begun,
-    SanitizerResults,
+    Watching,
     begin_beside,
     diagnose_hang,
     sanitize,
@@ -143,6 +143,8 @@ class _Grading:
     compiled: Compiled | None = None
     verification: Verification | None = None
     printed: list[str] = field(default_factory=list)
+    wrong: Outcome | None = None
+    """What verification says, where the sanitizers may say more."""
     sanitizing: tuple[Sanitizing, ...] = ()
     measurement: Measurement | None = None
     counters: Counters | None = None
@@ -231,7 +233,8 @@ class _Grading:
         outcome = failure.outcome if failure else None
         if outcome is None or _worth_sanitizing(outcome):
             with self._timed(Stage.SANITIZE):
-                outcome = self._sanitize(kernel, failure)
+                watching = self._sanitize(kernel, failure)
+                outcome = self._sanitized(watching) if isinstance(watching, Watching) else watching
         if outcome is None and self.session.timing is not None:
             self._read_counters()
         self._count(EXAMINED)
@@ -246,11 +249,17 @@ class _Grading:
             self.uncounted = found.why if isinstance(found, NoProfile) else found.message
 
     def stages(self, kernel: Kernel) -> Outcome:
-        with self.session.company(self.progress):
-            found = self._checked(kernel)
+        with ExitStack() as company:
+            company.enter_context(self.session.company(self.progress))
+            checked = self._checked_on_device(kernel)
+            if not isinstance(checked, Watching):
+                return checked
+            if self.session.cpu_sanitizer is not None:
+                company.close()  # the CPU device does the rest, and the GPU need not wait for it
+            found = self._checked_beside(checked)
+            if found is not None:
+                return found
         timing = self.session.timing
-        if found is not None:
-            return found
         if timing is None:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
@@ -264,8 +273,8 @@ class _Grading:
         self.measurement = measured.measurement
         return Accepted(score=measured.score)
 
-    def _checked(self, kernel: Kernel) -> Outcome | None:
-        """The verdict of a kernel that is wrong or unsafe."""
+    def _checked_on_device(self, kernel: Kernel) -> Watching | Outcome:
+        """The verdict of a kernel with which the sanitizers have nothing to do any more."""
         with self._timed(Stage.COMPILE):
             ready = load_kernel(self.session.device, kernel)
             if not isinstance(ready, Ready):
@@ -276,7 +285,12 @@ class _Grading:
             if failure is not None and not _worth_sanitizing(failure.outcome):
                 return failure.outcome
         with self._timed(Stage.SANITIZE):
-            found = self._sanitize(kernel, failure)
+            return self._sanitize(kernel, failure)
+
+    def _checked_beside(self, watching: Watching) -> Outcome | None:
+        """The verdict of a kernel that is wrong or unsafe."""
+        with self._timed(Stage.SANITIZE):
+            found = self._sanitized(watching)
             if found is None and not self.options.quick:
                 self._count(counting_case(self.seed))
             return found
@@ -348,9 +362,9 @@ class _Grading:
             return Failure(verified.case, hung or verified.outcome)
         return verified
 
-    def _sanitize(self, kernel: Kernel, failure: Failure | None) -> Outcome | None:
-        """Unsafe beats wrong: it is usually why a kernel is wrong."""
-        sanitized = sanitize(
+    def _sanitize(self, kernel: Kernel, failure: Failure | None) -> Watching | Outcome:
+        self.wrong = failure.outcome if failure else None
+        watching = sanitize(
             self.session.device,
             self.session.cpu_sanitizer,
             kernel,
@@ -361,12 +375,14 @@ class _Grading:
             progress=self.progress,
             begun=self.sanitizing_beside,
         )
-        wrong = failure.outcome if failure else None
-        if isinstance(sanitized, SanitizerResults):
-            self.sanitizing = sanitized.programs
-            seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
-            return unsafe(sanitized.findings, seen) or wrong or sanitized.outcome
-        return wrong or sanitized
+        return watching if isinstance(watching, Watching) else self.wrong or watching
+
+    def _sanitized(self, watching: Watching) -> Outcome | None:
+        """Unsafe beats wrong: it is usually why a kernel is wrong."""
+        found = watching.results()
+        self.sanitizing = found.programs
+        seen = self.wrong.counterexample if isinstance(self.wrong, WrongAnswer) else None
+        return unsafe(found.findings, seen) or self.wrong or found.outcome
 
     def _count(self, case: Case) -> None:
         """What the memory system would do, where the CPU device can tell in time. The build that

@@ -213,6 +213,31 @@ def test_the_cpu_device_waits_for_no_gpu_where_there_are_cores_for_both() -> Non
     assert ahead(FakeGpu(), works_ahead=False)[0] == ["company", shapes, "count", "turn"]
 
 
+def test_the_gpu_does_not_wait_for_the_cpu_device() -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def company(_: Progress) -> Iterator[None]:
+        yield
+        events.append("the GPU is free")
+
+    class Slow(FakeSanitizer):
+        def sanitize(self, request: Sanitize) -> Any:
+            begun = super().sanitize(request)
+            wait = begun.result
+
+            def result() -> Any:
+                events.append("waiting")
+                return wait()
+
+            begun.result = result
+            return begun
+
+    made = replace(with_times(FakeGpu()), cpu_sanitizer=Slow(), company=company)
+    assert graded(made).score is not None
+    assert events == ["the GPU is free", "waiting"]
+
+
 def test_what_was_begun_ahead_is_ended_where_verification_failed() -> None:
     events, report = ahead(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
     shapes, count, company, reset, again = events

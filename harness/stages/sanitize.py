@@ -114,7 +114,7 @@ def begin_beside(
     """Let the CPU device begin, before the GPU is free, with what it is asked in a full grading
     where nothing went wrong."""
     cases = sanitizer_cases(kernel.launch, seed, quick=False)
-    return _Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases)
+    return Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases)
 
 
 def sanitize(
@@ -128,8 +128,9 @@ def sanitize(
     seconds: float,
     progress: Progress,
     begun: Begun | None = None,
-) -> SanitizerResults | Outcome:
-    """Run the tools of the device, and of the CPU device beside a GPU.
+) -> Watching | Outcome:
+    """Run the tools of the device, and of the CPU device beside a GPU, whose results may be waited
+    for when others have the GPU.
 
     beside: sanitizes at the same time; in a quick grading only where something is wrong, or where a
     tool of the device does not work. failed: where verification went wrong; it is sanitized first.
@@ -143,7 +144,7 @@ def sanitize(
         cases = (failed, *cases)
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
-    watching = _Watching(seed, tools, seconds, progress)
+    watching = Watching(seed, tools, seconds, progress)
     if begun is None and beside is not None and (failed is not None or not quick):
         begun = watching.begin(beside, kernel, cases)
     on_device = cases if beside is None or quick else (*cases, mid_size_case(seed))
@@ -154,12 +155,11 @@ def sanitize(
     if begun is None and beside is not None and watching.without_result():
         begun = watching.begin(beside, kernel, cases)
     if begun is not None:
-        progress.step(CPU_DEVICE)
-        watching.note(begun.result(), cases)
-    return watching.results()
+        watching.beside = (begun, cases)
+    return watching
 
 
-class _Watching:
+class Watching:
     """The same cases under several programs, and what came of them."""
 
     def __init__(
@@ -172,6 +172,7 @@ class _Watching:
         self.programs: list[Sanitizing] = []
         self.findings: list[Finding] = []
         self.outcome: Outcome | None = None
+        self.beside: tuple[Begun, Sequence[Case]] | None = None
 
     def request(self, cases: Sequence[Case]) -> Sanitize:
         launches = []
@@ -206,6 +207,11 @@ class _Watching:
         return [tool for tool in self.tools if tool not in ran]
 
     def results(self) -> SanitizerResults:
+        """With those of the CPU device, once it has them."""
+        if self.beside is not None:
+            begun, cases = self.beside
+            self.progress.step(CPU_DEVICE)
+            self.note(begun.result(), cases)
         outcome, missing = self.outcome, self.without_result()
         if outcome is None and not self.findings and missing:
             outcome = JudgeError(
@@ -251,7 +257,7 @@ def diagnose_hang(
     reach, say. The GPU cannot tell; the CPU device sees each thread."""
     if case.shape.flop > SMALL_FLOP:
         return None
-    watching = _Watching(seed, tuple(Tool), HANG_SECONDS, Silent())
+    watching = Watching(seed, tuple(Tool), HANG_SECONDS, Silent())
     answer = watching.begin(beside, kernel, [case]).result()
     return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None
 

@@ -31,6 +31,7 @@ from harness.stages.sanitize import (
     MAX_EDGE,
     SMALL_FLOP,
     SanitizerResults,
+    Watching,
     begin_beside,
     diagnose_hang,
     mid_size_case,
@@ -61,7 +62,8 @@ def run(
         "seconds": 60.0,
         "progress": Silent(),
     }
-    return sanitize(device, beside, kernel(), 7, **chosen | options)
+    found = sanitize(device, beside, kernel(), 7, **chosen | options)
+    return found.results() if isinstance(found, Watching) else found
 
 
 def outcome(device: FakeDevice, beside: FakeSanitizer | None = None, **options: Any) -> Any:
