@@ -1,17 +1,18 @@
 """Measures what several GPUs of one machine do.
 
     python3 -m tests.gpus all --out reports/h200-gpus --seconds 290     in one call
-    python3 -m tests.gpus gradings --out reports/h200-gpus --tiles 25   a part, at length
+    python3 -m tests.gpus gradings arena --out reports/h200-gpus        some parts, at length
 
-    gradings    known kernels and the 16×16 tile on 1, 2, 4, … GPUs: what one scores alone and with
-                the others at work, how GPUs differ, and how many gradings there are in an hour
-    arena       an arena on all of them, one of whose workers is killed in the middle of a job
-    one-lane    a kernel with nothing beside it, not even the compilation of the next
+    gradings    known kernels on one GPU after another, then on 2, 4, … at once: what one scores
+                alone and with the others at work, how GPUs differ, and how long it all takes
+    arena       an arena on all of them, one of whose workers is killed while it measures
     playoff     two kernels that scores hardly order
+    one-lane    a kernel with nothing beside it, not even the compilation of the next
     table       only the tables
 
-Each writes OUT-PART.json, and OUT.md with the tables of all parts that are there. Everything is
-done by the judge's own commands, in processes of their own.
+Each writes OUT-PART.json as it goes, and OUT.md with the tables of all parts that are there.
+Everything is done by the judge's own commands, in processes of their own; what one has not done
+when its time is over, or could not do, costs the others nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ import math
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.devices import available
 from harness.leaderboard.entry import Entry
@@ -35,44 +37,52 @@ from harness.leaderboard.spread import measured
 from harness.report import Report, Verdict
 
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
-REFERENCES = ("36_wgmma_one_accumulator", "17_split_tail")
-"""Near the power limit, and on CUDA cores."""
+KERNELS = ("36_wgmma_one_accumulator", "33_wgmma_two_phase", "17_split_tail", "02_shared_tile")
+"""Two near the power limit, two on CUDA cores. As many as a GPU has lanes, so that each GPU takes
+each of them first."""
 
-TILE = "02_shared_tile"
+AGAIN = ("36_wgmma_one_accumulator", "17_split_tail")
+ALONE = "17_split_tail"
 RIVALS = ("33_wgmma_two_phase", "34_wgmma_fp16_scaled")
-PARTS = ("gradings", "arena", "one-lane", "playoff")
-LEAST = {"arena": 60.0, "one-lane": 40.0}
-"""Seconds, without which a part is not begun: a lease and some gradings; one grading."""
+PARTS = ("gradings", "arena", "playoff", "one-lane")
+LEAST = {"gradings": 30.0, "arena": 50.0, "playoff": 50.0, "one-lane": 30.0}
+"""Seconds, without which a part is not begun."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("part", choices=(*PARTS, "all", "table"))
+    parser.add_argument("parts", nargs="+", choices=(*PARTS, "all", "table"), metavar="PART")
     parser.add_argument("--out", type=Path, required=True, help="the beginning of what is written")
-    parser.add_argument("--tiles", type=int, default=1, help="gradings of the tile for each GPU")
-    parser.add_argument("--submissions", type=int, default=3, help="to the arena")
+    parser.add_argument("--alone", type=int, default=1, help="GPUs that first work by themselves")
+    parser.add_argument("--submissions", type=int, default=24, help="to the arena, graded quickly")
     parser.add_argument("--seconds", type=float, default=3600.0, help="all of it may take")
     chosen = parser.parse_args(words)
-    if chosen.part != "table":
+    if chosen.parts != ["table"]:
         missing = available.why_no_cuda()
         if missing is not None:
             sys.exit(f"this measures GPUs, and here {missing}")
         run = Run(chosen.out, available.gpus(), time.monotonic() + chosen.seconds)
-        if chosen.part in ("gradings", "all"):
-            run.gradings(chosen.tiles)
-        if chosen.part in ("arena", "all"):
-            run.arena(chosen.submissions)
-        if chosen.part in ("one-lane", "all"):
-            run.one_lane()
-        if chosen.part == "playoff":
-            run.playoff()
-    parts = {
-        part: json.loads(_part(chosen.out, part).read_text())
-        for part in PARTS
-        if _part(chosen.out, part).exists()
-    }
-    chosen.out.with_suffix(".md").write_text(tables(parts))
+        works = {
+            "gradings": lambda: run.gradings(chosen.alone),
+            "arena": lambda: run.arena(chosen.submissions),
+            "playoff": run.playoff,
+            "one-lane": run.one_lane,
+        }
+        for part in PARTS:
+            if part in chosen.parts or "all" in chosen.parts:
+                run.part(part, works[part])
+                write_tables(chosen.out)
+    write_tables(chosen.out)
     return 0
+
+
+def write_tables(out: Path) -> None:
+    parts = {
+        part: json.loads(_part(out, part).read_text())
+        for part in PARTS
+        if _part(out, part).exists()
+    }
+    out.with_suffix(".md").write_text(tables(parts))
 
 
 def _part(out: Path, part: str) -> Path:
@@ -80,6 +90,13 @@ def _part(out: Path, part: str) -> Path:
 
 
 _HARNESS = (sys.executable, "-m", "harness")
+
+
+class Line(NamedTuple):
+    """One that a command wrote, and when."""
+
+    seconds: float
+    text: str
 
 
 class Run:
@@ -90,55 +107,61 @@ class Run:
         self._gpus = gpus
         self._deadline = deadline
         self._known: list[str] = []
-        """Reports of the references on all GPUs at once, as JSON."""
+        """Reports of known kernels on all GPUs at once, as JSON."""
 
     @property
     def left(self) -> float:
         return self._deadline - time.monotonic()
 
-    def gradings(self, tiles: int) -> None:
+    def part(self, name: str, work: Callable[[], None]) -> None:
+        """Unless it is too late for it; a part that fails says why, and the others go on."""
+        if self.left < LEAST[name]:
+            print(f"{name}: {self.left:.0f} s are left, which is too little", file=sys.stderr)
+            return
+        print(f"{name}: begins with {self.left:.0f} s left", file=sys.stderr, flush=True)
+        try:
+            work()
+        except Exception:
+            traceback.print_exc()
+
+    def gradings(self, alone: int) -> None:
         """Each GPU has as much to do, however many work."""
         runs: list[dict[str, Any]] = []
-        for count in (each for each in (1, 2, 4, 8) if each <= len(self._gpus)):
-            files = [*REFERENCES] * count + [TILE] * (tiles * count)
-            lines, reports = self._graded(["--gpus", ",".join(self._gpus[:count])], files)
-            runs.append({"gpus": count, "gradings": len(files), **reports})
+        counts = [each for each in (2, 4, 8) if each <= len(self._gpus)]
+        for gpus in [*([gpu] for gpu in self._gpus[:alone]), *(self._gpus[:n] for n in counts)]:
+            if self.left < LEAST["gradings"]:
+                break
+            files = [*KERNELS] * len(gpus) + [*AGAIN] * len(gpus)
+            lines, reports = self._graded(["--gpus", ",".join(gpus)], files)
+            runs.append({"gpus": len(gpus), "gradings": len(files), **reports})
             self._known = lines
             self._keep("gradings", {"runs": runs})
 
-    def one_lane(self) -> None:
-        """The last reference, by itself on the first GPU."""
-        if self._too_late("one-lane"):
-            return
-        words = ["--gpus", self._gpus[0]]
-        _, reports = self._graded(words, [REFERENCES[-1]])
-        self._keep("one-lane", reports)
-
     def arena(self, submissions: int) -> None:
         """The gradings of a moment ago are the check-ups of its GPUs."""
-        if self._too_late("arena"):
-            return
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as known:
             known.writelines(f"{line}\n" for line in self._known)
             known.flush()
             done = self._command(
-                *(sys.executable, "-m", "tests.arena.on_gpus", "--known", known.name),
-                *("--submissions", str(submissions)),
-                *("--seconds", f"{self.left - 10:.0f}"),
+                *(sys.executable, "-m", "tests.arena.on_gpus", "--known", known.name, "--quick"),
+                *("--submissions", str(submissions), "--kill-at", "measure"),
+                *("--seconds", f"{self.left - 15:.0f}"),
             )
         if done:
-            self._keep("arena", json.loads(done[-1]))
+            self._keep("arena", json.loads(done[-1].text))
 
     def playoff(self) -> None:
         files = [str(SOLUTIONS / f"{name}.cu") for name in RIVALS]
         words = ["playoff", "--gpus", ",".join(self._gpus), "--json", "-"]
-        self._keep("playoff", json.loads("".join(self._command(*_HARNESS, *words, *files))))
+        done = self._command(*_HARNESS, *words, *files)
+        if done:
+            self._keep("playoff", json.loads("".join(line.text for line in done)))
 
-    def _too_late(self, part: str) -> bool:
-        late = self.left < LEAST[part]
-        if late:
-            print(f"{part}: {self.left:.0f} s are left, which is too little", file=sys.stderr)
-        return late
+    def one_lane(self) -> None:
+        """By itself on the first GPU."""
+        _, reports = self._graded(["--gpus", self._gpus[0]], [ALONE])
+        if reports["entries"]:
+            self._keep("one-lane", reports)
 
     def _keep(self, part: str, found: dict[str, Any]) -> None:
         _part(self._out, part).write_text(json.dumps(found, indent=1) + "\n")
@@ -146,60 +169,78 @@ class Run:
     def _graded(
         self, words: Sequence[str], names: Sequence[str]
     ) -> tuple[list[str], dict[str, Any]]:
-        """The reports as they came, and what the board keeps of them: from the beginning of the
-        first grading to the end of the last, since opening the GPUs is no part of either."""
+        """The reports as they came, and what the board keeps of them. seconds: from the beginning
+        of the command to the last report; first: to the first."""
         files = [str(SOLUTIONS / f"{name}.cu") for name in names]
         lines = self._command(
             *(*_HARNESS, "grade", *words, "--host-memory", "pinned", "--json", "-"), *files
         )
-        ended = time.time()
-        reports = [Report.model_validate_json(line) for line in lines]
-        began = min((report.created for report in reports), default=datetime.now().astimezone())
-        return lines, {
+        reports = [Report.model_validate_json(line.text) for line in lines]
+        return [line.text for line in lines], {
             "accepted": sum(report.verdict is Verdict.ACCEPTED for report in reports),
-            "seconds": round(ended - began.timestamp(), 1),
+            "first": round(lines[0].seconds, 2) if lines else None,
+            "seconds": round(lines[-1].seconds, 2) if lines else None,
+            "verdicts": [
+                f"{report.submission.name}: {getattr(report.outcome, 'message', report.verdict)}"
+                for report in reports
+                if report.verdict is not Verdict.ACCEPTED
+            ],
             "entries": [
                 Entry.of(report, f"{number}")._asdict() for number, report in enumerate(reports)
             ],
             "stages": [
                 {
                     "name": report.submission.name,
+                    "done": round(line.seconds, 2),
                     **{each.stage: round(each.seconds, 2) for each in report.stages},
                 }
-                for report in reports
+                for line, report in zip(lines, reports, strict=True)
             ],
         }
 
-    def _command(self, *words: str) -> list[str]:
+    def _command(self, *words: str) -> list[Line]:
         """The lines that it has written when it ends, or when the time is over."""
-        return list(_lines(words, self.left))
+        began = time.monotonic()
+        lines: list[Line] = []
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
+        def read() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.strip():
+                    lines.append(Line(time.monotonic() - began, line.rstrip("\n")))
 
-def _lines(words: Sequence[str], seconds: float) -> Iterator[str]:
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    output = ""
-    try:
-        output, _ = process.communicate(timeout=max(seconds, 1.0))
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            output, _ = process.communicate(timeout=10)
-        process.kill()
-    yield from (line for line in output.splitlines() if line.strip())
+        reading = threading.Thread(target=read, daemon=True)
+        reading.start()
+        try:
+            process.wait(max(self.left, 1.0))
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            process.kill()
+        reading.join(5)
+        return lines
 
 
 def tables(parts: dict[str, Any]) -> str:
     lines = ["# Several GPUs of one machine"]
     of_parts = {
-        "gradings": lambda found: [*_spread_table(found["runs"]), "", *_throughput(found["runs"])],
-        "one-lane": lambda found: _one_lane(found, parts["gradings"]["runs"]),
+        "gradings": _gradings,
         "arena": _arena,
         "playoff": _playoff_table,
+        "one-lane": lambda found: _one_lane(found, parts.get("gradings", {"runs": []})["runs"]),
     }
     for part, table in of_parts.items():
         if part in parts:
             lines += ["", *table(parts[part])]
     return "\n".join(lines) + "\n"
+
+
+def _gradings(found: dict[str, Any]) -> list[str]:
+    runs = [run for run in found["runs"] if run["entries"]]
+    refused = [f"* {said}" for run in runs for said in run["verdicts"]]
+    return [*_spread_table(runs), "", *_throughput(runs), *(["", *refused] if refused else [])]
 
 
 def _entries(run: dict[str, Any]) -> list[Entry]:
@@ -210,7 +251,8 @@ def _spread_table(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Each kernel on each GPU: alone, and while the others work."""
     scored = [(run["gpus"], each) for run in runs for each in _entries(run) if each.score]
     gpus = list(dict.fromkeys(each.uuid or "" for _, each in scored))
-    columns = [(gpu, count) for gpu in gpus for count in (run["gpus"] for run in runs)]
+    counts = dict.fromkeys(run["gpus"] for run in runs)
+    columns = [(gpu, count) for gpu in gpus for count in counts]
     columns = [
         (gpu, count)
         for gpu, count in columns
@@ -261,17 +303,18 @@ def _mean(scored: Sequence[tuple[int, Entry]], name: str, gpu: str, count: int) 
 
 
 def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Of linear: how much longer the same work for each GPU takes on one, as a mean."""
     lines = [
-        "| GPUs | gradings | accepted | seconds | an hour and GPU | of linear |",
-        "|---:|---:|---:|---:|---:|---:|",
+        "| GPUs | gradings | accepted | seconds | to the first | an hour and GPU | of linear |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    first = None
-    for run in runs:
-        rate = 3600 * run["accepted"] / run["seconds"] / run["gpus"]
-        first = first or rate
+    rates = [3600 * run["accepted"] / run["seconds"] / run["gpus"] for run in runs]
+    alone = [rate for rate, run in zip(rates, runs, strict=True) if run["gpus"] == 1]
+    for rate, run in zip(rates, runs, strict=True):
+        of_linear = f"{rate / (sum(alone) / len(alone)):.2f}" if alone and run["gpus"] > 1 else "–"
         lines.append(
-            f"| {run['gpus']} | {run['gradings']} | {run['accepted']} | {run['seconds']:.0f} "
-            f"| {rate:.0f} | {rate / first:.2f} |"
+            f"| {run['gpus']} | {run['gradings']} | {run['accepted']} | {run['seconds']:.1f} "
+            f"| {run['first']:.1f} | {rate:.0f} | {of_linear} |"
         )
     return lines
 

@@ -26,7 +26,9 @@ def run(count: int, seconds: float, *entries: dict[str, Any]) -> dict[str, Any]:
         "gpus": count,
         "gradings": len(entries),
         "accepted": len(entries),
+        "first": 12.5,
         "seconds": seconds,
+        "verdicts": [],
         "entries": entries,
     }
 
@@ -36,7 +38,8 @@ def test_every_part_has_its_table() -> None:
         {
             "gradings": {
                 "runs": [
-                    run(1, 100.0, graded("33", 4.84, "GPU-0")),
+                    run(1, 99.0, graded("33", 4.84, "GPU-0")),
+                    run(1, 101.0, graded("33", 4.79, "GPU-1")),
                     run(2, 104.0, graded("33", 4.829, "GPU-0"), graded("33", 4.785, "GPU-1")),
                 ]
             },
@@ -55,10 +58,11 @@ def test_every_part_has_its_table() -> None:
             "playoff": playoff(A, B, 1.01).model_dump(mode="json"),
         }
     )
-    assert "| kernel | GPU-0 alone | GPU-0 with 1 more | GPU-1 with 1 more |" in text
-    assert "| 33 | 4.8400 | 4.8290 | 4.7850 | 0.92 % |" in text
+    assert "| kernel | GPU-0 alone | GPU-0 with 1 more | GPU-1 alone | GPU-1 with 1 more |" in text
+    assert "| 33 | 4.8400 | 4.8290 | 4.7900 | 4.7850 | 0.92 % |" in text
     assert "with 3 degrees of freedom" in text
-    assert "| 2 | 2 | 2 | 104 | 35 | 0.96 |" in text
+    assert "| 1 | 1 | 1 | 101.0 | 12.5 | 36 | – |" in text
+    assert "| 2 | 2 | 2 | 104.0 | 12.5 | 35 | 0.96 |" in text
     assert "scores 4.8448, and 4.8400 while the next submission is compiled" in text
     assert "-0.10 %" in text
     assert "killed: gpu-1 at measure, with 2 in hand. Lost: 0; doubled: 0; when" in text
@@ -81,12 +85,51 @@ def test_what_was_graded_when_the_time_is_over_is_kept(
 ) -> None:
     report = factory.report("17_split_tail", score=1.12).model_dump_json()
     monkeypatch.setattr(gpus, "_HARNESS", judge(tmp_path, report, seconds=600))
+    monkeypatch.setattr(gpus, "LEAST", {"gradings": 1.0, "arena": 60.0, "one-lane": 60.0})
     late = Run(tmp_path / "out", ["GPU-0"], time.monotonic() + 3)
-    late.gradings(tiles=2)
+    late.part("gradings", lambda: late.gradings(alone=1))
     (found,) = json.loads((tmp_path / "out-gradings.json").read_text())["runs"]
-    assert (found["gpus"], found["gradings"], found["accepted"]) == (1, 4, 1)
+    assert (found["gpus"], found["gradings"], found["accepted"]) == (1, 6, 1)
     assert found["entries"][0]["score"] == pytest.approx(1.12)
-    late.arena(submissions=2)
-    late.one_lane()
+    assert 0 < found["first"] == found["seconds"] < 3
+    late.part("arena", lambda: late.arena(submissions=2))
+    late.part("one-lane", late.one_lane)
     assert not (tmp_path / "out-arena.json").exists(), "there is no time for it"
     assert not (tmp_path / "out-one-lane.json").exists()
+
+
+def test_each_gpu_has_the_same_to_do_alone_and_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def command(run: Run, *words: str) -> list[gpus.Line]:
+        asked.append(words)
+        return [gpus.Line(5.0, factory.report("17_split_tail", score=1.12).model_dump_json())]
+
+    monkeypatch.setattr(Run, "_command", command)
+    Run(tmp_path / "out", ["a", "b", "c", "d"], time.monotonic() + 600).gradings(alone=2)
+    on = [words[words.index("--gpus") + 1] for words in asked]
+    assert on == ["a", "b", "a,b", "a,b,c,d"]
+    work = [len([word for word in words if word.endswith(".cu")]) for words in asked]
+    assert work == [6, 6, 12, 24]
+
+
+def test_a_part_that_fails_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpus.available, "why_no_cuda", lambda: None)
+    monkeypatch.setattr(gpus.available, "gpus", lambda: ["GPU-0", "GPU-1"])
+    found = json.dumps(playoff(A, B, 1.01).model_dump(mode="json"))
+
+    def command(run: Run, *words: str) -> list[gpus.Line]:
+        if "tests.arena.on_gpus" in words:
+            return [gpus.Line(1.0, "no JSON")]
+        return [gpus.Line(1.0, found)] if "playoff" in words else []
+
+    monkeypatch.setattr(Run, "_command", command)
+    assert gpus.main(["all", "--out", str(tmp_path / "out")]) == 0
+    assert "JSONDecodeError" in capsys.readouterr().err
+    assert "A play-off on 2 GPUs" in (tmp_path / "out.md").read_text()
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"out-gradings.json", "out-playoff.json", "out.md"}

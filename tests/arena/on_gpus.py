@@ -39,7 +39,7 @@ from harness.arena.store.tables import checkups, workers
 from harness.arena.supervisor import Part, Supervisor
 from harness.arena.sweeper import LEASE_SECONDS, judge_checkups, sweep_once
 from harness.devices.health import health
-from harness.report import Report
+from harness.report import Report, Stage
 from tests.arena.handing_in import PLENTY, submission
 
 TILE = Path(__file__).resolve().parents[2] / "solutions" / "02_shared_tile.cu"
@@ -53,8 +53,9 @@ def killing_one(
     seconds: float,
     known: Sequence[Report] = (),
     quick: bool = False,
+    kill_at: str = "verify",
 ) -> dict[str, Any]:
-    """Grades the 16×16 tile so many times, and kills the first worker that measures.
+    """Grades the 16×16 tile so many times, and kills the first worker that is at this stage.
 
     known: gradings of known kernels on these GPUs, a moment ago: they are their check-up, so that
     none is made here. seconds: when it gives up.
@@ -71,7 +72,7 @@ def killing_one(
             _check_up(engine, known)
             address = roles.worker(server.url, secrets).render_as_string(hide_password=False)
             parts = crew(address, device, count, ["--quick"] if quick else [])
-            return _contest(engine, parts, submissions, seconds, "measure" if known else "verify")
+            return _contest(engine, parts, submissions, seconds, kill_at)
         finally:
             server.stop()
 
@@ -228,6 +229,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--known", type=Path, help="reports of these GPUs, as JSON lines")
+    parser.add_argument("--kill-at", choices=[stage.value for stage in Stage], default="verify")
     chosen = parser.parse_args()
     lines = chosen.known.read_text().splitlines() if chosen.known else []
     found = killing_one(
@@ -237,6 +239,7 @@ def main() -> int:
         chosen.seconds,
         [Report.model_validate_json(line) for line in lines],
         chosen.quick,
+        chosen.kill_at,
     )
     print(json.dumps(found))
     return 0 if not (found["waiting"] or found["lost"] or found["doubled"]) else 1
