@@ -31,6 +31,7 @@ from harness.stages.verify import (
     Failure,
     _largest,
     check_blocks,
+    prepare,
     verify,
 )
 from harness.stages.verify import (
@@ -231,9 +232,10 @@ def test_launches_that_stay_below_their_limit_have_one_together(
         ({"sampled": True, "blocks_depend": True}, False),
     ],
 )
-def test_the_ranked_size_is_drawn_once_and_ahead(
+def test_every_case_is_drawn_once_and_ahead(
     options: dict[str, bool], ahead: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But for a size that follows from the times of all others."""
     drawn: list[tuple[Case, bool]] = []
     draw = Case.draw
 
@@ -243,13 +245,19 @@ def test_the_ranked_size_is_drawn_once_and_ahead(
         return draw(case, seed)
 
     monkeypatch.setattr(Case, "draw", noted)
-    monkeypatch.setattr("harness.stages.verify.DRAW_AHEAD", 2)
     device = FakeDevice() if not options.get("sampled") else with_tiles(lambda b: b)
     assert isinstance(run(device, **options), Verification)
     largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
-    assert [case for case, elsewhere in drawn if elsewhere] == ([largest] if ahead else [])
-    assert [case for case, elsewhere in drawn if not elsewhere][: len(FEW)] == [*FEW]
+    assert [case for case, elsewhere in drawn if elsewhere] == [*FEW, *([largest] * ahead)]
     assert len(drawn) == len(FEW) + (not options.get("quick", False))
+
+
+def test_what_was_begun_before_is_verified_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = FakeDevice()
+    begun = prepare(SEED, quick=False, sampled=False, ahead=None)
+    monkeypatch.setattr("harness.stages.verify.prepare", lambda *_, **__: pytest.fail("begun"))
+    assert isinstance(run(device, begun=begun), Verification)
+    assert len(device.ran) == len(FEW) + 1
 
 
 # ------------------------------------------------------------------------------------- samples

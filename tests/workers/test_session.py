@@ -242,19 +242,6 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
     house: House,
 ) -> None:
     with on_gpu(house) as session:
-        house.forget()
-        session.prepare()
-        assert all(worker.done == ["started"] for worker in house.workers)
-        house.forget()
-        session.renew_compiler()
-        assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
-        assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
-
-
-def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
-    house: House,
-) -> None:
-    with on_gpu(house) as session:
         timing = session.timing
         assert timing is not None
         always = (timing.baseline, timing.checker)
