@@ -11,8 +11,12 @@ from tests.devices.cpu.runner import Runner
 
 
 @pytest.fixture(scope="session")
-def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+def cache_directory(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Empty at first, and one for the processes of a run (each has a folder in the run's): the
+    device's runtime takes five seconds to compile."""
+    if worker_id == "master":
+        return tmp_path_factory.mktemp("cache")
+    return tmp_path_factory.getbasetemp().parent / "cache"
 
 
 @pytest.fixture(scope="session")

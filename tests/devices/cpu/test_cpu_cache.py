@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from harness.protocol.device import Load, Ready
 from harness.workers.isolation import CACHE_VARIABLE, Role
 from harness.workers.worker import environment
 from problem.cases import Shape
-from tests.devices.cpu.runner import KERNELS, Runner, compiled
+from tests.devices.cpu.runner import KERNELS, Runner, translatable
 from tests.waiting import PATIENCE
 
 
@@ -112,9 +113,12 @@ def test_kernels_are_taken_from_it(
     assert again.error(Shape(20, 20, 20)) == first
 
 
-def test_damage_in_the_folder_costs_nothing_but_time(tmp_path: Path) -> None:
-    kernel = compiled((KERNELS / "naive.cu").read_text())
-    CpuDevice(tmp_path).load(Load(kernel=kernel))
+def test_damage_in_the_folder_costs_nothing_but_time(
+    cpu_device: CpuDevice, cache_directory: Path, tmp_path: Path
+) -> None:
+    kernel = translatable((KERNELS / "naive.cu").read_text())
+    cpu_device.load(Load(kernel=kernel))
+    shutil.copytree(cache_directory / "cpu", tmp_path / "cpu")
     for path in (tmp_path / "cpu").iterdir():
         path.write_bytes(b"garbage")  # the secret among them
     bench = Runner(CpuDevice(tmp_path))
