@@ -6,7 +6,6 @@ import functools
 import re
 from pathlib import Path
 
-from harness import nvrtc
 from harness.devices.cpu import runtime
 from harness.devices.cpu.analysis.flatten import FlatKernel
 from harness.devices.cpu.codegen.host import host_module
@@ -45,6 +44,8 @@ def runtime_source() -> str:
 
 def _runtime_ptx(source: str) -> str:
     """PTX with external functions."""
+    from harness import nvrtc
+
     options = ("--gpu-architecture=compute_90", "-rdc=true", "-w")
     output = nvrtc.compile_to_ptx(nvrtc.Source(source, "runtime.cu"), options)
     if not output.succeeded:
