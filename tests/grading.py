@@ -32,7 +32,11 @@ def lasting(session: Session) -> Session:
     """The session with workers that outlive a grading (they are still replaced after a fault), and
     without a lock: only the verdicts of these gradings count."""
     return replace(
-        session, company=lambda _: nullcontext(), turn=lambda _: nullcontext(), renew=lambda: None
+        session,
+        company=lambda _: nullcontext(),
+        turn=lambda _: nullcontext(),
+        renew=lambda: None,
+        renew_compiler=lambda: None,
     )
 
 
