@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from procrastinate import App, JobContext
@@ -148,6 +149,7 @@ class Worker:
     async def run(self) -> End:
         """Until it is told to leave."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_nobody_waited)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._leave)
         while (duty := self._presence.duty) is not Duty.LEAVE:
@@ -271,6 +273,16 @@ class Worker:
         with Watched(tell) as progress:
             report = self._judge.grade(submission, progress)
         return Document.of(report.model_copy(update={"created": attempt.began}))
+
+
+def _nobody_waited(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What a task of the queue's came to, where the queue itself does not ask: a database that went
+    away while it was told that a job is done. The job's lease ends, and the sweeper sees to it."""
+    error = context.get("exception")
+    if isinstance(error, ConnectorException | OperationalError):
+        log.warning("the queue does not answer: %s", error)
+    else:
+        loop.default_exception_handler(context)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -47,9 +47,9 @@ def judge(connection: Connection) -> list[Judged]:
 
 def _others(connection: Connection, worker: str, found: CheckUp) -> Sequence[CheckUp]:
     """The last of each other GPU of the model that is in service."""
-    last = (
-        select(checkups.c.worker, checkups.c.found, checkups.c.fault)
-        .distinct(checkups.c.worker)
+    newest = func.row_number().over(partition_by=checkups.c.worker, order_by=checkups.c.at.desc())
+    judged = (
+        select(checkups.c.found, checkups.c.fault, newest.label("place"))
         .join(workers, workers.c.id == checkups.c.worker)
         .where(
             workers.c.model == found.device.name,
@@ -57,10 +57,11 @@ def _others(connection: Connection, worker: str, found: CheckUp) -> Sequence[Che
             workers.c.organiser_says.is_distinct_from("set aside"),
             checkups.c.judged.is_not(None),
         )
-        .order_by(checkups.c.worker, checkups.c.at.desc())
         .subquery()
     )
-    rows = connection.execute(select(last.c.found).where(last.c.fault.is_(None))).scalars()
+    rows = connection.execute(
+        select(judged.c.found).where(judged.c.place == 1, judged.c.fault.is_(None))
+    ).scalars()
     others = [CheckUp.model_validate(row) for row in rows]
     return [other for other in others if other.judge == found.judge]
 
