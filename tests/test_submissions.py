@@ -13,7 +13,8 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
     device          the only device that can show it: cpu or cuda
     seconds         time limit of one launch, where it must be reached
     compile_seconds time limit of the compiler
-    quick           yes: a sample of the cases is enough to show what a full grading shows
+    quick           yes: a sample of the cases is enough to show what a full grading shows; cpu: on
+                    the CPU device, which sanitizes as thoroughly then
 """
 
 from __future__ import annotations
@@ -81,10 +82,12 @@ def files_for(device: Choice) -> list[object]:
     ]
 
 
-def options(path: Path) -> GradingOptions:
+def options(path: Path, device: Choice) -> GradingOptions:
     expected = expectations(path)
     chosen = GradingOptions(
-        quick="quick" in expected, seconds=PATIENCE, host_memory=(HostMemoryKind.PAGEABLE,)
+        quick=expected.get("quick") in ("yes", device),
+        seconds=PATIENCE,
+        host_memory=(HostMemoryKind.PAGEABLE,),
     )
     limits = {
         key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected
@@ -136,7 +139,7 @@ STEADY_SECONDS = 5.0
 @pytest.fixture(scope="module")
 def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
     """The report of a file, as soon as there is one: what is interrupted has a record so far."""
-    paths = {path: options(path) for path in wanted(request, "test_on_a_gpu")}
+    paths = {path: options(path, "cuda") for path in wanted(request, "test_on_a_gpu")}
     alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
     together = {path: how for path, how in paths.items() if path not in alone}
     in_company = patch.object(measure, "FULL", replace(rounds.FULL, seconds=STEADY_SECONDS))
@@ -164,7 +167,7 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
 
 @pytest.mark.parametrize("path", files_for("cpu"))
 def test_on_the_cpu_device(path: Path, cpu_session: Session) -> None:
-    check(path, grade(read(path), cpu_session, options(path)))
+    check(path, grade(read(path), cpu_session, options(path, "cpu")))
 
 
 @pytest.mark.gpu
@@ -199,6 +202,6 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
     monkeypatch.setattr(rounds, "_wrong", lambda *_: None)
     monkeypatch.setattr(measure, "audit", lambda *_: 0.0)
     monkeypatch.setattr(measure, "impossible", lambda *_: None)
-    report = grade_file(path, "cuda", options(path))
+    report = grade_file(path, "cuda", options(path, "cuda"))
     assert report.verdict == "accepted" and report.score is not None
     record_property("unchecked score", report.score.ratio)

@@ -1,6 +1,6 @@
 // Looks at C first and works only where it finds NaN, which only a judge would put there. What C
 // holds before a launch is nobody's, so reading it is a finding, whatever is made of it.
-// expect: stage=sanitize message="C[" finding=uninitialised
+// expect: stage=sanitize message="C[" finding=uninitialised quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

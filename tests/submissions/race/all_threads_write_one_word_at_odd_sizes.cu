@@ -1,6 +1,6 @@
 // All threads write and read one word of shared memory without a barrier, where N is odd: always the
 // same value, so the answer is right. At the three shapes that were once sanitized it behaves.
-// expect: stage=sanitize message="" finding=race
+// expect: stage=sanitize message="" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

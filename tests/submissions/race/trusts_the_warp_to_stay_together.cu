@@ -1,6 +1,6 @@
 // A sum over the lanes of a warp in shared memory without __syncwarp, as was usual before Volta.
 // solve: tile=8x1
-// expect: message="" cpu="no barrier between them" finding=race
+// expect: message="" cpu="no barrier between them" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

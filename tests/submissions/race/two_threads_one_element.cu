@@ -1,5 +1,5 @@
 // Two warps write the same element of shared memory, each its own value, and one of them is used.
-// expect: message="" cpu="no barrier between them" finding=race
+// expect: message="" cpu="no barrier between them" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
