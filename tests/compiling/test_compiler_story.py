@@ -71,6 +71,7 @@ class Tools:
         return Output(True, self.log, self.ptx, self.included)
 
     def preprocess(self, source: Source, options: list[str]) -> str:
+        assert source is self.sources[-1] and options is self.options
         self.asked.append("preprocessed")
         return self.preprocessed
 
@@ -158,6 +159,15 @@ def test_all_warnings_reach_the_user_in_the_order_of_the_story(tools: Tools) -> 
     assert "other" not in found.kernel.ptx
 
 
+def test_its_loops_and_its_clusters_are_known(tools: Tools) -> None:
+    tools.ptx = ptx(entry(directives=".explicitcluster\n.reqnctapercluster 2, 1, 1"))
+    tools.instructions = (*tools.instructions, Instruction("BRA", "0x0", None, 4))
+    kernel = compiled().kernel
+    (loop,) = kernel.facts.loops
+    assert (loop.first_line, loop.last_line) == (3, 4)
+    assert kernel.launch.cluster == (2, 1, 1)
+
+
 def test_tensor_cores_are_a_badge(tools: Tools) -> None:
     tools.instructions = (Instruction("HMMA.16816", "", None, 3),)
     facts = compiled().kernel.facts
@@ -184,6 +194,12 @@ def test_the_first_error_says_what_is_wrong(tools: Tools) -> None:
         Diagnostic(severity="error", message="no such thing", line=3, column=2),
         Diagnostic(severity="error", message="nor this", line=4),
     )
+    assert len(tools.sources) == 1
+
+
+def test_only_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:
+    tools.outputs = [Output(False, FAILED)]
+    assert refused("constexpr int f() { return 1; }\n" * 4 + KERNEL).message.startswith("line 3: ")
     assert len(tools.sources) == 1
 
 
@@ -333,6 +349,11 @@ def test_a_program_is_known_by_its_instructions_and_its_launch(tools: Tools) -> 
         identity(ptx(entry()), f"// solve: tile=32x16\n{KERNEL}"),
     }
     assert len({one, *others}) == 3
+
+
+def test_a_program_has_the_identity_under_which_boards_know_it(tools: Tools) -> None:
+    identity = compiled().kernel.facts.program_sha256
+    assert identity is not None and identity[:16] == "56bf9cbd94d17f4d"
 
 
 def test_which_of_two_kernels_is_launched_is_part_of_a_program(tools: Tools) -> None:

@@ -58,6 +58,13 @@ def test_a_caret_under_the_first_character_is_column_one() -> None:
     assert of_nvrtc(log, "kernel.cu")[0].column == 1
     assert of_nvrtc(log.replace("  ^", " ^"), "kernel.cu")[0].column is None
     assert of_nvrtc(log.replace("  ^", "  a ^ b"), "kernel.cu")[0].column is None
+    assert of_nvrtc(log.replace("  ^", "  y\n  ^"), "kernel.cu")[0].column is None
+
+
+@pytest.mark.parametrize("file", ["limits", "std/limits", "/usr/include/cuda/std/limits"])
+def test_a_header_is_named_without_its_folder(file: str) -> None:
+    (found,) = of_nvrtc(f"{file}(14): error: too few arguments\n", "kernel.cu")
+    assert found == Diagnostic(severity="error", message="in limits: too few arguments")
 
 
 def test_what_ptxas_says_is_put_on_the_line_of_the_source() -> None:

@@ -74,8 +74,9 @@ def test_a_loop_is_a_branch_back_over_something_computed() -> None:
         ("BRA 0x20;5", "FFMA R1;6", "EXIT ;7"),
         ("FFMA R1;5", "BRA 0x10;6"),
         ("FFMA R1;5", "EXIT ;6"),
+        ("MOV R1;5", "BRA 0x0;6", "FFMA R1;7"),
     ],
-    ids=["computes nothing", "goes ahead", "stands still", "never branches"],
+    ids=["computes nothing", "goes ahead", "stands still", "never branches", "computes behind"],
 )
 def test_what_is_no_loop(instructions: tuple[str, ...]) -> None:
     assert disassembly.loops([made(*instructions)], "k") == ()
@@ -93,6 +94,16 @@ def test_only_the_innermost_loops_are_told() -> None:
     )
     found = disassembly.loops([function], "k")
     assert [(each.first_line, each.last_line) for each in found] == [(2, 3), (4, 5)]
+
+
+def test_loops_that_only_overlap_are_each_their_own() -> None:
+    function = made("FFMA R1;1", "MOV;2", "FFMA;3", "BRA 0x0;4", "MOV;5", "BRA 0x20;6")
+    assert [each.last_line for each in disassembly.loops([function], "k")] == [4, 6]
+
+
+@pytest.mark.parametrize("opcode", ["FFMA", "FFMA2", "HMMA.16816", "HGMMA.64x128x8"])
+def test_a_loop_may_compute_with_any_unit(opcode: str) -> None:
+    assert len(disassembly.loops([made(f"{opcode} R1;1", "BRA 0x0;2")], "k")) == 1
 
 
 def test_loops_that_share_an_end_are_told_from_one_another() -> None:
@@ -181,6 +192,7 @@ def test_a_listing_names_a_line_where_it_changes(nvdisasm: Nvdisasm) -> None:
     assert nvdisasm.asked == ["/bin/nvdisasm", "--emit-json", "--print-line-info"]
     assert nvdisasm.read == b"code" and nvdisasm.how["stdin"] == subprocess.DEVNULL
     assert 0 < nvdisasm.how["timeout"] <= 60
+    assert (nvdisasm.how["capture_output"], nvdisasm.how["check"]) == (True, False)
 
 
 def test_a_listing_without_files_names_no_lines(nvdisasm: Nvdisasm) -> None:

@@ -177,6 +177,35 @@ def test_blocks_are_those_of_the_rules(directives: str, said: str | None) -> Non
     assert found is None if said is None else said in found
 
 
+def test_fewer_threads_than_the_rules_are_counted() -> None:
+    assert problem(".maxntid 64, 2, 1") == (
+        "the kernel's __launch_bounds__ allow 128 threads a block; the launch has 256"
+    )
+
+
+@pytest.mark.parametrize(
+    ("directives", "said"),
+    [
+        (".reqnctapercluster 8, 1, 1", None),
+        (".explicitcluster\n.reqnctapercluster 2, 2, 2", None),
+        (
+            ".reqnctapercluster 3, 3, 1",
+            "the kernel's clusters have 9 blocks; a GPU allows 1 to 8",
+        ),
+        (
+            ".explicitcluster",
+            "the kernel requires clusters of no given size; write the sizes in __cluster_dims__",
+        ),
+        (
+            ".blocksareclusters\n.reqntid 16, 16, 1\n.reqnctapercluster 2, 1, 1",
+            "the kernel has its grid counted in clusters; the launch counts it in blocks",
+        ),
+    ],
+)
+def test_clusters_have_a_size_that_a_gpu_can_run(directives: str, said: str | None) -> None:
+    assert problem(directives) == said
+
+
 def test_shared_memory_is_what_the_architecture_has() -> None:
     assert problem(static_shared_bytes=32448, dynamic_shared_bytes=200_000) is None
     assert problem(static_shared_bytes=32449, dynamic_shared_bytes=200_000) == (

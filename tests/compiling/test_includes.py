@@ -62,7 +62,8 @@ def test_each_is_found_with_its_line() -> None:
     ],
 )
 def test_a_query_that_is_only_named_asks_for_nothing(line: str) -> None:
-    assert asked(f"int a;\n{line}\n") == []
+    assert asked(f"int a;\n{line}\n") == asked(f"int a;\nint b;\n{line}\n") == []
+    assert asked(f'{line}\n#if __has_include("a.h")\n') == [("a.h", 2)]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,7 @@ def test_a_query_is_looked_at_as_far_back_as_a_line_goes() -> None:
     assert asked("int a;\n//" + "x" * (room - 1) + "__has_include") == []
     assert refused("//" + "x" * (room + 1) + "__has_include")[0] == LITERALLY
     assert refused("int a;\n//" + "x" * room + "__has_include")[0] == LITERALLY
+    assert refused("a//" + "x" * room + "__has_include")[0] == LITERALLY
 
 
 def test_a_file_cannot_be_embedded() -> None:
@@ -103,6 +105,8 @@ def test_a_macro_that_pastes_cannot_stand_in_a_condition(paste: str) -> None:
     text = f'#define P(a, b) a {paste} b\n#define Q P\n\n#if Q(__has_inc, lude)("/etc/passwd")\n'
     assert refused(text) == ("a macro that pastes tokens cannot stand in an #if", 4)
     assert refused(text.replace("#if", "#elif"))[1] == 4
+    assert refused("\n" + text)[1] == 5
+    assert refused(text.replace("Q(", "P("))[1] == 4
     assert asked(text.replace("#if", "//if")) == []
     assert asked(text.replace("Q(", "R(").replace('("/etc/passwd")', "")) == []
 

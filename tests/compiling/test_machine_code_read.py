@@ -23,6 +23,10 @@ ld.param.u32 %r1, [n];
 st.global.u32 [%rd1], %r1;
 ret;
 }
+.weak .entry weak()
+{
+ret;
+}
 .entry large(.param .align 8 .b8 s[24])
 .minnctapersm 1
 {
@@ -49,10 +53,13 @@ def test_each_kernel_has_its_own_registers_and_parameters() -> None:
     assert small.parameters == (Parameter(0, 8), Parameter(8, 4)) and small.parameter_bytes == 12
     assert large.parameters == (Parameter(0, 24),) and large.parameter_bytes == 24
     assert 0 < small.registers < 32 and large.registers >= 90
+    none = entry_point(machine_code(), "weak")
+    assert (none.parameters, none.parameter_bytes) == ((), 0)
 
 
 def test_a_kernel_is_visible_only_where_the_program_says_so() -> None:
     assert entry_point(machine_code(), "small").is_visible
+    assert entry_point(machine_code(), "weak").is_visible
     assert not entry_point(machine_code(), "large").is_visible
 
 

@@ -29,6 +29,7 @@ def resources(registers: int, shared: int = 0) -> Resources:
         (16, 115_712, 2, "shared memory"),
         (16, 115_713, 1, "shared memory"),
         (16, 0, 8, "threads"),
+        (0, 0, 8, "registers"),
     ],
 )
 def test_blocks_of_256_threads_on_an_h100(
@@ -39,6 +40,12 @@ def test_blocks_of_256_threads_on_an_h100(
     assert found.warps == 8 * blocks
 
 
-def test_an_unknown_architecture_is_named() -> None:
-    with pytest.raises(ValueError, match="sm_42"):
-        multiprocessor("sm_42")
+def test_shared_memory_that_nobody_takes_limits_nothing() -> None:
+    found = occupancy(resources(16), "sm_75")
+    assert (found.blocks, found.limited_by) == (4, "threads")
+
+
+@pytest.mark.parametrize("arch", ["sm_42", "sm_90X", "compute_90"])
+def test_an_unknown_architecture_is_named(arch: str) -> None:
+    with pytest.raises(ValueError, match=f"{arch}; known: sm_70, sm_75, sm_80"):
+        multiprocessor(arch)

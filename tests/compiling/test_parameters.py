@@ -42,6 +42,9 @@ BEYOND = {
     "by a generic address": "mov.u64 %a, 600; cvta.param.u64 %a, %a; ld.u32 %r1, [%a];",
     "by a number": "ld.param.u32 %r1, [4096];",
     "by a name that is none": "ld.param.u32 %r1, [nobody];",
+    "a byte by a name that is none": "ld.param.u8 %r1, [nobody];",
+    "a byte behind the last": "ld.param.u8 %r1, [N+4];",
+    "without a place": "ld.param.u32;",
     "by a prefetch": "prefetch.param.L1 [N];",
     "by another load": "ldu.param.u32 %r1, [N];",
     "by a load with an order": "ld.weak.param.u32 %r1, [N+64];",
@@ -72,7 +75,16 @@ def test_what_lies_around_a_parameter_is_not(body: str) -> None:
         ("ld.param.b32 %r1, [both+8];", False),
         ("st.param.b32 [result+4], %r1;", False),
         ("ld.param.b32 %r1, [N];", False),
+        ("mov.b64 %a, both;", True),
     ],
 )
 def test_functions_are_held_to_the_same(body: str, stays: bool) -> None:
     assert (misuse(parse(PROGRAM.format(function=body, kernel=""))) is None) is stays
+
+
+def test_the_line_of_the_source_is_said() -> None:
+    text = PROGRAM.format(function="", kernel=".loc 1 7 5\nld.param.u32 %r1, [N+4];")
+    text = text.replace(".func", '.file 1 "kernel.cu"\n.func', 1)
+    for program, line in ((text, 7), (text.replace(".loc 1 7 5", ""), None)):
+        found = misuse(parse(program))
+        assert found is not None and found.line == line

@@ -20,6 +20,7 @@ class Ptxas:
     def __init__(self) -> None:
         self.says = "Cuda compilation tools, release 13.0, V13.0.88"
         self.code = 0
+        self.said = b"said "
         self.asked: list[str] = []
         self.read = ""
 
@@ -29,10 +30,10 @@ class Ptxas:
             return subprocess.CompletedProcess(command, 0, self.says)
         folder = Path(how["cwd"])
         self.asked, self.read = command, (folder / command[-1]).read_text()
-        assert how["stdin"] == subprocess.DEVNULL and not how["check"]
+        assert how["stdin"] == subprocess.DEVNULL and how["check"] is False
         (target,) = (word for word in command if word.startswith("--output-file="))
         (folder / target.partition("=")[2]).write_bytes(b"machine code")
-        return subprocess.CompletedProcess(command, self.code, b"said ", b"complained \xff")
+        return subprocess.CompletedProcess(command, self.code, self.said, b"complained \xff")
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ptxas]:
 def test_the_program_text_becomes_machine_code_with_lines(fake: Ptxas) -> None:
     assert assemble("a program", "sm_90a") == Assembled(b"machine code", "said complained \ufffd")
     assert fake.asked[0] == "/bin/ptxas" and fake.read == "a program"
+    assert fake.asked[-2:] == ["--output-file=kernel.cubin", "kernel.ptx"]
     assert {"--gpu-name=sm_90a", "--generate-line-info", "--verbose"} <= {*fake.asked}
 
 
@@ -62,13 +64,18 @@ def test_a_crash_is_because_of_the_program(fake: Ptxas, number: signal.Signals) 
     fake.code = -number
     made = assemble("a program", "sm_90a")
     assert made.cubin == b""
-    assert made.log.endswith(f"ptxas crashed on this program ({number.name})\n")
+    assert made.log == f"said complained \ufffdptxas crashed on this program ({number.name})\n"
 
 
 def test_who_is_ended_by_somebody_else_is_the_judges_fault(fake: Ptxas) -> None:
     fake.code = -signal.SIGKILL
     with pytest.raises(RuntimeError, match="ptxas was ended by SIGKILL: said complained"):
         assemble("a program", "sm_90a")
+    fake.said = b"x" * 600
+    with pytest.raises(RuntimeError) as error:
+        assemble("a program", "sm_90a")
+    end = f"{'x' * 488}complained \ufffd"
+    assert str(error.value) == f"ptxas was ended by SIGKILL: {end}"
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,11 @@ def test_launch_lines(words: str, line: LaunchLine) -> None:
         ("tile=16", "not tile=ROWSxCOLS"),
         ("tile=-16x16", "not tile=ROWSxCOLS"),
         ("tile=16x16x16", "not tile=ROWSxCOLS"),
+        ("tile=16x16=16", "not tile=ROWSxCOLS"),
+        ("shared_memory=100000000000", "0 to 1048576 bytes, not 100000000000"),
+        ("shared_memory=1000000000000", "not shared_memory=BYTES"),
+        ("x" * 40, f"unknown word `{'x' * 40}`"),
+        ("x" * 41, f"unknown word `{'x' * 37}...`"),
         ("tile=999999999x16", "1 to 65536 rows"),
         ("tile=16x16 tile=16x16", "given twice"),
         ("shared_memory=-1", "not shared_memory=BYTES"),
@@ -149,8 +154,13 @@ def test_bad_launch_lines_are_one_sentence_with_an_example(words: str, message: 
     with pytest.raises(SourceError, match="launch line") as error:
         parse(f"\n// solve: {words}\n" + KERNEL)
     assert message in str(error.value) and "tile=128x256" in str(error.value)
-    assert error.value.diagnostic.line == 2
+    assert (error.value.diagnostic.line, error.value.diagnostic.column) == (2, 1)
     assert len(str(error.value)) < 250
+
+
+def test_a_launch_line_needs_no_space_and_may_stand_behind_other_comments() -> None:
+    source = f"// mine\n/* solve: tile=8x8 */\n//solve: tile=32x64\n{KERNEL}"
+    assert parse(source).launch == LaunchLine(32, 64)
 
 
 def test_two_launch_lines_are_refused() -> None:
@@ -174,6 +184,26 @@ def test_a_wrong_signature_is_shown_with_the_right_one(parameters: str, found: s
     with pytest.raises(SourceError, match=found) as error:
         parse(f"__global__ void matrix_multiplication_kernel({parameters}) {{}}")
     assert "const float* A, const float* B, float* C, int M, int N, int K" in str(error.value)
+    assert (error.value.diagnostic.line, error.value.diagnostic.column) == (1, 45)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "__device__ int one() { return 1; }",
+        "__global__ void matrix_multiplication_kernel(real* A, int M) {}",
+        "__global__ void matrix_multiplication_kernel(float* A, ), int M) {}",
+    ],
+)
+def test_a_wrong_signature_is_found_behind_one_that_cannot_be_read(before: str) -> None:
+    parse(f"{before}\n{KERNEL}")
+    with pytest.raises(SourceError, match=r"takes \(float\*\)") as error:
+        parse(f"{before}\n__global__ void matrix_multiplication_kernel(float* A) {{}}")
+    assert error.value.diagnostic.line == 2
+
+
+def test_a_signature_with_an_error_in_it_is_the_compilers_to_explain() -> None:
+    parse("__global__ void matrix_multiplication_kernel(float* A, float* $ B, int M) {}")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +224,17 @@ def test_comments_do_not_make_another_kernel() -> None:
     assert parse("// solve: tile=32x32\n/* mine */\n\n" + KERNEL).code_sha256 == first
     assert parse(KERNEL).code_sha256 != first
     assert parse("// solve: tile=32x32\n" + KERNEL.replace("A[0]", "A[1]")).code_sha256 != first
+
+
+def test_code_counts_where_comments_are_hard_to_tell_from_it() -> None:
+    unclear = "#define A 1 // one\n" + KERNEL
+    assert parse(unclear).code_sha256 != parse(unclear.replace("A[0]", "A[1]")).code_sha256
+    assert parse(unclear).code_sha256 != parse(unclear.replace("// one", "// 1")).code_sha256
+
+
+def test_a_program_has_the_identity_under_which_boards_know_it() -> None:
+    assert parse(KERNEL).code_sha256[:16] == "603e6daaf538d9f6"
+    assert parse("#define A 1 // one\n" + KERNEL).code_sha256[:16] == "bc59b8cd2f68958c"
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\\\r\r\n", "\\ \v\n", "\\\t\r\n"])

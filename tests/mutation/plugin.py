@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import _lru_cache_wrapper
@@ -91,7 +91,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 continue
             place = (file, change.function)
             own = named_after(file, items)
-            numbers = to_ask(clean.calls.get(place, own), own, clean.seconds)
+            numbers = to_ask({*own, *clean.calls.get(place, ())}, own, clean.seconds)
             numbers.sort(key=lambda n: (-noticed[n], clean.seconds[n]))
             tests = [(items[number], clean.seconds[number]) for number in numbers]
             found[change.key], asked = became_of(change, functions[place], tests)
@@ -162,7 +162,7 @@ def named_after(file: str, items: Sequence[pytest.Item]) -> list[int]:
     return [number for number, item in enumerate(items) if item.path.name.startswith(name)]
 
 
-def to_ask(tests: Sequence[int], own: Sequence[int], seconds: Sequence[float]) -> list[int]:
+def to_ask(tests: Iterable[int], own: Sequence[int], seconds: Sequence[float]) -> list[int]:
     """As many of these tests as there is time for."""
     ordered = sorted(tests, key=lambda number: (number not in own, seconds[number]))
     ends = accumulate(seconds[number] for number in ordered)

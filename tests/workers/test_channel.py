@@ -85,6 +85,20 @@ def test_a_matrix_that_did_not_come_is_missed(number: int) -> None:
         channel.receive(ours, lambda _: FINISHED)
 
 
+def test_matrices_travel_in_single_precision() -> None:
+    ours, theirs = Pipe()
+    channel.send(ours, Finished(seconds=1, C=np.ones((2, 3))))
+    assert np.array_equal(channel.receive(theirs, lambda _: FINISHED).C, np.ones((2, 3)))
+
+
+def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_MAX_BYTES", 50)
+    ours, theirs = Pipe()
+    channel.send(ours, Finished(seconds=1, C=FLOATS))
+    with pytest.raises(OSError, match="bad message length"):
+        channel.receive(theirs, lambda _: FINISHED)
+
+
 def test_too_many_matrices_are_refused() -> None:
     ours, _ = Pipe()
     with pytest.raises(ValueError, match="at most"):

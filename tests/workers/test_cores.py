@@ -27,7 +27,7 @@ def test_too_few_are_shared_with_nobody(gpus: int, cores: int, enough: bool) -> 
 
 
 def test_by_default_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 7, 9})
+    monkeypatch.setattr(os, "sched_getaffinity", {0: {3, 5, 7, 9}}.__getitem__)
     assert shared_out(1) == [Cores(frozenset({3, 5}), frozenset({7, 9}))]
     monkeypatch.setattr(sys, "platform", "darwin")
     assert shared_out(1) is None

@@ -350,7 +350,7 @@ def asked(
     return confine(role, scratch)
 
 
-CLOSE = os.close
+OPEN, CLOSE = os.open, os.close
 
 READS = "reads only programs, libraries and CUDA's headers"
 WRITES = "writes only to a scratch folder"
@@ -371,7 +371,10 @@ WRITES = "writes only to a scratch folder"
 def test_what_a_kernel_does_not_have_is_not_said_to_be_enforced(
     role: Role, abi: int, rules: list[str], scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(os, "open", lambda path, how: opened.append(how) or OPEN(path, how))
     assert [*asked(Kernel(abi), role, scratch, monkeypatch)] == rules
+    assert {*opened} <= {os.O_PATH | os.O_CLOEXEC}
 
 
 def test_rules_that_the_kernel_refuses_are_not_said(
@@ -433,16 +436,26 @@ def test_programs_are_where_python_and_cuda_are(
 ) -> None:
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
     monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join([str(tmp_path / "a"), "", "/opt/b"]))
-    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda-13"))
     monkeypatch.setattr(sys, "path", ["", str(ROOT), str(tmp_path / "packages")])
     found = isolation._program_files()
-    assert {tmp_path / "cuda", tmp_path / "a", Path("/opt/b"), tmp_path / "packages"} <= found
+    assert {
+        tmp_path / "cuda",
+        tmp_path / "cuda-13",
+        tmp_path / "a",
+        Path("/opt/b"),
+        tmp_path / "packages",
+    } <= found
     assert {Path(sys.prefix), Path(sys.base_prefix)} <= found
     libraries = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/local/cuda")
     counted = ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")
     assert {Path(each) for each in (*libraries, "/etc/ld.so.cache", *counted)} <= found
     assert {ROOT / "harness", ROOT / "problem"} <= found
     assert not {ROOT, Path(), Path.cwd(), Path("/"), Path("/etc"), Path.home()} & found
+    for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
+        monkeypatch.delenv(name)
+    fewer = isolation._program_files()
+    assert fewer < found and all(path.is_absolute() for path in fewer)
 
 
 def test_rules_hold_every_thread(scratch: Path) -> None:

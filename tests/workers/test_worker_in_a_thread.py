@@ -197,10 +197,16 @@ def test_a_process_that_ends_is_said_with_its_code_and_its_log(nursery: Nursery)
 
 
 def test_a_process_that_is_ended_by_a_signal_names_it(nursery: Nursery) -> None:
-    nursery.answer = lambda request: -signal.SIGSEGV
+    def answer(request: Any) -> int:
+        log = nursery.children[-1].scratch.path / "worker.log"
+        log.write_bytes(b"x" * 5000 + b"\xff")
+        return -signal.SIGSEGV
+
+    nursery.answer = answer
     assert Worker(Role.CPU).ask(Describe()) == Fault(
         cause="judge",
         message="the cpu worker was ended by SIGSEGV",
+        details="x" * 4095 + "\ufffd",
         signal="SIGSEGV",
     )
 
@@ -243,19 +249,22 @@ def test_a_process_that_never_says_hello_is_given_up(
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "why"),
     [
-        b"no JSON",
-        b'{"name": "DeviceInfo", "body": "{}", "shapes": []}',
-        b'{"name": "Ready", "body": "{\\"kind\\": \\"ready\\"}", "shapes": []}',
+        (b"no JSON", "Invalid JSON"),
+        (b'{"name": "DeviceInfo", "body": "{}", "shapes": []}', "DeviceInfo"),
+        (b'{"name": "Ready", "body": "{\\"kind\\": \\"ready\\"}", "shapes": []}', "DeviceInfo"),
     ],
 )
-def test_an_answer_that_is_none_is_the_judges_fault(nursery: Nursery, said: bytes) -> None:
+def test_an_answer_that_is_none_is_the_judges_fault(
+    nursery: Nursery, said: bytes, why: str
+) -> None:
     nursery.answer = lambda request: said
     worker = Worker(Role.CPU)
     fault = worker.ask(Describe())
     assert isinstance(fault, Fault) and fault.cause == "judge"
-    assert fault.message == "the cpu worker sent an answer that is none" and fault.details
+    assert fault.message == "the cpu worker sent an answer that is none"
+    assert why in fault.details
     assert worker.process_id is None
 
 
@@ -383,6 +392,7 @@ def test_a_process_has_a_session_a_folder_and_a_log_of_its_own(
     assert how["cwd"] == child.scratch.path and child.scratch.path.parent == tmp_path
     assert how["env"] == environment(Role.CPU, child.scratch.path, "GPU-7")
     assert swept == [True] and not child.greeted and child.load is None
+    assert child.role is Role.CPU
     with pytest.raises(OSError):
         os.fstat(int(handle))  # this side has let go of it
     child.connection.close()

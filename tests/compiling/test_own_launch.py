@@ -1,0 +1,67 @@
+"""What a file's own host code launches, read as far as it is written in numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.compiling.own_launch import MAX_LAUNCHES
+from harness.compiling.source import parse
+from tests.compiling.test_source import KERNEL
+
+UNREAD = "cannot read the block size of the file's own launch; the judge launches 16×16"
+
+
+def warnings(launch: str, before: str = "") -> list[str]:
+    found = parse(f"{before}\n{KERNEL}\nvoid solve(int n) {{ {launch} }}\n").warnings
+    assert all(each.severity == "warning" and each.line == 6 for each in found)
+    return [each.message for each in found]
+
+
+def blocks_of(shown: str) -> str:
+    return f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
+
+
+CALL = "matrix_multiplication_kernel<<<1, block>>>();"
+
+
+@pytest.mark.parametrize(
+    ("block", "shown"),
+    [
+        ("dim3 block(32, 8);", "32×8"),
+        ("dim3 block{32, 8};", "32×8"),
+        ("dim3 block = {8, 8, 4};", "8×8×4"),
+        ("dim3 block(256);", "256×1"),
+        ("dim3 block = dim3(16, 8);", "16×8"),
+        ("dim3 block(100000000000);", "100000000000×1"),
+        ("dim3 block(T, U);", "16×8"),
+    ],
+)
+def test_a_block_of_another_size_is_warned_of(block: str, shown: str) -> None:
+    before = "#define FLAG\n#define T 16" if "T" in block else "\n"
+    block = f"const int U = 8; {block}"
+    assert warnings(block + CALL, before) == [blocks_of(shown)]
+
+
+@pytest.mark.parametrize("size", ["256", "(256)"])
+def test_a_block_can_be_a_number(size: str) -> None:
+    launch = f"matrix_multiplication_kernel<<<1, {size}>>>();"
+    assert warnings(launch, "\n") == [blocks_of("256×1")]
+
+
+@pytest.mark.parametrize("block", ["dim3 block(n, 16);", "dim3 block(1000000000000, 1);", ""])
+def test_what_cannot_be_read_is_said(block: str) -> None:
+    assert warnings(block + CALL, "\n") == [UNREAD]
+
+
+@pytest.mark.parametrize("name", ["", "<16>", "<float, 4>"])
+def test_the_rules_block_is_not_warned_of(name: str) -> None:
+    launch = f"dim3 block(16, 16); matrix_multiplication_kernel{name}<<<1, block>>>();"
+    assert warnings(launch, "\n") == []
+
+
+def test_other_kernels_are_named_up_to_a_limit() -> None:
+    others = "".join(f"other{n}<<<1, 1>>>();" for n in range(MAX_LAUNCHES + 4))
+    assert warnings(others, "\n") == [
+        f"the file's own host code also launches `other{n}`; the judge does not"
+        for n in range(MAX_LAUNCHES)
+    ]

@@ -1,0 +1,59 @@
+"""The text of a source: one end of lines, and no time but one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from harness.compiling import text
+from harness.compiling.errors import SourceError
+
+
+def test_nothing_is_left_between_a_backslash_and_its_line_end() -> None:
+    assert text.normalised("a\\ \t\r\nb\rc\n") == "a\\\nb\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "comments"),
+    [
+        ("int a; // X  \nint b;", ["// X  "]),
+        ("// spliced\\\nhere\n/* and\nX */", ["// spliced\\\nhere", "/* and\nX */"]),
+        ("// at the end\\\n", ["// at the end\\"]),
+        ('"// none"', []),
+    ],
+)
+def test_comments_are_found_whole(code: str, comments: list[str]) -> None:
+    assert text.comments(code) == comments
+
+
+@pytest.mark.parametrize("sign", ["##", "%:%:", "??=", "__DATE__", "__TIME__", "__TIMESTAMP__"])
+def test_each_sign_of_a_hidden_name_is_seen(sign: str) -> None:
+    assert text.may_hold_the_time(f"a {sign} b") and not text.may_hold_the_time("# %: ??")
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A clock that stands, at midnight in London and five o'clock here."""
+    monkeypatch.setenv("TZ", "EAST-5")
+    time.tzset()
+    monkeypatch.setattr(text.time, "time", lambda: 172_800.0)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize(
+    "said", ["00:00:00", "05:00:00", "23:59:59", "04:59:59", "Jan  3 1970", "Jan  2 1970"]
+)
+def test_the_time_since_the_beginning_is_refused_here_and_in_london(said: str) -> None:
+    with pytest.raises(SourceError, match="time of compilation"):
+        text.check_for_present_time(f'"{said}"', 172_799.5)
+
+
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize("said", ["00:00:01", "05:00:01", "23:59:58", "Jan  4 1970", "Jan 03 1970"])
+def test_any_other_time_is_none(said: str) -> None:
+    text.check_for_present_time(f'"{said}"', 172_799.5)
