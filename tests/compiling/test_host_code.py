@@ -48,6 +48,9 @@ def test_a_host_function_leaves_spaces_and_its_line_ends(text: str, left: str) -
         "#define CE constexpr\nCE int f() { return 1; }",
         "#define HD __device__\n#undef HD\n#define HD\nHD int f() { return 1; }",
         "__device__ /* int host() */ int f() { return 1; }",
+        "struct S { constexpr S() = default; };",
+        "constexpr struct { int a; } x = {1};",
+        "__device__ int f {}",
     ],
 )
 def test_what_may_be_for_the_device_stays(text: str) -> None:

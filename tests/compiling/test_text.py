@@ -22,6 +22,7 @@ def test_nothing_is_left_between_a_backslash_and_its_line_end() -> None:
         ("// spliced\\\nhere\n/* and\nX */", ["// spliced\\\nhere", "/* and\nX */"]),
         ("// at the end\\\n", ["// at the end\\"]),
         ('"// none"', []),
+        ("int a; // X", ["// X"]),
     ],
 )
 def test_comments_are_found_whole(code: str, comments: list[str]) -> None:
