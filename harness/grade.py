@@ -67,6 +67,9 @@ COUNTED_BLOCKS, COUNTING_SECONDS = 2, 30.0
 EXAMINED = Case(Shape(256, 1024, 256))
 """What an explanation counts, so that two kernels' counters can be compared."""
 
+LOOKED_OVER_FLOP = 1 << 26
+"""Of the cases to which an explanation without a GPU holds a kernel: every access is watched."""
+
 PROFILED, PROFILE_SECONDS = Shape(4096, 3072, 2048), 120.0
 """An eighth of the ranked size: `ncu` repeats a launch for each group of counters."""
 
@@ -224,11 +227,15 @@ class _Grading:
         with self._timed(Stage.COMPILE):
             if self.session.cpu_sanitizer is not None:
                 self.session.cpu_sanitizer.load(kernel)
-            ready = load_kernel(self.session.device, kernel)
+            ready = load_kernel(self.session.device, kernel, mostly_watched=True)
             if not isinstance(ready, Ready):
                 self.uncounted = getattr(ready, "message", "")
                 return None if isinstance(ready, Unsupported) else ready
         with self._timed(Stage.VERIFY):
+            if self.session.timing is None:
+                self.preparation = prepare(
+                    self.seed, quick=True, sampled=True, max_flop=LOOKED_OVER_FLOP
+                )
             failure = self._verify(kernel, ready)
         outcome = failure.outcome if failure else None
         if outcome is None or _worth_sanitizing(outcome):
@@ -335,7 +342,7 @@ class _Grading:
         self.sanitizing_beside = begin_beside(beside, kernel, self.seed, seconds=SANITIZE_SECONDS)
         self.counting_beside = beside.count(_counting(counting_case(self.seed), self.seed))
 
-    def _verify(self, kernel: Kernel, ready: Ready) -> Failure | None:
+    def _verify(self, kernel: Kernel, ready: Ready, max_flop: int | None = None) -> Failure | None:
         verified = verify(
             self.session.device,
             kernel.launch,

@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     write_whole(arguments.out / "results.json", results.model_dump_json(indent=1) + "\n")
     from harness.studies.page import chapters, markdown, page  # the results are kept without it
 
-    found = tuple(chapters(results, _reports("h100/*.json"), _scattered()))
+    clusters = _reports("h100-clusters.jsonl")
+    found = tuple(chapters(results, _reports("h100/*.json"), _scattered(), clusters))
     write_whole(arguments.out / "study.md", markdown(results, found))
     write_whole(arguments.out / "study.html", page(results, found))
     terminal.show(f"written to {arguments.out}: results.json, study.md, study.html")

@@ -48,15 +48,15 @@ def differences(profile: Profile, counters: Counters) -> tuple[Difference, ...]:
 class Cause(StrEnum):
     """Why a line differs, as far as we know."""
 
-    COPY = "asynchronous copies"
+    PREDICATE = "copies under a predicate"
     WORKERS = "shares work out"
     OTHER = "order, or place in memory"
 
 
 def cause(kernel: Kernel, line: int) -> Cause:
     here = next((each for each in kernel.facts.lines if each.line == line), None)
-    if here is not None and any(opcode.startswith("LDGSTS") for opcode in here.opcodes):
-        return Cause.COPY
+    if here is not None and any(opcode.startswith("LDGSTS.E.BYPASS") for opcode in here.opcodes):
+        return Cause.PREDICATE
     return Cause.WORKERS if "%nsmid" in kernel.ptx else Cause.OTHER
 
 
@@ -120,10 +120,9 @@ def _differing(rows: list[str]) -> list[str]:
         "",
         "## Lines that differ",
         "",
-        f"* {Cause.COPY.value}: of copies of 4 bytes the hardware counts an eighth more wavefronts",
-        "  where they conflict; what `ncu` says of copies of 16 bytes is no count of what they "
-        "read:",
-        "  twice their sectors in 17, none at all in 21.",
+        f"* {Cause.PREDICATE.value}: of a copy past the L1 cache that a predicate guards, `ncu`",
+        "  asks the wrong lanes: none at all in 21. Where nothing guards it, and of copies through",
+        "  the L1 cache, both sides count the same, for all of some 480 patterns of addresses.",
         f"* {Cause.WORKERS.value}: blocks that ask how many multiprocessors there are, 132 on that",
         "  GPU and one on the CPU device, share their work out otherwise.",
         f"* {Cause.OTHER.value}: a thread that waits for another block looks as often as the time",

@@ -109,7 +109,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
         macs = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True))
         if peak is not None and macs:
             products = macs / useful
-            name = f"{kind} tensor cores, {products:.2g} products"
+            name = f"{kind} tensor cores, {products:.2g} product{'s' * (products >= 1.05)}"
             roofs.append(Roof(name=name, tflops=gpu.tflops(peak) / products))
     clocks = evidence.work.clocks
     for unit, name, per_clock in (

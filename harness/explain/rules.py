@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from harness import figures
 from harness.explain.explanation import Advice, Unit
 from harness.explain.gpu import MMA_SYNC_SHARE, Gpu
 from harness.explain.opcodes import Kind, kind_of, mix
@@ -65,6 +66,18 @@ class Evidence:
     def uses_tensor_cores(self) -> bool:
         return bool(tensor_work(self.counters))
 
+    def most_in_loop(self, kind: Kind) -> int | None:
+        """The line that became most instructions of a kind, of those that the loop spans."""
+        if self.loop is None or self.loop.first_line is None or self.loop.last_line is None:
+            return None
+        within = range(self.loop.first_line, self.loop.last_line + 1)
+        counts = {
+            line.line: mix(line.opcodes).get(kind, 0)
+            for line in self.facts.lines
+            if line.line in within
+        }
+        return max(counts, key=lambda line: counts[line], default=None)
+
     def clocks(self, passes: float) -> float:
         """Of one multiprocessor at the ranked size, for passes that were counted."""
         return passes * scale(self.facts, self.counters) / self.gpu.multiprocessors
@@ -110,14 +123,18 @@ class Uncoalesced(Rule):
     see = "03_coalesced"
 
     PASSES = 1.5
-    """A request, at best: in a block of 16x16 threads a warp lies over two rows, so that of two
-    operands one comes out of two lines and the other out of one."""
+    """A request of one float a thread, at best: in a block of 16x16 threads a warp lies over two
+    rows, so that of two operands one comes out of two lines and the other out of one."""
+
+    SECTORS_OF_A_LINE = 4
 
     def look(self, evidence: Evidence) -> Saving | None:
         def wasted(line: LineCounters) -> float:
             if line.global_sectors < 2 * line.global_min_sectors:
                 return 0.0
-            return max(line.global_passes - self.PASSES * line.global_requests, 0.0)
+            full = line.global_min_sectors / self.SECTORS_OF_A_LINE
+            least = max(self.PASSES * line.global_requests, full)
+            return max(line.global_passes - least, 0.0)
 
         found = evidence.costliest(wasted)
         if found is None:
@@ -127,8 +144,8 @@ class Uncoalesced(Rule):
         ideal = line.global_min_sectors / line.global_requests
         share = line.global_passes / max(1, sum(map(l1_clocks, evidence.counters.lines)))
         return Saving(
-            f"a warp's request touches {figure:.1f} sectors where {ideal:.1f} would hold as much; "
-            f"{share:.0%} of all work of the L1 cache",
+            f"a warp's request touches {figure:.1f} sectors where {ideal:.1f} would hold as much, "
+            f"{figures.percent(share)} of all work of the L1 cache",
             figure,
             ideal,
             evidence.work.without(Unit.L1, evidence.clocks(passes)),
@@ -278,14 +295,13 @@ class Overhead(Rule):
             return None
         share = fma / everything
         issue = evidence.work.clocks[Unit.ISSUE]
-        lines = {line.line: mix(line.opcodes).get(Kind.OTHER, 0) for line in evidence.facts.lines}
         return Saving(
-            f"{share:.0%} of the instructions in the loop are multiply-adds, where "
-            f"{self.IDEAL:.0%} is possible",
+            f"{figures.percent(share)} of the instructions in the loop are multiply-adds, where "
+            f"{figures.percent(self.IDEAL)} is possible",
             share,
             self.IDEAL,
             evidence.work.without(Unit.ISSUE, max(issue * (1 - share / self.IDEAL), 0.0)),
-            max(lines, key=lambda line: lines[line], default=None),
+            evidence.most_in_loop(Kind.OTHER),
         )
 
 
@@ -302,14 +318,13 @@ class Spills(Rule):
         if not used.spill_load_bytes + used.spill_store_bytes or not spilled or not fma:
             return None
         warps = spilled / fma * fma_warps(evidence.counters)
-        lines = {line.line: mix(line.opcodes).get(Kind.LOCAL, 0) for line in evidence.facts.lines}
         return Saving(
             f"{spilled} of the loop's instructions move spilled registers "
             f"({used.spill_store_bytes} B stored, {used.spill_load_bytes} B loaded a thread)",
             spilled,
             0,
             evidence.work.without(Unit.ISSUE, evidence.clocks(warps / 4)),
-            max(lines, key=lambda line: lines[line], default=None),
+            evidence.most_in_loop(Kind.LOCAL),
         )
 
 
@@ -324,8 +339,8 @@ class LastWave(Rule):
             return None
         blocks, waves = blocks_and_waves(evidence.facts, evidence.gpu)
         return Saving(
-            f"{blocks} blocks fill the GPU {waves:.2f} times; the last wave is "
-            f"{waves % 1 or 1:.0%} full",
+            f"{blocks} blocks fill the GPU {waves:.2f} times, the last wave "
+            f"{figures.percent(waves % 1 or 1)}",
             waves,
             float(-(-waves // 1)),
             replace(evidence.work, fill=1.0),
@@ -355,7 +370,7 @@ class TensorCores(Rule):
             return None
         macs = 3 * RANKED.shape.flop / 2 / evidence.gpu.multiprocessors
         return Saving(
-            f"the FP32 units are busy {busy:.0%} of the time, so on them at most "
+            f"the FP32 units are busy {figures.percent(busy)} of the time, so on them at most "
             f"{1 / busy:.2f} times as much is possible",
             busy,
             1.0,
@@ -493,8 +508,8 @@ class Waits(Rule):
             return None
         gain = min(1 / (1 - share), 1 / busiest)
         return Saving(
-            f"{share:.0%} of the warps' time is spent waiting for global memory, and no unit is "
-            f"busier than {busiest:.0%}",
+            f"{figures.percent(share)} of the warps' time is spent waiting for global memory, and "
+            f"no unit is busier than {figures.percent(busiest)}",
             share,
             0.0,
             replace(evidence.work, fill=evidence.work.fill * gain),

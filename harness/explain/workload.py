@@ -81,6 +81,16 @@ def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
     return work
 
 
+def tensor_warps(counters: Counters) -> float:
+    """Warp instructions on the tensor cores."""
+    threads = sum(
+        count
+        for opcode, count in counters.instructions.items()
+        if matrix_instruction(opcode) is not None
+    )
+    return threads / WARP
+
+
 def hot_loop(facts: KernelFacts, counters: Counters | None) -> CodeLoop | None:
     """The loop that computes most: with the most tensor instructions where such are executed, else
     with the most multiply-adds."""
@@ -92,12 +102,19 @@ def hot_loop(facts: KernelFacts, counters: Counters | None) -> CodeLoop | None:
 
 def issued_warps(facts: KernelFacts, counters: Counters) -> float:
     """Warp instructions of machine code: those counted are of PTX, which the compiler shortens, so
-    the loop that computes says how many there are for each multiply-add."""
+    the loop that computes says how many there are for each multiply-add. Where blocks share the
+    work out, it says the same for each matrix instruction: part of what was counted, such as
+    splitting A and B, grows less than the products do."""
     loop = hot_loop(facts, counters)
-    if loop is None or tensor_work(counters):
-        return float(counters.warp_instructions)
+    counted = float(counters.warp_instructions)
+    if loop is None:
+        return counted
     kinds = mix(loop.opcodes)
-    return fma_warps(counters) * sum(kinds.values()) / kinds[Kind.FMA]
+    if not tensor_work(counters):
+        return fma_warps(counters) * sum(kinds.values()) / kinds[Kind.FMA]
+    if not counters.blocks_depend:
+        return counted
+    return min(counted, tensor_warps(counters) * sum(kinds.values()) / kinds[Kind.TENSOR])
 
 
 def blocks_and_waves(facts: KernelFacts, gpu: Gpu) -> tuple[int, float]:

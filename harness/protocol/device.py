@@ -50,8 +50,8 @@ class Load(DeviceRequest[Ready | Refusal]):
     """Take this kernel; requests that need one are about the last that was loaded."""
 
     kernel: Kernel
-    only_watched: bool = False
-    """It will be sanitized and counted, and not run otherwise."""
+    mostly_watched: bool = False
+    """It will be sanitized and counted, and hardly run otherwise."""
 
 
 class Finished(Value):

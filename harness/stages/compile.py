@@ -31,9 +31,9 @@ def compile_kernel(
     return judge_error(answer, Stage.COMPILE)
 
 
-def load_kernel(device: Device, kernel: Kernel) -> Ready | Outcome:
+def load_kernel(device: Device, kernel: Kernel, *, mostly_watched: bool = False) -> Ready | Outcome:
     """Hand the kernel to the device; what keeps it from running there is a verdict."""
-    request = Load(kernel=kernel)
+    request = Load(kernel=kernel, mostly_watched=mostly_watched)
     ready = device.ask(request)
     if isinstance(ready, Refusal):
         return Unsupported(

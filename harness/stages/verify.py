@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,11 +75,18 @@ class Failure:
 
 
 def prepare(
-    seed: int, *, quick: bool, sampled: bool, ranked: bool = True, ahead: int | None = AHEAD
+    seed: int,
+    *,
+    quick: bool,
+    sampled: bool,
+    ranked: bool = True,
+    ahead: int | None = AHEAD,
+    max_flop: float = inf,
 ) -> Preparation:
     """Begin with what needs neither kernel nor device. ranked: with the ranked size, as long as
-    the grading is not quick. ahead: cases; None for all."""
+    the grading is not quick. ahead: cases; None for all. max_flop: larger cases are left out."""
     cases, ranked = _cases(seed, quick, sampled), ranked and not quick
+    cases = [case for case in cases if case.shape.flop <= max_flop]
     if ranked:
         cases.append(lone_element_case(RANKED.shape, seed))
     whole = not (ranked and sampled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -49,9 +50,13 @@ class Chapter:
 
 
 def chapters(
-    results: StudyResults, graded: Sequence[Report], scattered: Sequence[Scatter]
+    results: StudyResults,
+    graded: Sequence[Report],
+    scattered: Sequence[Scatter],
+    clusters: Sequence[Report] = (),
 ) -> Iterator[Chapter]:
-    """graded: reports that say what a first launch costs."""
+    """graded: reports that say what a first launch costs. clusters: those of the study's kernels
+    with clusters of blocks."""
     yield from _widths(results)
     yield _outputs(results)
     yield _steps(results)
@@ -60,7 +65,7 @@ def chapters(
         yield _first_launches(first)
     yield _copies(results)
     if _series(results, "cluster"):
-        yield _clusters(results)
+        yield _clusters(results, clusters)
     yield _ladder(results)
     yield _errors(results)
     if scattered:
@@ -324,7 +329,8 @@ def pays_after(pageable: Copies, pinned: Copies) -> float | None:
     return max(1.0, -(-extra // saved))
 
 
-def _clusters(results: StudyResults) -> Chapter:
+def _clusters(results: StudyResults, graded: Sequence[Report]) -> Chapter:
+    judged = {report.submission.name: report for report in graded}
     times = {time.kernel: time for time in _series(results, "cluster")}
     alone = times[CLUSTERS[0][0]].ms
     figure = _figure("blocks of a cluster", "TFLOP/s", log=False)
@@ -345,7 +351,7 @@ def _clusters(results: StudyResults) -> Chapter:
         "each copies its share. The CPU device runs them all, too, and finds nothing wrong; by its "
         "counts the L2 cache is busy a tenth of the time, so that there is nothing to gain by "
         "asking it for less, and what the blocks wait for each other is lost.",
-        ("cluster", "the rest of B", "ms", "TFLOP/s", "speed"),
+        ("cluster", "the rest of B", "ms", "TFLOP/s", "speed", "graded"),
         tuple(
             (
                 f"{blocks} blocks" if blocks > 1 else "none",
@@ -353,11 +359,19 @@ def _clusters(results: StudyResults) -> Chapter:
                 figures.milliseconds(times[name].ms),
                 figures.tflops(times[name].gflops / 1e3),
                 f"{alone / times[name].ms:.3f}×",
+                _verdict(judged.get(re.sub(r"\W+", "_", name))),
             )
             for name, blocks, sent in CLUSTERS
         ),
         figure,
     )
+
+
+def _verdict(report: Report | None) -> str:
+    if report is None:
+        return "–"
+    score = f", {report.score.ratio:.3f} × cuBLAS" if report.score else ""
+    return f"{report.outcome.verdict}{score}"
 
 
 def _ladder(results: StudyResults) -> Chapter:

@@ -14,8 +14,10 @@ from harness.report import CompileError, Outcome, Submission, Verdict
 from harness.views.findings import diagnostics
 
 MAX_LINES = 8
-_BAR, _SOURCE = 12, 30
-"""Characters of the longest bar, and of a line of the source."""
+WORTH_SHOWING = 0.005
+"""Of the machine instructions: less rounds to nothing."""
+_BAR = 12
+"""Characters of the longest bar."""
 
 
 def screen(explanation: Explanation, source: str) -> RenderableType:
@@ -62,18 +64,27 @@ def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
     if not e.findings:
         yield Text("  nothing that costs time and that we know a remedy for")
     for number, finding in enumerate(e.findings, 1):
-        yield Text.assemble(f"  {number}. ", _headline(finding))
-        yield Text(f"     {finding.remedy}{_see(finding)}", "dim")
+        yield _finding(f"  {number}.", finding)
     for note in e.notes:
         yield Text(f"\n{note}", "yellow")
 
 
 def _headline(finding: Advice) -> Text:
     where = f"line {finding.line}: " if finding.line else ""
+    gain = f"{finding.gain:.1f}" if finding.gain >= 2 else f"{finding.gain:.2f}"
     return Text.assemble(
-        f"{where}{finding.message}; costs {figures.percent(finding.cost)} of the time, ",
-        (f"{finding.gain:.2g}× without", "bold"),
+        f"{where}{finding.message}: {figures.percent(finding.cost)} of the time, ",
+        (f"about {gain}×", "bold"),
     )
+
+
+def _finding(number: str, finding: Advice) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_row(number, _headline(finding))
+    table.add_row("", Text(f"{finding.remedy}{_see(finding)}", "dim"))
+    return table
 
 
 def _see(finding: Advice) -> str:
@@ -93,20 +104,29 @@ def _facts(e: Explanation) -> Table:
     )
     table.add_row(
         "occupancy",
-        f"{room.fraction:.0%}: {room.blocks} blocks a multiprocessor, limited by {room.limited_by}",
+        f"{figures.percent(room.fraction)}: {room.blocks} block{'s' * (room.blocks != 1)} a "
+        f"multiprocessor, limited by {room.limited_by}",
     )
-    tail = f", the last leaves {e.tail:.1%} of the time unused" if e.tail > 0.001 else ""
+    unused = f"{100 * e.tail:.1f} %"
+    tail = f", the last leaves {unused} of the time unused" if e.tail > 0.001 else ""
     table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
     intensity = e.block_flop / e.block_bytes
     table.add_row(
         "a block",
         f"must move {e.block_bytes / 1e6:.2f} MB and do {e.block_flop / 1e6:.0f} MFLOP: "
-        f"{intensity:.1f} a byte",
+        f"{intensity:.1f} FLOP a byte",
     )
     if e.mix:
         total = sum(e.mix.values())
-        shown = ", ".join(f"{count / total:.0%} {kind}" for kind, count in list(e.mix.items())[:5])
-        where = f"loop of lines {e.loop[0]}-{e.loop[1]}" if e.loop else "whole kernel"
+        shown = ", ".join(
+            f"{figures.percent(count / total)} {kind}"
+            for kind, count in list(e.mix.items())[:5]
+            if count >= WORTH_SHOWING * total
+        )
+        where = "whole kernel"
+        if e.loop:
+            first, last = e.loop
+            where = f"loop of line {first}" if first == last else f"loop of lines {first}-{last}"
         table.add_row("machine code", f"{where}: {shown}")
     if e.estimated_ms is not None:
         found = f", measured {figures.milliseconds(e.measured_ms)} ms" if e.measured_ms else ""
@@ -150,12 +170,12 @@ def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
 
 
 def _heat(costly: list[LineCost], source: list[str]) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=True)
     table.add_column("  line", justify="right", no_wrap=True)
     sampled = any(line.stall_share is not None for line in costly)
     for name in ("L1", *(("time",) if sampled else ()), "sectors", "wavefronts", "again", "lanes"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
     for cost in costly:
         text = source[cost.line - 1].strip() if cost.line <= len(source) else ""
         table.add_row(
@@ -166,7 +186,7 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
             _beside(cost.wavefronts_per_request, cost.min_wavefronts_per_request),
             f"{cost.reads_again:.0f}×" if cost.reads_again else "",
             f"{cost.lanes:.0f}" if cost.lanes else "",
-            Text(text if len(text) <= _SOURCE else f"{text[: _SOURCE - 1]}…", "dim"),
+            Text(text, "dim"),
         )
     return table
 

@@ -35,7 +35,7 @@ class CpuSanitizer:
         if kernel is self._kernel:
             return
         self._kernel = kernel
-        request = Load(kernel=kernel, only_watched=True)
+        request = Load(kernel=kernel, mostly_watched=True)
         self._ready = self._thread.submit(self.worker.ask, request)
 
     def sanitize(self, request: Sanitize) -> Future[Sanitized | Refusal | Fault]:

@@ -25,7 +25,7 @@ def _device() -> CpuDevice:
 
 def device_with(kernel: Kernel) -> CpuDevice:
     """A CPU device with the kernel loaded."""
-    ready = _device().load(Load(kernel=kernel))
+    ready = _device().load(Load(kernel=kernel, mostly_watched=True))
     assert isinstance(ready, Ready), ready
     return _device()
 

@@ -17,6 +17,7 @@ from harness.explain.rules import Evidence
 from harness.protocol.compiler import Compile, Compiled, Kernel
 from harness.protocol.device import Counted, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.study import Copies, Grading, Scatter, StudyResults
+from harness.report import Report
 from harness.studies.page import chapters, markdown, page, pays_after
 from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, sources
 from harness.studies.scatter import Situation
@@ -79,9 +80,17 @@ def test_clusters_are_held_against_none(results: StudyResults) -> None:
         tile.model_copy(update={"series": "cluster", "kernel": name, "ms": 10.0 / blocks})
         for name, blocks, _ in CLUSTERS
     )
-    found = chapters(results.model_copy(update={"times": (*results.times, *times)}), (), ())
+    study = results.model_copy(update={"times": (*results.times, *times)})
+    chapter = next(each for each in chapters(study, (), ()) if each.title.startswith("Clusters"))
+    assert [row[-2] for row in chapter.rows] == ["1.000×", *["2.000×"] * 2, *["4.000×"] * 2]
+
+
+def test_every_cluster_was_graded_on_a_gpu(results: StudyResults) -> None:
+    text = (RESULTS.parent / "h100-clusters.jsonl").read_text(encoding="utf-8")
+    graded = [Report.model_validate_json(line) for line in text.splitlines()]
+    found = chapters(results, (), (), graded)
     chapter = next(each for each in found if each.title.startswith("Clusters"))
-    assert [row[-1] for row in chapter.rows] == ["1.000×", *["2.000×"] * 2, *["4.000×"] * 2]
+    assert all(row[-1].startswith("accepted, 0.") for row in chapter.rows)
 
 
 def test_tables_hold_what_was_measured(results: StudyResults) -> None:

@@ -124,7 +124,7 @@ def test_a_kernel_is_loaded_once_and_in_the_background(
     assert worker_answer is None
     assert [type(each) for each in worker.asked] == [Load, Load, Count]
     assert [each.kernel for each in worker.asked[:2]] == [one, other]
-    assert all(each.only_watched for each in worker.asked[:2])
+    assert all(each.mostly_watched for each in worker.asked[:2])
     assert all(name.startswith("cpu-sanitizer") for name in worker.threads)
     assert len({*worker.threads}) == 1
 

@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from pathlib import Path
@@ -90,6 +91,8 @@ class Module:
     shared_bytes: int
     """What a block of it takes."""
     block: tuple[int, int, int] = BLOCK
+    plain: Mode = Mode.RUN
+    """How a launch without instruments is made."""
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, where it is known."""
     loaded: dict[Mode, Loaded] = field(default_factory=dict)
@@ -107,6 +110,18 @@ class _Launch:
     explainer: Explainer
     printed: str
     instruments: Instruments
+
+
+_Instruments = Callable[[Module, Loaded, Shape], Instruments]
+"""Makes those of one launch."""
+
+
+def _checks(module: Module, loaded: Loaded, shape: Shape) -> Instruments:
+    return sanitize.instruments(loaded, 4 * shape.M * shape.K)
+
+
+def _counters(module: Module, loaded: Loaded, shape: Shape) -> Instruments:
+    return counters.instruments(loaded, shape, module.code)
 
 
 class CpuDevice:
@@ -137,8 +152,8 @@ class CpuDevice:
     def load(self, request: Load) -> Ready | Refusal:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
-        mode = Mode.SANITIZE if request.only_watched else Mode.RUN
-        ready = self.load_ptx(kernel.ptx, kernel.entry, kernel.launch, mode=mode)
+        plain = Mode.WATCH if request.mostly_watched else Mode.RUN
+        ready = self.load_ptx(kernel.ptx, kernel.entry, kernel.launch, plain=plain)
         if self._module is not None:
             self._module.code = kernel.facts.lines
         return ready
@@ -149,10 +164,11 @@ class CpuDevice:
         entry: str,
         line: LaunchLine | None = None,
         block: tuple[int, int, int] = BLOCK,
-        mode: Mode = Mode.RUN,
+        plain: Mode = Mode.RUN,
     ) -> Ready | Refusal:
-        """As `load`, for any PTX and any shape of block. mode: the way to run it that is made
-        ready; others are when they are first asked for, and take seconds for a large kernel."""
+        """As `load`, for any PTX and any shape of block. plain: how launches without instruments
+        are made, which is made ready; the other mode is when it is first asked for, and takes
+        seconds for a large kernel."""
         self._module = None
         line = line or LaunchLine()
         try:
@@ -164,8 +180,9 @@ class CpuDevice:
             flat = flatten(program, entry, line.shared_memory)
             depends = blocks_depend_on_one_another(flat)
             line = replace(line, cluster=flat.cluster)
-            module = Module(text, entry, line, program, memory, depends, flat.shared.size, block)
-            self._load(module, mode)
+            size = flat.shared.size
+            module = Module(text, entry, line, program, memory, depends, size, block, plain)
+            self._load(module, plain)
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
             return Refusal(
@@ -186,7 +203,7 @@ class CpuDevice:
     @staticmethod
     def _flat(module: Module, mode: Mode) -> FlatKernel:
         dynamic = module.line.shared_memory
-        return flatten(module.program, module.entry, dynamic, gaps=mode is Mode.SANITIZE)
+        return flatten(module.program, module.entry, dynamic, gaps=mode is Mode.WATCH)
 
     # -- running
 
@@ -201,7 +218,7 @@ class CpuDevice:
                 "cannot be run alone",
             )
         done = self._launch(
-            Mode.RUN, request.shape, request.A, request.B, request.seconds, request.blocks
+            None, request.shape, request.A, request.B, request.seconds, request.blocks
         )
         if isinstance(done, Fault):
             return done
@@ -221,7 +238,7 @@ class CpuDevice:
 
     def _launch(
         self,
-        mode: Mode,
+        tool: _Instruments | None,
         shape: Shape,
         A: Matrix,
         B: Matrix,
@@ -234,12 +251,12 @@ class CpuDevice:
         if refused:
             return Fault(cause="launch-refused", message=refused)
         try:
-            loaded = self._load(module, mode)
+            loaded = self._load(module, Mode.WATCH if tool else module.plain)
         except PtxError as refusal:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
         C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
-        instruments = self._instruments(module, mode, loaded, shape)
+        instruments = tool(module, loaded, shape) if tool else Instruments()
         printer = Printer()
         outcome = launch(
             self._cache,
@@ -253,14 +270,6 @@ class CpuDevice:
         )
         explainer = Explainer(loaded.kernel, shape, grid, module.block)
         return _Launch(C, outcome, explainer, printer.text, instruments)
-
-    @staticmethod
-    def _instruments(module: Module, mode: Mode, loaded: Loaded, shape: Shape) -> Instruments:
-        if mode is Mode.SANITIZE:
-            return sanitize.instruments(loaded, 4 * shape.M * shape.K)
-        if mode is Mode.COUNT:
-            return counters.instruments(loaded, shape, module.code)
-        return Instruments()
 
     @staticmethod
     def _fault(done: _Launch, seconds: float) -> Fault:
@@ -290,7 +299,7 @@ class CpuDevice:
         ended: tuple[Stopped, ...] = ()
         for number, given in enumerate(request.launches):
             left = request.seconds - (time.monotonic() - start)
-            done = self._launch(Mode.SANITIZE, given.shape, given.A, given.B, max(left, 0.1))
+            done = self._launch(_checks, given.shape, given.A, given.B, max(left, 0.1))
             if isinstance(done, Fault):
                 return done
             found += [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
@@ -325,7 +334,7 @@ class CpuDevice:
         given = request.inputs
         grid, cluster = module.grid(given.shape), module.line.cluster
         blocks = counters.choose_blocks(grid, cluster, request.max_blocks, module.depends)
-        done = self._launch(Mode.COUNT, given.shape, given.A, given.B, request.seconds, blocks)
+        done = self._launch(_counters, given.shape, given.A, given.B, request.seconds, blocks)
         if isinstance(done, Fault):
             return done
         if done.outcome.stopped:

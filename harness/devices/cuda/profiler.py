@@ -16,7 +16,7 @@ from harness.compiling.compiler import FILE_NAME
 from harness.compiling.disassembly import disassemble
 from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda import hardware_counters
-from harness.devices.cuda import watched_launches as watched
+from harness.devices.cuda import watched_job as watched
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
 from harness.protocol.profile import NoProfile, Profile

@@ -18,7 +18,7 @@ import numpy as np
 from cuda import pathfinder
 
 from harness.compiling.signature import KERNEL_NAME
-from harness.devices.cuda import watched_launches as watched
+from harness.devices.cuda import watched_job as watched
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.errors import without_paths
 from harness.protocol.compiler import Kernel

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from harness.protocol.device import Count, Counted, LaunchInputs
+from harness.report import LineCounters
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
 
@@ -87,11 +93,54 @@ def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
     assert counters.bank_conflicts == ways - 1
 
 
-def test_async_copies_count_at_both_ends(cpu: Runner) -> None:
-    cpu.load_file("cp_async")
-    counters = cpu.count(Shape(32, 32, 32))
-    assert counters.global_load_sectors > 0
-    assert counters.shared_store_wavefronts > 0
+COPIES = """// solve: shared_memory=65536
+#define COPY(how, bytes, filled) if (from >= 0) \\
+    asm volatile("cp.async." how ".shared.global [%0], [%1], " #bytes ", %2;" :: \\
+        "r"(tile + to * bytes), "l"((const char*)B + from * bytes), "r"(filled) : "memory");
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    extern __shared__ float s[];
+    const unsigned tile = (unsigned)__cvta_generic_to_shared(s);
+    int lane = threadIdx.x, from, to;
+"""
+
+
+def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
+    """Each pattern of addresses on a line of its own, its addresses in A: lane by lane, where it is
+    read in B and where it is written."""
+    patterns = json.loads((Path(__file__).parent / "async_copies.json").read_text())["patterns"]
+    text = COPIES
+    lines = {}
+    for i, x in enumerate(patterns):
+        filled = f"{'lane % 2 ? 0 : ' if x['zeros'] else ''}{x['bytes']}"
+        text += f"from = A[{64 * i} + lane], to = A[{64 * i + 32} + lane];\n"
+        text += f'COPY("{x["copy"]}", {x["bytes"]}, {filled})\n'
+        lines[text.count("\n")] = x
+    cpu.load(text + "}", block=(32, 1, 1))
+    A = np.array([x["from"] + x["to"] for x in patterns], np.float32).reshape(1, -1)
+    shape = Shape(1, A.size, 4)
+    inputs = LaunchInputs(shape=shape, A=A, B=np.zeros((shape.N, shape.K), np.float32))
+    answer = cpu.device.count(Count(inputs=inputs, max_blocks=1, seconds=60))
+    assert isinstance(answer, Counted), answer
+    differing = [
+        (*(lines[x.line][name] for name in ("copy", "bytes", "name", *HARDWARE)), _of(x))
+        for x in answer.counters.lines
+        if x.line in lines and _of(x) != tuple(lines[x.line][name] for name in HARDWARE)
+    ]
+    assert differing == []
+    assert len(patterns) > 400
+
+
+HARDWARE = ("sectors", "passes", "wavefronts", "fewest")
+
+
+def _of(line: LineCounters) -> tuple[int, ...]:
+    return (
+        line.global_sectors,
+        line.global_passes,
+        line.shared_wavefronts,
+        line.shared_min_wavefronts,
+    )
 
 
 DATA_DECIDES = """extern "C" __global__ void matrix_multiplication_kernel(

@@ -112,7 +112,7 @@ class Builder:
         if not isinstance(b, IrValue):
             b = constant(a.type, b)
         assert a.type == b.type, f"{predicate} {a}, {b}"
-        name = "icmp" if a.type.startswith("i") else "fcmp"
+        name = "icmp" if a.type.startswith("i") or a.type == "ptr" else "fcmp"
         return self.value("i1", f"{name} {predicate} {a}, {b.text}")
 
     def select(self, condition: IrValue, a: IrValue, b: IrValue | int | float) -> IrValue:

@@ -8,7 +8,6 @@ from enum import Enum
 
 from harness.devices.cpu.analysis.flatten import FlatKernel
 from harness.devices.cpu.analysis.pointers import pointer_windows
-from harness.devices.cpu.analysis.slicing import slice_for_counting
 from harness.devices.cpu.codegen.calls import call_host
 from harness.devices.cpu.codegen.llvm_ir import IrValue, constant
 from harness.devices.cpu.codegen.translator import Lowerings, MemoryAccess, Translator
@@ -20,12 +19,10 @@ from harness.ptx.syntax import Address, Instruction, Label, Register, Symbol
 
 class Mode(Enum):
     RUN = "run"
-    """Every access is checked; the first fault ends the launch."""
-    SANITIZE = "sanitize"
-    """Every access is reported to the checks of the runtime, which go on after a fault."""
-    COUNT = "count"
-    """Accesses and basic blocks are traced, to be counted by warps; data that reaches neither an
-    address nor a branch is left out, and faults of accesses without it go unseen."""
+    """Every access is checked where it stands; the first fault ends the launch."""
+    WATCH = "watch"
+    """Accesses, branches and basic blocks are told to the runtime, whose instruments are those of
+    the launch: checks, which go on after a fault; counters; or none."""
 
 
 class ThreadTranslator(Translator):
@@ -45,9 +42,6 @@ class ThreadTranslator(Translator):
         self.block = block
         self.mode = mode
         self._windows = pointer_windows(kernel)
-        self._slice = slice_for_counting(kernel) if mode is Mode.COUNT else None
-        self._address_only = False
-        """Of the instruction at hand only the accesses matter."""
 
     # -- the function around the body
 
@@ -55,7 +49,6 @@ class ThreadTranslator(Translator):
         """The whole IR module."""
         x, y, _ = self.block
         self.declare_registers()
-        self.emit("%unused = alloca [64 x i8], align 64")
         for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
             %size.exact = call i64 @llvm.coro.size.i64()
             %size.more = add i64 %size.exact, 63
@@ -137,8 +130,6 @@ class ThreadTranslator(Translator):
         phase: int = 0,
     ) -> list[IrValue]:
         """Publish words, let the runtime act for all lanes of the mask, read the results."""
-        if self._address_only:
-            return [constant("i32", 0)] * results
         for i, word in enumerate(words):
             self.store(word, self.mail(i))
         self.suspend(
@@ -164,8 +155,6 @@ class ThreadTranslator(Translator):
         self.place(good)
 
     def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
-        if self._address_only:
-            return constant("i64", 1)  # as if it had been done
         given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
         context = self.value("i64", "ptrtoint ptr %c to i64")
         everything = (context, self.thread_index(), *given)
@@ -180,12 +169,8 @@ class ThreadTranslator(Translator):
         where = self.address_value(address)
         if space == "shared":
             access = replace(access, kind=access.kind | Access.OWN)
-        if self.mode is Mode.SANITIZE:
-            return self._checked_access(space, where, access)
-        if space != "local":
-            self.count_access(space, where, access)
-        if self._address_only:
-            return IrValue("%unused", "ptr")
+        if self.mode is Mode.WATCH:
+            return self._told("rt_watched_access", space, where, access)
         if space in ("shared", "local"):
             memory = self.kernel.shared if space == "shared" else self.kernel.local
             units = constant("i64", memory.size >> access.log2)
@@ -199,7 +184,9 @@ class ThreadTranslator(Translator):
         window = self._window_of(space, address)
         writes_input = access.kind & Access.WRITE and window in (Window.A, Window.B)
         if window is None or writes_input:
-            return self._checked_access(space, where, access)
+            pointer = self._told("rt_checked_access", space, where, access)
+            self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
+            return pointer
         offset = self.op("sub", where, window.base)
         span = self.offset(self.field("windows", "ptr"), window * layout.SPAN_BYTES)
         size = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
@@ -239,35 +226,22 @@ class ThreadTranslator(Translator):
         )
         self.jump("exit")
 
-    def _checked_access(self, space: str, where: IrValue, access: MemoryAccess) -> IrValue:
-        """Let the runtime check an access; under SANITIZE it always gives a pointer."""
+    def _told(self, name: str, space: str, where: IrValue, access: MemoryAccess) -> IrValue:
+        """Where the runtime lets an access go."""
         generic = self.op("add", where, self.window_base(space))
-        pointer = self.runtime(
-            "i64", "rt_checked_access", access.index, generic, access.n, int(access.kind)
-        )
+        pointer = self.runtime("ptr", name, access.index, generic, access.n, int(access.kind))
         assert pointer is not None
-        if self.mode is not Mode.SANITIZE:
-            self.leave_unless(self.compare("ne", pointer, 0))
-        return self.value("ptr", f"inttoptr {pointer} to ptr")
-
-    def count_access(
-        self, space: str, where: IrValue, access: MemoryAccess, phase: int = 1
-    ) -> None:
-        if self.mode is Mode.COUNT:
-            generic = self.op("add", where, self.window_base(space))
-            event = Event.SOURCE if access.kind is Access.ASYNC else Event.ACCESS
-            self._trace(access.index, phase, generic, access.n << 8 | event)
+        return pointer
 
     def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
-        if self.mode is Mode.COUNT:
+        if self.mode is Mode.WATCH:
             self._trace(index, 1, row, matrices << 8 | Event.MATRIX)
 
     def _trace(self, index: int, phase: int, address: IrValue | int, kind: int) -> None:
         """phase: which of the instruction's events comes first."""
         given = address if isinstance(address, IrValue) else constant("i64", address)
         event = [constant("i64", index << 2 | phase), given, constant("i64", kind)]
-        context = self.value("i64", "ptrtoint ptr %c to i64")
-        self.call_void("rt_trace", context, self.thread_index(), *event)
+        self.runtime("void", "rt_trace", *event)
 
     def parameter(self, address: Address, n: int) -> IrValue:
         if not isinstance(address.base, Symbol):
@@ -292,7 +266,7 @@ class ThreadTranslator(Translator):
         return self.field("shared_address", "i64")
 
     def fence(self, name: str) -> None:
-        if self.mode is Mode.SANITIZE and self.kernel.cluster_blocks > 1:
+        if self.mode is Mode.WATCH and self.kernel.cluster_blocks > 1:
             self.runtime("void", name)
 
     def symbol(self, symbol: Symbol) -> IrValue:
@@ -378,14 +352,6 @@ class ThreadTranslator(Translator):
 
     # -- control
 
-    def statement(self, index: int, item: Instruction) -> None:
-        if self._slice is None:
-            super().statement(index, item)
-        elif index not in self._slice.left_out:
-            self._address_only = index in self._slice.address_only
-            super().statement(index, item)
-            self._address_only = False
-
     def label(self, index: int, item: Label) -> None:
         super().label(index, item)
         self.count_block(index)
@@ -395,11 +361,11 @@ class ThreadTranslator(Translator):
         self.stop_unless(self.compare("eq", asked, 0), Cause.TIME_LIMIT, index)
 
     def count_branch(self, index: int, taken: IrValue) -> None:
-        if self.mode is Mode.COUNT:
+        if self.mode is Mode.WATCH:
             self._trace(index, 1, self.resize(taken, "i64"), Event.BRANCH)
 
     def count_block(self, index: int) -> None:
-        if self.mode is Mode.COUNT:
+        if self.mode is Mode.WATCH:
             self._trace(index, 2, 0, Event.BLOCK)
 
     def call_function(self, index: int, item: Instruction) -> None:

@@ -142,11 +142,6 @@ class Translator(Builder):
     def count_block(self, index: int) -> None:
         """At the beginning of a basic block: which lanes run it."""
 
-    def count_access(
-        self, space: str, where: IrValue, access: MemoryAccess, phase: int = 1
-    ) -> None:
-        """Before an access: what it costs the memory system."""
-
     def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
         """Before 8x8 matrices are moved: row is the address that this lane brings."""
 

@@ -28,6 +28,7 @@ SOURCES = (
     "tensor",
     "wgmma",
     "counts",
+    "copy_counts",
     "cluster",
     "scheduler",
 )

@@ -49,6 +49,7 @@ def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instr
         "width": zeros(4 * size),
         "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * loaded.threads),
         "traced": zeros(4 * blocks * loaded.threads),
+        "to": zeros(8 * layout.LANES),
         "touched_a": zeros(4 * blocks * sectors(shape.M, shape.N)),
         "touched_b": zeros(4 * blocks * sectors(shape.N, shape.K)),
         "touched_c": zeros(4 * blocks * sectors(shape.M, shape.K)),
@@ -57,7 +58,7 @@ def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instr
     width[:] = -1
     for index, width_bytes in fused_loads(kernel, code).items():
         width[index] = width_bytes
-    counts = Counts(**{name: array.ctypes.data for name, array in memory.items()}, destination=0)
+    counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
     return Instruments(counts=ctypes.addressof(counts), keep=[counts], arrays=memory)
 
 

@@ -38,10 +38,13 @@ __device__ void deliver_until(Context* c, long long t, int group) {
     }
 }
 
-extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, Address to,
-                                        Address from, long long bytes, long long filled) {
+// bypass: of the L1 cache
+extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, Address to, Address from,
+                                        long long bytes, long long filled, long long bypass) {
     Thread* thread = c->thread + t;
     if (filled > bytes || filled < 0) filled = bytes;
+    rt_trace(c, t, pc << 2, to, bytes << 8 | EVENT_TARGET);
+    if (filled) rt_trace(c, t, pc << 2 | 1, from, bytes << 8 | (bypass ? EVENT_BYPASS : EVENT_SOURCE));
     char* target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC | ACCESS_OWN);
     char* source = filled ? checked_access(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
     if (!target || !source) return 0;

@@ -98,7 +98,7 @@ __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) 
     for (int first = 0; first < LANES; first += 2 * lanes) {
         unsigned phase = lanes == LANES ? ~0u : (lanes == 16 ? 0xffffu : 0xffu) << first, next = lanes == LANES ? 0 : phase << lanes;
         bool apart = (here & phase) && (here & next) && !paired(address, here, phase | next);
-        phases += apart ? 2 : 1;
+        phases += apart ? 2 : (here & (phase | next)) != 0;
     }
     return least < phases ? phases : least;
 }
@@ -130,8 +130,7 @@ __device__ void count_access(Context* c, long long pc, const Address* address, u
     if (!bytes || window == WINDOW_LOCAL) return;
     if (window == WINDOW_SHARED) {
         row->shared_requests += 1;
-        c->counts->destination = wavefronts(address, here, bytes);
-        row->wavefronts += c->counts->destination;
+        row->wavefronts += wavefronts(address, here, bytes);
         row->min_wavefronts += min_wavefronts(address, here, bytes);
     } else {
         row->global_requests += 1;
@@ -140,13 +139,6 @@ __device__ void count_access(Context* c, long long pc, const Address* address, u
         row->first_sectors += first_sectors(c, address, here, bytes, window);
         row->global_passes += l1_passes(address, here, bytes);
     }
-}
-
-// What an async copy brings is written line by line: as `ncu` counts the wavefronts of LDGSTS.
-__device__ void count_source(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
-    long long lines = l1_passes(address, here, bytes);
-    if (lines > c->counts->destination) c->counts->rows[pc].wavefronts += lines - c->counts->destination;
-    count_access(c, pc, address, here, bytes);
 }
 
 // ldmatrix and stmatrix: every 8x8 matrix is eight rows of 16 bytes, one wavefront at best.
@@ -165,7 +157,9 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
     unsigned taken = 0;
     switch (kind & 0xff) {
         case EVENT_ACCESS: count_access(c, pc, address, here, kind >> 8); break;
-        case EVENT_SOURCE: count_source(c, pc, address, here, kind >> 8); break;
+        case EVENT_TARGET: count_target(c, pc, address, here, kind >> 8); break;
+        case EVENT_SOURCE: count_source(c, pc, address, here, kind >> 8, false); break;
+        case EVENT_BYPASS: count_source(c, pc, address, here, kind >> 8, true); break;
         case EVENT_MATRIX: count_matrices(c, pc, address, kind >> 8); break;
         case EVENT_BLOCK:
             row->threads += __popc(here);
@@ -225,6 +219,7 @@ __device__ void count_traces(Context* c, long long w) {
 
 // order: instruction << 2 | which of its events
 extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address, long long kind) {
+    if (!c->counts) return;
     int* traced = traced_of(c, t);
     if (*traced == TRACE) {
         rt_fault(c, t, CAUSE_TRACE_OVERFLOW, order >> 2, 0, 0, 0);

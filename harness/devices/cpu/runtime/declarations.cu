@@ -65,6 +65,17 @@ __device__ __noinline__ void wgmma_integer(Context* c, long long w, long long pc
 
 // counts.cu
 __device__ __noinline__ void count_traces(Context* c, long long w);
+__device__ __noinline__ void count_access(Context* c, long long pc, const Address* address, unsigned here, int bytes);
+__device__ __noinline__ int pieces(const Address* address, unsigned here, int bytes, int log2);
+__device__ __noinline__ int different_words(const Address* address, unsigned here, int bytes);
+__device__ __noinline__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes, long long window);
+
+// copy_counts.cu
+__device__ __noinline__ void count_target(Context* c, long long pc, const Address* address, unsigned here, int bytes);
+__device__ __noinline__ void count_source(Context* c, long long pc, const Address* from, unsigned here, int bytes, bool bypass);
+
+extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address,
+                                    long long kind);
 
 // checks.cu, copies.cu, tensor.cu, scheduler.cu: kept apart to keep the code small
 __device__ __noinline__ void note(Context* c, long long kind, long long pc, long long other_pc,

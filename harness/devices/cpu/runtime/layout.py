@@ -105,7 +105,9 @@ class Event(IntEnum):
     MATRIX = 1  # lane i brings the address of row i, 16 bytes
     BLOCK = 2  # a basic block begins
     BRANCH = 3  # it is taken where the address is 1
-    SOURCE = 4  # an access from which an async copy reads, right behind that to which it writes
+    TARGET = 4  # where an async copy writes
+    SOURCE = 5  # where it reads, right behind that; not where it only fills with zeros
+    BYPASS = 6  # the same of a copy that leaves no trace in the L1 cache
 
 
 MAIL_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
@@ -288,7 +290,9 @@ COUNTS = {
     "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
     "trace": "struct Traced*",  # [thread, counted through the cluster][TRACE]
     "traced": "int*",  # [thread]: how many of them there are
-    "destination": "long long",  # wavefronts of the access before
+    "to": "unsigned long long*",  # [lane]: where the async copy at hand writes
+    "to_lanes": "long long",  # which lanes do
+    "to_wavefronts": "long long",  # how many they were counted as
     # [sector][rank]: the last block of that rank which touched it, counted from 1
     "touched_a": "unsigned*",
     "touched_b": "unsigned*",

@@ -97,6 +97,14 @@ __device__ char* checked_access(Context* c, long long t, long long pc, Address a
     return host;
 }
 
+// The same where instruments may be at work. Always a place to go to, because the thread goes on.
+extern "C" __device__ char* rt_watched_access(Context* c, long long t, long long pc, Address address,
+                                              long long n, long long access) {
+    if (window_of(address) != WINDOW_LOCAL) rt_trace(c, t, pc << 2 | 1, address, n << 8 | EVENT_ACCESS);
+    char* host = checked_access(c, t, pc, address, n, n, (int)access);
+    return host ? host : c->scratch;
+}
+
 extern "C" __device__ char* rt_checked_access(Context* c, long long t, long long pc, Address address,
                                      long long n, long long access) {
     return checked_access(c, t, pc, address, n, n, (int)access);

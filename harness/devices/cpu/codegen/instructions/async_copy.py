@@ -7,7 +7,7 @@ from harness.devices.cpu.codegen.instructions.memory import PREFETCH, space
 from harness.devices.cpu.codegen.llvm_ir import IrValue, constant
 from harness.devices.cpu.codegen.matching import MatchedInstruction
 from harness.devices.cpu.codegen.table import InstructionTable
-from harness.devices.cpu.codegen.translator import PREDICATE, MemoryAccess, Translator
+from harness.devices.cpu.codegen.translator import PREDICATE, Translator
 from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.runtime.layout import Access, Cause, State
 from harness.ptx.syntax import Integer, Operand, Register, Sink
@@ -65,9 +65,7 @@ def cp_async(t: Translator, m: MatchedInstruction) -> None:
         else:
             copied = t.resize(t.read(rest, U32), "i64")
     to, from_ = _address(t, m.operands["d"], "shared"), _address(t, m.operands["a"], "global")
-    t.count_access("", to, MemoryAccess(m.index, size.value, Access.WRITE), phase=0)
-    t.count_access("", from_, MemoryAccess(m.index, size.value, Access.ASYNC))
-    _must(t, m, "rt_copy", to, from_, size.value, copied)
+    _must(t, m, "rt_copy", to, from_, size.value, copied, int(m["cache"] == "cg"))
 
 
 @TABLE.instruction("cp.async.commit_group")

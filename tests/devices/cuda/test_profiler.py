@@ -1,0 +1,95 @@
+"""Where hardware counters may not be read, it is said how to permit it, and the rest goes on."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from harness.devices.cuda import profiler
+from harness.explain.examined import Examined
+from harness.explain.explain import explain
+from harness.grade import GradingOptions, examine
+from harness.protocol.profile import NoProfile, ReadCounters
+from harness.protocol.timing import TimingWorkers
+from harness.report import Submission
+from harness.views.explanation import screen
+from harness.workers.session import Session
+from problem.cases import Shape
+from tests.devices.cpu.runner import compiled
+from tests.explain.ladder import SOLUTIONS, device_with
+from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer
+
+TILE = (SOLUTIONS / "02_shared_tile.cu").read_text(encoding="utf-8")
+FORBIDDEN = """\
+==PROF== Connected to process 4711 (/usr/bin/python3)
+==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance \
+Counters on the target device 0. For instructions on enabling permissions and to get more \
+information see https://developer.nvidia.com/ERR_NVGPUCTRPERM
+==PROF== Disconnected from process 4711"""
+"""In the words of ncu."""
+
+
+def profiled_by(said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> NoProfile:
+    """With an ncu that says so and writes nothing."""
+    ncu = folder / "ncu"
+    ncu.write_text(f"#!/bin/sh\ncat <<'SAID'\n{said}\nSAID\nexit 1\n")
+    ncu.chmod(0o755)
+    kernel = compiled(TILE)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            profiler.pathfinder, "find_nvidia_binary_utility", {"ncu": str(ncu)}.__getitem__
+        )
+        found = profiler.profile(kernel, (Shape(32, 32, 32),), 60)
+    assert isinstance(found, NoProfile)
+    return found
+
+
+def test_who_may_not_read_counters_is_told_how_to_permit_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = profiled_by(FORBIDDEN, tmp_path, monkeypatch).why
+    assert "only administrators" in why and "NVreg_RestrictProfilingToAdminUsers=0" in why
+
+
+def test_what_else_ncu_says_is_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = profiled_by("==ERROR== Out of memory", tmp_path, monkeypatch).why
+    assert why == "ncu wrote no report: ==ERROR== Out of memory"
+
+
+def test_the_rest_of_an_explanation_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU whose counters are forbidden, beside a CPU device that counts."""
+    forbidden = profiled_by(FORBIDDEN, tmp_path, monkeypatch)
+    kernel = compiled(TILE)
+
+    class Gpu(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            return forbidden if isinstance(request, ReadCounters) else super().ask(request)
+
+    class Beside(FakeSanitizer):
+        def count(self, request: Any) -> Any:
+            return self._done(device_with(kernel).count(request))
+
+    class Compiler(FakeCompiler):
+        def ask(self, request: Any) -> Any:
+            return super().ask(request).model_copy(update={"kernel": kernel})
+
+    gpu = Gpu()
+    timing = TimingWorkers(gpu, gpu, checker=gpu, newcomer=gpu)
+    session = Session(
+        info=INFO, compiler=Compiler(), device=gpu, cpu_sanitizer=Beside(), timing=timing
+    )
+    monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
+    submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)
+    examined = examine(submission, session, GradingOptions(quick=True, seed=3))
+    assert isinstance(examined, Examined) and examined.outcome is None
+    console = Console(file=io.StringIO(), width=1000)
+    console.print(screen(explain(examined), TILE))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert forbidden.why in shown
+    assert "wavefronts of shared memory for each multiply-add" in shown
