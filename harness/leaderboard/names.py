@@ -62,7 +62,8 @@ def author_problem(name: str) -> str | None:
         alphabets = {unicodedata.name(letter, "").partition(" ")[0] for letter in word}
         mixed = sorted(alphabets & _ALPHABETS)
         if len(mixed) > 1:
-            return f"mixes letters of two alphabets ({' and '.join(mixed).title()}) in one word"
+            shown = " and ".join(alphabet.title() for alphabet in mixed)
+            return f"mixes letters of two alphabets ({shown}) in one word"
     return problem(name)
 
 

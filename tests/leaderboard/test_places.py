@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,3 +137,17 @@ def test_those_who_met_change_places_among_themselves_alone() -> None:
     assert [number for number, _ in places(made, decided)] == [3, 1, 2, 0]
     chain = met(("a", "b", Order.SLOWER), ("b", "c", Order.SLOWER), ("a", "c", Order.SLOWER))
     assert [number for number, _ in places(made, chain)] == [2, 1, 0, 3]
+
+
+def test_a_difference_that_only_reaches_zero_is_not_known() -> None:
+    one = Contestant("a", Estimate(0.5, 0.375, 0.5), {"1": Estimate(0.5, 0.375, 0.5)})
+    other = Contestant("b", Estimate(0.0, 0.25, 0.3125), {"1": Estimate(0.0, 0.25, 0.3125)})
+    apart = math.hypot(0.375, 0.3125)
+    level = replace(one, score=replace(one.score, value=0.5))
+    assert apart < 0.5 and known_to_be_faster([level, other], {}) == [0, 1]
+    three, four = Estimate(0.5, 0.3, 0.1), Estimate(0.0, 0.1, 0.4)
+    touching = [replace(one, score=three), replace(other, score=four)]
+    assert math.hypot(three.below, four.above) == 0.5
+    assert order(touching[0], touching[1], {}) is order(touching[1], touching[0], {})
+    assert order(touching[0], touching[1], {}) is Order.UNKNOWN
+    assert known_to_be_faster(touching, {}) == [0, 0]

@@ -94,6 +94,9 @@ def test_what_is_said_says_how_sure_it_is() -> None:
         update={"differences": (difference.model_copy(update={"confidence": 0.0243}),)}
     )
     assert playoffs.said(barely).endswith("with 97.6 % confidence.")
+    sure = difference.model_copy(update={"confidence": playoffs.SURE})
+    found = found.model_copy(update={"differences": (sure,)})
+    assert playoffs.said(found).endswith("with 99.9 % confidence.")
     assert playoffs.said(playoff(A, B, 1.0)) == "A play-off on 2026-01-01 found: 1. a, 1. b."
 
 

@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from harness.leaderboard import ranking
 from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.places import is_known
@@ -245,3 +246,61 @@ def test_kernels_of_unknown_cores_have_a_spread_too() -> None:
         for uuid in ("GPU-0", "GPU-1")
     ]
     assert [*board(runs).spreads] == ["cuda-cores", "tensor-cores", None]
+
+
+def test_a_day_begins_with_its_first_moment() -> None:
+    first = entry("first")._replace(created="2026-01-02")
+    assert Filter(since=date(2026, 1, 2)).admits(first)
+    assert not Filter(since=date(2026, 1, 3)).admits(first)
+    assert not Filter(gpu="x").admits(first._replace(device=None))
+    assert Filter(gpu="h100").admits(first)
+
+
+def test_of_two_of_one_moment_the_order_is_that_of_their_ids() -> None:
+    same = [entry("tile", "Ada"), entry("tile", "ada")]
+    twins = [each._replace(id=id) for each, id in zip(same, "ba", strict=True)]
+    for given in (twins, twins[::-1]):
+        assert {row.entry.author for row in board(given).rows} == {"ada"}
+
+
+def test_an_author_is_spelled_as_the_own_judge_first_met_them() -> None:
+    claimed = entry("one", "Ada", 0.8, day=0)
+    own = entry("two", "ada", 0.9, day=1)._replace(own=True)
+    assert {row.entry.author for row in board([claimed, own]).rows} == {"ada"}
+
+
+def test_a_board_is_made_by_what_is_scored_and_chosen() -> None:
+    other = entry("b", gpu="NVIDIA L4")
+    rejected_there = Entry.of(rejected(), "x")._replace(device="NVIDIA B200")
+    made = rank([entry("a"), other, rejected_there], NOW, Filter(gpu="h100"))
+    assert [each.gpu for each in made] == [H100]
+
+
+def test_what_is_not_ranked_stands_best_first() -> None:
+    old = [entry(name, score=score, edition=BEFORE) for name, score in (("a", 0.7), ("b", 0.9))]
+    made = board([*old, entry("c", score=0.8, edition=BEFORE)])
+    assert [row.entry.name for row in made.unranked] == ["b", "c", "a"]
+
+
+def test_a_program_under_two_names_has_one_row() -> None:
+    one = entry("tile", "ada", 0.9, source="the same")
+    again = entry("again", "ada", 0.8, source="the same", day=1)
+    old = entry("older", "ada", 0.95, source="the same", day=-1, edition=BEFORE)
+    made = board([one, again, old])
+    assert len(made.rows) == 1 and made.unranked == ()
+
+
+def test_a_program_is_shown_by_the_run_nearest_to_its_score() -> None:
+    runs = [entry("tile", "ada", score, source="one", day=score) for score in (0.8, 0.9, 0.91)]
+    (row,) = board(runs).rows
+    assert row.entry.score == 0.9 and 0.85 < row.score < 0.9
+
+
+def test_steady_is_up_to_the_limit() -> None:
+    made = entry("tile", score=0.9)._replace(score=1.0, low=0.99, high=1.0)
+    exactly = made._replace(low=1.0 - ranking.MAX_HALF_WIDTH)
+    wide = 1.0 - exactly.low  # type: ignore[operator]
+    assert standing(exactly, NOW) is (
+        Standing.RANKED if wide <= ranking.MAX_HALF_WIDTH else Standing.UNSTEADY
+    )
+    assert standing(made._replace(low=0.5), NOW) is Standing.UNSTEADY

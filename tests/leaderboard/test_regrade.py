@@ -213,6 +213,31 @@ def test_after_one_on_another_gpu_the_others_of_that_board_are_not_graded(old: P
     assert second.after is None and second.applies is False
 
 
+def test_one_that_could_not_be_graded_keeps_no_other_from_it(old: Path) -> None:
+    def only_wide(submission: Submission) -> Report:
+        return gone(submission) if submission.name == "tile" else graded(submission)
+
+    tile, wide = before_and(only_wide, old, "tile", "wide")
+    assert tile.why == "could not be graded: the GPU is taken"
+    assert tile.after is None and tile.applies is False and wide.applies
+
+    def elsewhere(submission: Submission) -> Report:
+        return other_gpu(submission)
+
+    with Store(old) as store:
+        found = {entry.name: entry for entry in store.entries()}
+        there = [found["tile"], found["wide"], found["tile"]._replace(device="NVIDIA L4")]
+        changes = [*regrade(store, there, elsewhere, old.with_suffix(".kept"))]
+    assert [change.after is None for change in changes] == [False, True, False]
+
+
+def test_what_is_found_has_the_identity_of_its_report(old: Path) -> None:
+    (only,) = before_and(graded, old, "tile")
+    kept = old.with_suffix(".kept").read_text(encoding="utf-8").strip()
+    assert only.after is not None
+    assert only.after.id == Document.parse(kept, "it").id and only.before.name == "tile"
+
+
 def test_a_rejection_applies_with_its_entry(old: Path) -> None:
     fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
 
@@ -222,7 +247,7 @@ def test_a_rejection_applies_with_its_entry(old: Path) -> None:
         )
 
     (only,) = before_and(rejecting, old, "tile")
-    assert only.applies and only.why == "now runtime-error"
+    assert only.applies and only.why == "now runtime-error" and only.before.name == "tile"
     assert only.after is not None and only.after.verdict == "runtime-error"
 
 
