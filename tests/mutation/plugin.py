@@ -50,6 +50,9 @@ class CleanRun:
 
     failed: list[str]
     seconds: list[float]
+    """By the clock."""
+    work: list[float]
+    """The processor's seconds, which are the same whatever else the machine does."""
     calls: dict[Function, list[int]]
     """The tests that call it."""
     modules: list[str]
@@ -91,8 +94,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 continue
             place = (file, change.function)
             own = named_after(file, items)
-            numbers = to_ask({*own, *clean.calls.get(place, ())}, own, clean.seconds)
-            numbers.sort(key=lambda n: (-noticed[n], clean.seconds[n]))
+            numbers = to_ask({*own, *clean.calls.get(place, ())}, own, clean.work)
+            numbers.sort(key=lambda n: (-noticed[n], clean.work[n]))
             tests = [(items[number], clean.seconds[number]) for number in numbers]
             found[change.key], asked = became_of(change, functions[place], tests)
             if found[change.key] == "noticed" and asked:
@@ -116,22 +119,23 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
         entered.add(frame.f_code)
 
     calls: dict[Function, list[int]] = defaultdict(list)
-    failed, seconds = [], []
+    failed, seconds, work = [], [], []
     for number, item in enumerate(items):
         forget_results()
         entered.clear()
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), sum(os.times()[:4])
         threading.settrace(note)
         sys.settrace(note)
         passed = passes(item, None)
         sys.settrace(None)
         seconds.append(time.perf_counter() - started)
+        work.append(sum(os.times()[:4]) - worked)
         threading.settrace(None)  # type: ignore[arg-type]
         ours = {code for code in entered if code.co_filename.startswith(prefix)}
         for function in {(code.co_filename[len(prefix) :], outermost(code)) for code in ours}:
             calls[function].append(number)
         failed += [] if passed else [item.nodeid]
-    return CleanRun(failed, seconds, dict(calls), list(sys.modules))
+    return CleanRun(failed, seconds, work, dict(calls), list(sys.modules))
 
 
 def forget_results() -> None:
@@ -162,10 +166,10 @@ def named_after(file: str, items: Sequence[pytest.Item]) -> list[int]:
     return [number for number, item in enumerate(items) if item.path.name.startswith(name)]
 
 
-def to_ask(tests: Iterable[int], own: Sequence[int], seconds: Sequence[float]) -> list[int]:
+def to_ask(tests: Iterable[int], own: Sequence[int], work: Sequence[float]) -> list[int]:
     """As many of these tests as there is time for."""
-    ordered = sorted(tests, key=lambda number: (number not in own, seconds[number]))
-    ends = accumulate(seconds[number] for number in ordered)
+    ordered = sorted(tests, key=lambda number: (number not in own, work[number]))
+    ends = accumulate(work[number] for number in ordered)
     return [number for number, end in zip(ordered, ends, strict=True) if end <= ASKED_SECONDS]
 
 
