@@ -22,7 +22,6 @@ import json
 import math
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -106,8 +105,6 @@ class Run:
         self._out = out
         self._gpus = gpus
         self._deadline = deadline
-        self._known: list[str] = []
-        """Reports of known kernels on all GPUs at once, as JSON."""
 
     @property
     def left(self) -> float:
@@ -132,21 +129,16 @@ class Run:
             if self.left < LEAST["gradings"]:
                 break
             files = [*KERNELS] * len(gpus) + [*AGAIN] * len(gpus)
-            lines, reports = self._graded(["--gpus", ",".join(gpus)], files)
+            reports = self._graded(["--gpus", ",".join(gpus)], files)
             runs.append({"gpus": len(gpus), "gradings": len(files), **reports})
-            self._known = lines
             self._keep("gradings", {"runs": runs})
 
     def arena(self, submissions: int) -> None:
-        """The gradings of a moment ago are the check-ups of its GPUs."""
-        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as known:
-            known.writelines(f"{line}\n" for line in self._known)
-            known.flush()
-            done = self._command(
-                *(sys.executable, "-m", "tests.arena.on_gpus", "--known", known.name, "--quick"),
-                *("--submissions", str(submissions), "--kill-at", "measure"),
-                *("--seconds", f"{self.left - 15:.0f}"),
-            )
+        """Graded quickly, for which a GPU needs no check-up."""
+        done = self._command(
+            *(sys.executable, "-m", "tests.arena.on_gpus", "--quick", "--kill-at", "measure"),
+            *("--submissions", str(submissions), "--seconds", f"{self.left - 15:.0f}"),
+        )
         if done:
             self._keep("arena", json.loads(done[-1].text))
 
@@ -159,24 +151,24 @@ class Run:
 
     def one_lane(self) -> None:
         """By itself on the first GPU."""
-        _, reports = self._graded(["--gpus", self._gpus[0]], [ALONE])
+        reports = self._graded(["--gpus", self._gpus[0]], [ALONE])
         if reports["entries"]:
             self._keep("one-lane", reports)
 
     def _keep(self, part: str, found: dict[str, Any]) -> None:
         _part(self._out, part).write_text(json.dumps(found, indent=1) + "\n")
 
-    def _graded(
-        self, words: Sequence[str], names: Sequence[str]
-    ) -> tuple[list[str], dict[str, Any]]:
-        """The reports as they came, and what the board keeps of them. seconds: from the beginning
-        of the command to the last report; first: to the first."""
+    def _graded(self, words: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+        """What the board keeps of the reports. seconds: from the beginning of the command to the
+        last report; first: to the first."""
         files = [str(SOLUTIONS / f"{name}.cu") for name in names]
         lines = self._command(
             *(*_HARNESS, "grade", *words, "--host-memory", "pinned", "--json", "-"), *files
         )
+        if len(files) == 1 and lines:  # that report is written for people to read
+            lines = [Line(lines[-1].seconds, "".join(line.text for line in lines))]
         reports = [Report.model_validate_json(line.text) for line in lines]
-        return [line.text for line in lines], {
+        return {
             "accepted": sum(report.verdict is Verdict.ACCEPTED for report in reports),
             "first": round(lines[0].seconds, 2) if lines else None,
             "seconds": round(lines[-1].seconds, 2) if lines else None,

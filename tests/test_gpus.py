@@ -115,6 +115,15 @@ def test_each_gpu_has_the_same_to_do_alone_and_with_others(
     assert work == [6, 6, 12, 24]
 
 
+def test_one_report_alone_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes in many lines."""
+    report = factory.report("17_split_tail", score=1.12).model_dump_json(indent=2)
+    monkeypatch.setattr(gpus, "_HARNESS", judge(tmp_path, report))
+    Run(tmp_path / "out", ["GPU-0"], time.monotonic() + 60).one_lane()
+    found = json.loads((tmp_path / "out-one-lane.json").read_text())
+    assert [each["score"] for each in found["entries"]] == [pytest.approx(1.12)]
+
+
 def test_a_part_that_fails_costs_the_others_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
