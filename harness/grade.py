@@ -10,14 +10,22 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Thread
 from typing import TypeVar
 
 from harness import __version__
 from harness.errors import UsageError, crash
 from harness.explain.examined import Examined
 from harness.progress import Progress, Silent
-from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel
-from harness.protocol.device import Count, Counted, LaunchInputs, Ready, Uncounted
+from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel, PtxProgram
+from harness.protocol.device import (
+    Count,
+    Counted,
+    LaunchInputs,
+    LoadAhead,
+    Ready,
+    Uncounted,
+)
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
@@ -117,7 +125,7 @@ def examine(
     An outcome where it cannot be compiled."""
     if isinstance(submission, Unreadable):
         return submission.error
-    grading = _Grading(session, options, progress or Silent())
+    grading = _Grading(session, options, progress or Silent(), only_examines=True)
     failure = grading.outcome(submission, grading.look_over)
     if grading.compiled is None:
         assert failure is not None
@@ -142,6 +150,8 @@ class _Grading:
     session: Session
     options: GradingOptions
     progress: Progress
+    only_examines: bool = False
+    """Most launches will be watched, by checks or counters."""
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     compiled: Compiled | None = None
     verification: Verification | None = None
@@ -157,6 +167,7 @@ class _Grading:
     times: list[StageTime] = field(default_factory=list)
     sanitizing_beside: Begun | None = None
     counting_beside: Future[Counted | Uncounted | Fault] | None = None
+    loading: Thread | None = None
     preparation: Preparation | None = None
     """What the CPU device and this process are at while the GPU verifies, or since before this
     grading had it."""
@@ -173,6 +184,8 @@ class _Grading:
             self.session.prepare()
             with self._timed(Stage.COMPILE):
                 compiled = self._compile(submission)
+                if self.loading is not None:
+                    self.loading.join()
             if not isinstance(compiled, Compiled):
                 self.session.renew_compiler()
                 return compiled
@@ -227,7 +240,7 @@ class _Grading:
         with self._timed(Stage.COMPILE):
             if self.session.cpu_sanitizer is not None:
                 self.session.cpu_sanitizer.load(kernel)
-            ready = load_kernel(self.session.device, kernel, mostly_watched=True)
+            ready = load_kernel(self.session.device, kernel, mostly_watched=self.only_examines)
             if not isinstance(ready, Ready):
                 self.uncounted = getattr(ready, "message", "")
                 return None if isinstance(ready, Unsupported) else ready
@@ -319,6 +332,7 @@ class _Grading:
             submission.source,
             self.session.info.arch,
             self.options.compile_seconds,
+            self._load_ahead if self.session.timing is None else None,
         )
         if isinstance(compiled, Compiled):
             self.compiled = compiled
@@ -328,6 +342,12 @@ class _Grading:
             if self.session.cpu_sanitizer is not None and not self.options.quick:
                 self.session.cpu_sanitizer.load(compiled.kernel)
         return compiled
+
+    def _load_ahead(self, program: PtxProgram) -> None:
+        """The CPU device needs no machine code, and translates as long as that takes."""
+        request = LoadAhead(program=program, mostly_watched=self.only_examines)
+        self.loading = Thread(target=self.session.device.ask, args=(request,))
+        self.loading.start()
 
     def _work_ahead(self, kernel: Kernel) -> None:
         """While others have the GPU."""

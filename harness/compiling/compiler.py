@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from harness import nvrtc
 from harness.compiling import (
@@ -29,7 +29,7 @@ from harness.compiling.occupancy import occupancy
 from harness.compiling.ptxas import assemble
 from harness.compiling.resources import resources
 from harness.compiling.source import Source, parse, without_host_code
-from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.compiler import Compile, Compiled, Kernel, PtxProgram, Translate
 from harness.ptx.errors import PtxError
 from harness.ptx.parser import parse as parse_ptx
 from harness.ptx.printer import canonical, fingerprint
@@ -42,6 +42,7 @@ from harness.report import (
     RuntimeFault,
     Stage,
 )
+from problem.launcher import LaunchLine
 
 FILE_NAME = "kernel.cu"
 """What the compiler is told the file is called, whatever its real name."""
@@ -58,13 +59,52 @@ class _Refused(Exception):
         self.outcome = outcome
 
 
+def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault:
+    """As far as PTX; what is refused only as machine code is not refused here."""
+    found = _translated(request.source, request.arch)
+    _kept.clear()
+    if not isinstance(found, _Translated):
+        return found
+    _kept[request.source, request.arch] = found
+    return PtxProgram(entry=found.entry.name, ptx=found.ptx, launch=found.launch)
+
+
 def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
     """Compile for one architecture. What is wrong with the submission is a result, not an error."""
+    kept = _kept.pop((request.source, request.arch), None)
+    found = kept or _translated(request.source, request.arch)
+    if not isinstance(found, _Translated):
+        return found
     try:
-        source = parse(request.source)
-        ptx, warnings = _to_ptx(source, request.arch)
-        program = _parse_ptx(ptx)
-        return _to_machine_code(source, program, request.arch, warnings)
+        return _to_machine_code(found, request.arch)
+    except _Refused as refusal:
+        return refusal.outcome
+
+
+@dataclass(frozen=True)
+class _Translated:
+    """A source as PTX: the whole program, and the kernel in it that is launched."""
+
+    source: Source
+    program: Program
+    entry: Function
+    ptx: str
+    warnings: tuple[Diagnostic, ...]
+
+    @property
+    def launch(self) -> LaunchLine:
+        return replace(self.source.launch, cluster=self.entry.cluster)
+
+
+_kept: dict[tuple[str, str], _Translated] = {}
+"""The last translation, until its machine code is wanted: NVRTC may have taken seconds for it."""
+
+
+def _translated(text: str, arch: str) -> _Translated | CompileError | RuntimeFault:
+    try:
+        source = parse(text)
+        ptx, warnings = _to_ptx(source, arch)
+        return _launched(source, _parse_ptx(ptx), warnings)
     except SourceError as error:
         return CompileError(stage=Stage.READ, message=str(error), diagnostics=(error.diagnostic,))
     except _Refused as refusal:
@@ -134,12 +174,8 @@ def _parse_ptx(ptx: str) -> Program:
         raise _refuse_for((found,), "") from None
 
 
-# ---------------------------------------------------------------------------- PTX → machine code
-
-
-def _to_machine_code(
-    source: Source, program: Program, arch: str, warnings: list[Diagnostic]
-) -> Compiled:
+def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> _Translated:
+    """The program as it is printed canonically, around the kernel that the judge launches."""
     entry = entries.find(program)
     if isinstance(entry, str):
         raise _refuse(entry)
@@ -154,8 +190,15 @@ def _to_machine_code(
     refused = entries.undefined_effect(program) or parameters.misuse(program)
     if refused:
         raise _refuse_for((refused,), "")
-    ptx = canonical(program)
-    assembled = assemble(ptx, arch)
+    return _Translated(source, program, entry, canonical(program), tuple(warnings))
+
+
+# ---------------------------------------------------------------------------- PTX → machine code
+
+
+def _to_machine_code(found: _Translated, arch: str) -> Compiled:
+    source, program, entry, warnings = found.source, found.program, found.entry, [*found.warnings]
+    assembled = assemble(found.ptx, arch)
     said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
     if not assembled.cubin:
         raise _refuse_for(diagnostics.errors_of(said), assembled.log)
@@ -180,13 +223,13 @@ def _to_machine_code(
     return Compiled(
         kernel=Kernel(
             entry=entry.name,
-            ptx=ptx,
+            ptx=found.ptx,
             cubin=assembled.cubin,
             facts=KernelFacts(
                 code_sha256=source.code_sha256,
                 program_sha256=_identity(program, entry, source),
                 arch=arch,
-                launch=replace(source.launch, cluster=entry.cluster),
+                launch=found.launch,
                 resources=taken,
                 occupancy=occupancy(taken, arch),
                 badges=_badges(source, instructions),

@@ -40,6 +40,15 @@ class Kernel(Value):
         return self.facts.launch
 
 
+class PtxProgram(Value):
+    """A submission's kernel while there is no machine code of it."""
+
+    kind: Literal["ptx"] = "ptx"
+    entry: str
+    ptx: str
+    launch: LaunchLine
+
+
 class Compiled(Value):
     kind: Literal["compiled"] = "compiled"
     kernel: Kernel
@@ -48,8 +57,8 @@ class Compiled(Value):
     """Version of the compiler."""
 
 
-class Compile(CompilerRequest[Compiled | CompileError | RuntimeFault]):
-    """Compile this source for an architecture such as sm_90a."""
+class _OfSource(Value):
+    """What is asked of this source, for an architecture such as sm_90a."""
 
     source: str
     arch: str = DEFAULT_ARCH
@@ -59,3 +68,11 @@ class Compile(CompilerRequest[Compiled | CompileError | RuntimeFault]):
     @property
     def time_limit(self) -> float:
         return self.seconds
+
+
+class Translate(_OfSource, CompilerRequest[PtxProgram | CompileError | RuntimeFault]):
+    """Go as far as PTX; a `Compile` of the same source goes on from there."""
+
+
+class Compile(_OfSource, CompilerRequest[Compiled | CompileError | RuntimeFault]):
+    """Go as far as machine code."""

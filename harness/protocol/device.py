@@ -7,7 +7,7 @@ from typing import Generic, Literal, Protocol
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from harness.protocol.compiler import Kernel
+from harness.protocol.compiler import Kernel, PtxProgram
 from harness.protocol.matrix import SentMatrix
 from harness.protocol.request import Answer_co, Fault, Launching, Request
 from harness.report import Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
@@ -52,6 +52,13 @@ class Load(DeviceRequest[Ready | Refusal]):
     kernel: Kernel
     mostly_watched: bool = False
     """It will be sanitized and counted, and hardly run otherwise."""
+
+
+class LoadAhead(DeviceRequest[Ready | Refusal]):
+    """Begin with a kernel of which there is no machine code yet; a `Load` of it follows."""
+
+    program: PtxProgram
+    mostly_watched: bool = False
 
 
 class Finished(Value):

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from harness.protocol.compiler import COMPILE_SECONDS, Compile, Compiled, Compiler, Kernel
+from collections.abc import Callable
+
+from harness.protocol.compiler import (
+    COMPILE_SECONDS,
+    Compile,
+    Compiled,
+    Compiler,
+    Kernel,
+    PtxProgram,
+    Translate,
+)
 from harness.protocol.device import Device, Load, Ready, Refusal
 from harness.protocol.request import Fault
-from harness.report import CompileError, Outcome, Stage, TimeLimit, Unsupported
+from harness.report import CompileError, Outcome, RuntimeFault, Stage, TimeLimit, Unsupported
 from harness.stages.outcomes import judge_error, load_outcome
 
 
 def compile_kernel(
-    compiler: Compiler, source: str, arch: str, seconds: float = COMPILE_SECONDS
+    compiler: Compiler,
+    source: str,
+    arch: str,
+    seconds: float = COMPILE_SECONDS,
+    ahead: Callable[[PtxProgram], None] | None = None,
 ) -> Compiled | Outcome:
     """Compile for an architecture such as sm_90a; whatever becomes of it is a verdict.
 
-    seconds: time limit of the compiler.
+    seconds: time limit of the compiler. ahead: is given the PTX before there is machine code of it.
     """
+    if ahead is not None:
+        program = compiler.ask(Translate(source=source, arch=arch, seconds=seconds))
+        if not isinstance(program, PtxProgram):
+            return _outcome(program, seconds)
+        ahead(program)
     answer = compiler.ask(Compile(source=source, arch=arch, seconds=seconds))
+    return answer if isinstance(answer, Compiled) else _outcome(answer, seconds)
+
+
+def _outcome(answer: CompileError | RuntimeFault | Fault, seconds: float) -> Outcome:
+    """Of what did not compile."""
     if not isinstance(answer, Fault):
         return answer
     if answer.cause == "time-limit" or answer.signal == "SIGXCPU":

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from harness.errors import crash
-from harness.protocol.compiler import Compile
+from harness.protocol.compiler import Compile, Translate
 from harness.protocol.device import Finished
 from harness.protocol.request import Fault, Request, request_named
 from harness.report import Value
@@ -58,6 +58,8 @@ def _compiler() -> Answering:
     compiler.version()  # loads NVRTC while its files can still be read
 
     def answer(request: Request[Any]) -> Value:
+        if isinstance(request, Translate):
+            return compiler.translate_source(request)
         assert isinstance(request, Compile)
         return compiler.compile_source(request)
 

@@ -9,14 +9,14 @@ import pytest
 
 from harness import nvrtc
 from harness.compiling import compiler, disassembly, machine_code
-from harness.compiling.compiler import FILE_NAME, MAX_PASSES, compile_source
+from harness.compiling.compiler import FILE_NAME, MAX_PASSES, compile_source, translate_source
 from harness.compiling.disassembly import Instruction
 from harness.compiling.errors import SourceError
 from harness.compiling.headers import PRELUDE_NAME
 from harness.compiling.machine_code import EntryPoint, Parameter
 from harness.compiling.ptxas import Assembled
 from harness.nvrtc import Output, Source
-from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
 from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
 from problem.launcher import LaunchLine
 
@@ -137,6 +137,27 @@ def test_a_kernel_is_known_by_what_every_tool_says_of_it(tools: Tools) -> None:
         (b"machine code", NAME),
         (b"machine code", FILE_NAME),
     ]
+
+
+def test_machine_code_is_made_of_the_ptx_that_was_handed_out_and_of_none_older(
+    tools: Tools,
+) -> None:
+    request = Translate(source=KERNEL)
+    program = translate_source(request)
+    assert isinstance(program, PtxProgram) and program.launch == LaunchLine()
+    made = compiled(KERNEL)
+    assert (made.kernel.ptx, made.kernel.entry) == (program.ptx, program.entry)
+    assert len(tools.sources) == 1
+    assert compiled(KERNEL) == made and len(tools.sources) == 2
+    translate_source(request)
+    compiled(f"{KERNEL} ")
+    assert len(tools.sources) == 4
+
+
+def test_what_is_refused_is_refused_before_there_is_machine_code(tools: Tools) -> None:
+    tools.ptx = ptx(entry("another"))
+    found = translate_source(Translate(source=KERNEL))
+    assert isinstance(found, CompileError) and found == refused()
 
 
 def test_all_warnings_reach_the_user_in_the_order_of_the_story(tools: Tools) -> None:

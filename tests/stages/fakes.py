@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.compiler import Compile, Compiled, Kernel, PtxProgram, Translate
 from harness.protocol.device import (
     Count,
     Finished,
     Load,
+    LoadAhead,
     Product,
     Ready,
     Run,
@@ -87,6 +88,8 @@ class FakeCompiler:
     """Compiles everything to the same kernel."""
 
     def ask(self, request: Any) -> Any:
+        if isinstance(request, Translate):
+            return PtxProgram(entry="kernel", ptx="", launch=LaunchLine())
         assert isinstance(request, Compile)
         return Compiled(kernel=kernel(), warnings=(), nvrtc="13.0")
 
@@ -112,7 +115,7 @@ class FakeDevice:
 
     def ask(self, request: Any) -> Any:
         match request:
-            case Load():
+            case Load() | LoadAhead():
                 return Ready()
             case Run():
                 self.ran.append(request)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.request import ANSWER_SECONDS, Fault
 from harness.report import (
@@ -22,10 +22,12 @@ from harness.report import (
     TimeLimit,
     Tool,
     Unsupported,
+    Verdict,
 )
 from harness.stages.compile import compile_kernel, load_kernel
 from harness.stages.outcomes import judge_error, launch_outcome, load_outcome, wrote_outside
 from problem.cases import Shape
+from problem.launcher import LaunchLine
 from tests.stages.fakes import kernel
 
 SHAPE = Shape(17, 33, 18)
@@ -121,6 +123,32 @@ def test_a_compiled_kernel_is_handed_on() -> None:
     compiler = Answering(compiled)
     assert compile_kernel(compiler, "text", "sm_80", 7) is compiled
     assert compiler.asked == [Compile(source="text", arch="sm_80", seconds=7)]
+
+
+def test_who_needs_no_machine_code_is_given_the_ptx_ahead_of_it() -> None:
+    program = PtxProgram(entry="kernel", ptx="text", launch=LaunchLine())
+    given: list[PtxProgram] = []
+
+    class Compiler(Answering):
+        def ask(self, request: Any) -> Any:
+            super().ask(request)
+            return program if isinstance(request, Translate) else self.answer
+
+    compiler = Compiler(Compiled(kernel=kernel(), warnings=(), nvrtc="13.0"))
+    assert compile_kernel(compiler, "text", "sm_80", 7, given.append) is compiler.answer
+    assert given == [program]
+    assert [type(request) for request in compiler.asked] == [Translate, Compile]
+
+
+@pytest.mark.parametrize(
+    "answer", [fault("time-limit"), CompileError(stage=Stage.COMPILE, message="")]
+)
+def test_what_is_no_ptx_is_not_compiled_again(answer: Any) -> None:
+    given: list[PtxProgram] = []
+    compiler = Answering(answer)
+    found = compile_kernel(compiler, "text", "sm_80", 7, given.append)
+    assert found.verdict in (Verdict.TIME_LIMIT, Verdict.COMPILE_ERROR)
+    assert not given and len(compiler.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,14 @@ from harness.devices.cpu.runtime.layout import Cause, Window
 from harness.devices.guards import poisoned
 from harness.files import cache_directory
 from harness.findings import merged
-from harness.protocol.compiler import DEFAULT_ARCH
+from harness.protocol.compiler import DEFAULT_ARCH, PtxProgram
 from harness.protocol.device import (
     Count,
     Counted,
     Describe,
     Finished,
     Load,
+    LoadAhead,
     Product,
     Ready,
     Refusal,
@@ -133,6 +134,8 @@ class CpuDevice:
         self._cache = Cache(where)
         build.run_address(self._cache)
         self._module: Module | None = None
+        self._ahead: tuple[LoadAhead, Ready | Refusal] | None = None
+        """What was made ready and not yet asked for."""
 
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
@@ -149,11 +152,25 @@ class CpuDevice:
     # -- loading
 
     @answer.register
+    def load_ahead(self, request: LoadAhead) -> Ready | Refusal:
+        """Translate a kernel, while others make machine code of it."""
+        ready = self._translate(request)
+        self._ahead = (request, ready)
+        return ready
+
+    def _translate(self, request: LoadAhead) -> Ready | Refusal:
+        program = request.program
+        plain = Mode.WATCH if request.mostly_watched else Mode.RUN
+        return self.load_ptx(program.ptx, program.entry, program.launch, plain=plain)
+
+    @answer.register
     def load(self, request: Load) -> Ready | Refusal:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
-        plain = Mode.WATCH if request.mostly_watched else Mode.RUN
-        ready = self.load_ptx(kernel.ptx, kernel.entry, kernel.launch, plain=plain)
+        program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
+        wanted = LoadAhead(program=program, mostly_watched=request.mostly_watched)
+        ahead, self._ahead = self._ahead, None
+        ready = ahead[1] if ahead and ahead[0] == wanted else self._translate(wanted)
         if self._module is not None:
             self._module.code = kernel.facts.lines
         return ready

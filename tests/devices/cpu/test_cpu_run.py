@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from harness.protocol.compiler import PtxProgram
+from harness.protocol.device import Load, LoadAhead, Ready
 from harness.protocol.request import Fault
 from problem.cases import Shape
-from tests.devices.cpu.runner import Runner, inputs, product
+from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs, product
 
 SHAPES = [Shape(1, 1, 1), Shape(17, 33, 18), Shape(64, 48, 80), Shape(100, 70, 50)]
 
@@ -17,6 +19,23 @@ SHAPES = [Shape(1, 1, 1), Shape(17, 33, 18), Shape(64, 48, 80), Shape(100, 70, 5
 def test_right_at_every_size(cpu: Runner, name: str, shape: Shape) -> None:
     cpu.load_file(name)
     assert cpu.error(shape) < 1e-5 * shape.N**0.5
+
+
+def test_what_was_begun_ahead_is_not_translated_again(cpu: Runner) -> None:
+    """And is what a `Load` of it finds, for as long as nothing else was asked for."""
+    kernel = compiled((KERNELS / "tile.cu").read_text())
+    program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
+    cpu.device.load_ahead(LoadAhead(program=program, mostly_watched=True))
+    begun = cpu.device._module
+    assert cpu.device.load(Load(kernel=kernel, mostly_watched=True)) == Ready()
+    assert cpu.device._module is begun
+    assert cpu.error(Shape(17, 33, 18)) < 1e-5 * 33**0.5
+    cpu.device.load(Load(kernel=kernel, mostly_watched=True))
+    assert cpu.device._module is not begun
+    cpu.device.load_ahead(LoadAhead(program=program, mostly_watched=True))
+    begun = cpu.device._module
+    cpu.device.load(Load(kernel=kernel))
+    assert cpu.device._module is not begun
 
 
 def test_double_buffered_tile(cpu: Runner) -> None:
