@@ -132,12 +132,11 @@ def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
     norms = np.linalg.norm(rows.astype(np.float64), axis=1), np.linalg.norm(columns, axis=0)
     scale = _block_scale(R, norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1]))
 
+    times = C.shape[1] // R.shape[1]
+    across, scale = np.tile(R, times), np.tile(scale, times)
+
     def panel(top: int) -> Float64:
-        parts = (
-            _relative(C[top : top + len(R), left : left + R.shape[1]] - R, scale)
-            for left in range(0, C.shape[1], R.shape[1])
-        )
-        errors = np.concatenate([*parts], axis=1)
+        errors = _relative(C[top : top + len(R)] - across, scale)
         return np.where(np.isfinite(errors), errors, np.inf)
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
