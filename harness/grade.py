@@ -60,6 +60,7 @@ from harness.stages.sanitize import (
     begin_beside,
     diagnose_hang,
     sanitize,
+    tools_of_a_grading,
     unsafe,
 )
 from harness.stages.verify import Failure, prepare, verify
@@ -181,7 +182,8 @@ class _Grading:
     ) -> AnyOutcome | Outcome:
         """All stages, until one has the last word. Compiling waits for no GPU."""
         try:
-            self.session.prepare()
+            alone = self.session.cpu_sanitizer is None
+            self.session.prepare(tools_of_a_grading(quick=self.options.quick, alone=alone))
             with self._timed(Stage.COMPILE):
                 compiled = self._compile(submission)
                 if self.loading is not None:

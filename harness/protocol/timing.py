@@ -12,7 +12,7 @@ from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished
 from harness.protocol.matrix import SentMatrix
 from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Launching, Limited, Request
-from harness.report import FirstLaunch, HostMemory, HostMemoryKind, Value
+from harness.report import FirstLaunch, HostMemory, HostMemoryKind, Tool, Value
 from problem.cases import Shape
 
 # --------------------------------------------------------------------------------------- devices
@@ -86,6 +86,12 @@ class Done(Value):
     """It was done, and there is nothing more to say of it."""
 
     kind: Literal["done"] = "done"
+
+
+class StartSanitizers(TimingRequest[Done]):
+    """Start these tools, to be there when they are asked for; nothing touches the GPU before."""
+
+    tools: tuple[Tool, ...]
 
 
 class SharedMatrices(Value):

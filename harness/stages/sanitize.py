@@ -104,6 +104,11 @@ def mid_size_case(seed: int) -> Case:
     return Case(Shape(M, int(generator.integers(17, 49)), K))
 
 
+def tools_of_a_grading(*, quick: bool, alone: bool) -> tuple[Tool, ...]:
+    """alone: the CPU device is, for which one launch serves all tools."""
+    return (Tool.MEMCHECK, Tool.RACECHECK) if quick and not alone else tuple(Tool)
+
+
 Begun = Future[Sanitized | Refusal | Fault]
 """What the CPU device is at."""
 
@@ -136,9 +141,7 @@ def sanitize(
     tool of the device does not work. failed: where verification went wrong; it is sanitized first.
     seconds: limit for one device. begun: what begin_beside has begun.
     """
-    # Where the CPU device is alone, one launch serves all tools.
-    few = quick and beside is not None
-    tools = (Tool.MEMCHECK, Tool.RACECHECK) if few else tuple(Tool)
+    tools = tools_of_a_grading(quick=quick, alone=beside is None)
     cases = sanitizer_cases(kernel.launch, seed, quick=quick)
     if failed is not None and failed.shape.flop <= SMALL_FLOP:
         cases = (failed, *cases)

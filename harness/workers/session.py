@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from threading import Thread
 from typing import Literal
 
 from harness.devices.available import why_no_cuda
@@ -13,8 +14,8 @@ from harness.progress import Progress
 from harness.protocol.compiler import Compiler
 from harness.protocol.device import BackgroundSanitizer, Describe, Device
 from harness.protocol.request import Fault
-from harness.protocol.timing import TimingWorkers
-from harness.report import DeviceInfo
+from harness.protocol.timing import StartSanitizers, TimingWorkers
+from harness.report import DeviceInfo, Tool
 from harness.workers.cores import Cores
 from harness.workers.cpu_sanitizer import CpuSanitizer
 from harness.workers.gpu_lock import Use, hold_gpu
@@ -34,7 +35,8 @@ class Session:
     works_ahead: whether there are cores on which the CPU sanitizer may work at one submission while
     another is measured.
     isolation: what the operating system holds the workers to.
-    prepare: starts the processes of a grading, which takes them as long as many a compilation.
+    prepare: starts the processes of a grading, the GPU's sanitizers among them, which takes them as
+    long as many a compilation.
     renew_compiler: ends the process that a submission has touched when it did not compile.
     renew: ends the processes that a submission has touched; others take their place.
     company: inside, a grading has the device together with others that measure nothing, either; in
@@ -51,7 +53,7 @@ class Session:
     timing: TimingWorkers | None = None
     works_ahead: bool = False
     isolation: Callable[[], tuple[str, ...]] = tuple
-    prepare: Callable[[], None] = lambda: None
+    prepare: Callable[[tuple[Tool, ...]], None] = lambda _: None
     renew_compiler: Callable[[], None] = lambda: None
     renew: Callable[[], None] = lambda: None
     company: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
@@ -128,7 +130,7 @@ class _Lane:
     def __init__(self, common: _Common, device: Worker) -> None:
         self._common = common
         self._compiler, self._cpu_sanitizer = Worker(Role.COMPILER), CpuSanitizer()
-        self._device = device
+        self._device, self._tools = device, _ToolsStarting(device)
         self._kernel, self._newcomer = (Worker(Role.CUDA, common.gpu) for _ in range(2))
         gpus = (self._kernel, self._newcomer) if common.scoring else ()
         self._on_device = (device, *gpus)
@@ -167,13 +169,17 @@ class _Lane:
         return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
 
     def _renew(self) -> None:
+        self._tools.wait()
         self._cpu_sanitizer.reset()
         for worker in self._touched:
             worker.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self, tools: tuple[Tool, ...] = ()) -> None:
+        self._tools.wait()
         for worker in self._touched:
             worker.start()
+        if self._common.scoring and tools:
+            self._tools.begin(tools)
 
     @contextmanager
     def _company(self, progress: Progress) -> Iterator[None]:
@@ -223,6 +229,24 @@ class _Lane:
 
     def _timing(self, kernel: Worker) -> TimingWorkers:
         return TimingWorkers(kernel, self._common.baseline, self._common.checker, self._newcomer)
+
+
+class _ToolsStarting:
+    """A device at starting its sanitizers while something else is done. Nobody may ask it for
+    anything before it has."""
+
+    def __init__(self, device: Worker) -> None:
+        self._device = device
+        self._thread: Thread | None = None
+
+    def begin(self, tools: tuple[Tool, ...]) -> None:
+        self._thread = Thread(target=self._device.ask, args=(StartSanitizers(tools=tools),))
+        self._thread.start()
+
+    def wait(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
 
 
 def _role(choice: Choice) -> Role:

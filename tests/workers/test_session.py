@@ -13,7 +13,8 @@ from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Silent
 from harness.protocol.device import Describe
 from harness.protocol.request import Fault
-from harness.report import DeviceInfo
+from harness.protocol.timing import Done, StartSanitizers
+from harness.report import DeviceInfo, Tool
 from harness.workers import session as session_of
 from harness.workers.cores import Cores
 from harness.workers.gpu_lock import Use
@@ -50,8 +51,10 @@ class FakeWorker:
         self.done.append(cores)
 
     def ask(self, request: Any) -> Any:
-        assert request == Describe()
-        return self.house.described
+        if request == Describe():
+            return self.house.described
+        self.done.append(request)
+        return Done()
 
 
 @dataclass
@@ -246,13 +249,23 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
         assert timing is not None
         always = (timing.baseline, timing.checker)
         house.forget()
-        session.prepare()
-        for worker in house.workers:
-            assert worker.done == ([] if worker in always else ["started"])
+        session.prepare((Tool.MEMCHECK,))
+        with session.company(Silent()):  # the device has answered by then
+            asked = StartSanitizers(tools=(Tool.MEMCHECK,))
+            for worker in house.workers:
+                more = [asked] if worker is session.device else []
+                assert worker.done == ([] if worker in always else ["started", *more, "started"])
         house.forget()
         session.renew_compiler()
         assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
         assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
+
+
+def test_the_cpu_device_starts_no_sanitizers_of_a_gpu(house: House) -> None:
+    with open_session("cpu") as session:
+        session.prepare(tuple(Tool))
+        asked = [each for worker in house.workers for each in worker.done]
+        assert not any(isinstance(each, StartSanitizers) for each in asked)
 
 
 def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:

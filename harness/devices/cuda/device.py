@@ -43,6 +43,7 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     RunBaseline,
     SharedMatrices,
+    StartSanitizers,
     TimeLaunch,
 )
 from harness.report import DeviceInfo, DeviceKind, HostMemory, Value
@@ -57,6 +58,7 @@ class CudaDevice:
         self._kernel: Kernel | None = None
         self._function: Any = None
         self._attached: _Attached | None = None
+        self._waiting: sanitizer.Waiting | None = None
 
     def ask(self, request: Request[Any]) -> Value:
         return faults_told(self.answer, request)
@@ -111,9 +113,20 @@ class CudaDevice:
         )
 
     @answer.register
+    def start_sanitizers(self, request: StartSanitizers) -> Done:
+        if self._waiting is None:
+            self._waiting = sanitizer.Waiting(request.tools)
+        return Done()
+
+    @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
         assert self._kernel is not None
-        return sanitizer.sanitize(self._kernel, request)
+        waiting, self._waiting = self._waiting, None
+        try:
+            return sanitizer.sanitize(self._kernel, request, waiting)
+        finally:
+            if waiting is not None:
+                waiting.end()
 
     @answer.register
     def count(self, request: Count) -> Uncounted:

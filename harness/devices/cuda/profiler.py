@@ -46,10 +46,11 @@ def profile(
         results.mkdir()
         launches = [_inputs(shape) for shape in shapes]
         watched.write_job(kernel, launches, folder)
+        watched.give_job(folder, results)
         report = folder / "counters.ncu-rep"
         try:
             done = subprocess.run(
-                (program, *options(report, len(shapes)), *watched.command(folder, results)),
+                (program, *options(report, len(shapes)), *watched.command(results)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -51,10 +52,40 @@ def programs() -> list[str]:
     return list(dict.fromkeys(place for place in places if place))
 
 
-def sanitize(kernel: Kernel, request: Sanitize) -> Sanitized | Fault:
+class Waiting:
+    """Tools that wait for their launches: they are started while the kernel is compiled, because
+    that takes them longer than the launches do."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._folder = TemporaryDirectory()
+        results = Path(self._folder.name)
+        self._processes = {
+            tool: _Process(path, tool, newest=True, results=results)
+            for path in programs()[:1]
+            for tool in tools
+        }
+
+    def taken(self, path: str, tools: Sequence[Tool]) -> list[_Process]:
+        """Those that are asked for, if they are of this program, and wait; no longer kept here."""
+        found = [self._processes.get(tool) for tool in tools]
+        if not all(each is not None and each.path == path and each.waits for each in found):
+            return []
+        return [self._processes.pop(tool) for tool in tools]
+
+    def end(self) -> None:
+        for process in self._processes.values():
+            process.kill()
+        self._folder.cleanup()
+
+
+def sanitize(
+    kernel: Kernel, request: Sanitize, waiting: Waiting | None = None
+) -> Sanitized | Fault:
     """All tools side by side, each over all launches in one process. What then has no result runs
     again: alone, for the tools together may have taken too much memory, and under the next
-    compute-sanitizer that there is, for this one may not start."""
+    compute-sanitizer that there is, for this one may not start.
+
+    waiting: tools that are started already, where they are those that are asked for."""
     deadline = time.monotonic() + request.seconds
     todo: Sequence[Tool] = request.tools
     done: list[_Found] = []
@@ -66,16 +97,20 @@ def sanitize(kernel: Kernel, request: Sanitize) -> Sanitized | Fault:
         for path, alone in product(programs(), (False, True)):
             if not todo:
                 break
-            version = _version(path)
+            started = waiting.taken(path, todo) if waiting and not alone else []
+            results = Path(mkdtemp(dir=folder))
             for together in [[tool] for tool in todo] if alone else [todo]:
-                results = Path(mkdtemp(dir=folder))
-                found = _run(path, together, not alone, request.launches, folder, results, deadline)
+                processes = started or [
+                    _Process(path, tool, newest=not alone, results=results) for tool in together
+                ]
+                found = _run(processes, request.launches, folder, deadline)
                 if isinstance(found, Fault):
                     return found
                 ended = [each for each in found if each.unavailable is None]
                 done += ended
                 todo = [tool for tool in todo if tool not in {each.tool for each in ended}]
                 why = next((each.unavailable for each in found if each.unavailable), why)
+            version = _version(path)
     missing = [ToolRun(tool=tool, status="unavailable", seconds=0, message=why) for tool in todo]
     by_tool = {run.tool: run for run in (*missing, *(each.run for each in done))}
     return Sanitized(
@@ -105,17 +140,15 @@ class _Found:
 
 
 def _run(
-    path: str,
-    tools: Iterable[Tool],
-    newest: bool,
+    processes: Sequence[_Process],
     launches: Sequence[LaunchInputs],
     folder: Path,
-    results: Path,
     deadline: float,
 ) -> list[_Found] | Fault:
-    """These tools side by side. newest: with options that only newer releases know."""
-    processes = [_Process(path, tool, newest, folder, results / tool) for tool in tools]
+    """These tools side by side, on the job in the folder."""
     try:
+        for process in processes:
+            process.begin(folder)
         for process in processes:
             if not process.wait(deadline - time.monotonic()):
                 message = f"{process.tool} did not end in time"
@@ -127,16 +160,15 @@ def _run(
 
 
 class _Process:
-    """One tool at work."""
+    """One tool, waiting or at work. newest: with options that only newer releases know."""
 
-    def __init__(self, path: str, tool: Tool, newest: bool, job: Path, results: Path) -> None:
-        results.mkdir()
+    def __init__(self, path: str, tool: Tool, *, newest: bool, results: Path) -> None:
+        self.path = path
         self.tool = tool
-        self._results = results
-        self._xml = results / "findings.xml"
-        self._log = results / "log.txt"
-        self._started = time.monotonic()
-        self._seconds = 0.0
+        self._results = Path(mkdtemp(dir=results, prefix=tool))
+        self._xml = self._results / "findings.xml"
+        self._log = self._results / "log.txt"
+        self._began = self._ended = time.monotonic()
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -149,21 +181,29 @@ class _Process:
                     "--show-backtrace=no",
                     f"--error-exitcode={_FOUND}",
                     *(_NEWEST.get(tool, ()) if newest else ()),
-                    *watched.command(job, results),
+                    *watched.command(self._results),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"TMPDIR": str(results)},
+                env=os.environ | {"TMPDIR": str(self._results)},
                 process_group=0,
             )
+
+    @property
+    def waits(self) -> bool:
+        return self._process.poll() is None
+
+    def begin(self, job: Path) -> None:
+        self._began = time.monotonic()
+        watched.give_job(job, self._results)
 
     def wait(self, seconds: float) -> bool:
         try:
             self._process.wait(max(seconds, 0.001))
         except subprocess.TimeoutExpired:
             return False
-        self._seconds = time.monotonic() - self._started
+        self._ended = time.monotonic()
         return True
 
     def kill(self) -> None:
@@ -172,7 +212,7 @@ class _Process:
             self._process.wait()
 
     def read(self, launches: Sequence[LaunchInputs]) -> _Found:
-        found = _Found(self.tool, self._seconds)
+        found = _Found(self.tool, self._ended - self._began)
         placements = _lines(self._results / watched.PLACEMENTS)
         places = [Placement.model_validate_json(line) for line in placements]
         try:
@@ -233,6 +273,7 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
+@functools.cache
 def _version(path: str) -> str:
     printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     words = [line for line in printed.stdout.splitlines() if line.startswith("Version")]

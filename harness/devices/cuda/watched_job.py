@@ -1,13 +1,16 @@
-"""What is handed to the program that compute-sanitizer and ncu watch, in a folder."""
+"""What the program that compute-sanitizer and ncu watch is handed, in a folder, once it waits."""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from harness.files import write_whole
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
 from harness.report import Value
@@ -22,6 +25,9 @@ class Job(Value):
 
 
 JOB, PLACEMENTS, FAULT = "job.json", "placements.jsonl", "fault.json"
+
+_GIVEN = "job.txt"
+_LOOKING_SECONDS = 0.005
 
 
 def file(folder: Path, name: str, launch: int) -> Path:
@@ -38,12 +44,24 @@ def write_job(kernel: Kernel, launches: Sequence[LaunchInputs], folder: Path) ->
         np.save(file(folder, "B", number), launch.B)
 
 
-def command(folder: Path, results: Path) -> tuple[str, ...]:
-    """Runs the program on a job; it leaves every A, B and C in another folder."""
-    return (
-        sys.executable,
-        "-m",
-        "harness.devices.cuda.watched_launches",
-        str(folder),
-        str(results),
-    )
+def command(results: Path) -> tuple[str, ...]:
+    """Runs the program, which waits for a job and leaves every A, B and C in a folder."""
+    module = "harness.devices.cuda.watched_launches"
+    return (sys.executable, "-m", module, str(results), str(os.getpid()))
+
+
+def give_job(folder: Path, results: Path) -> None:
+    """Let the program that leaves its results there begin."""
+    write_whole(results / _GIVEN, str(folder))
+
+
+def given_job(results: Path, process: int) -> Path | None:
+    """Wait for the job's folder; None where the process that it comes from has ended."""
+    given = results / _GIVEN
+    while not given.is_file():
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return None
+        time.sleep(_LOOKING_SECONDS)
+    return Path(given.read_text(encoding="utf-8"))

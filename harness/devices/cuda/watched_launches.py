@@ -1,6 +1,9 @@
 """The program that compute-sanitizer and ncu watch: launches, one after the other, of a kernel.
 
-`python -m harness.devices.cuda.watched_launches FOLDER RESULTS`
+`python -m harness.devices.cuda.watched_launches RESULTS PROCESS`
+
+It waits until a job is given to its folder of results, for as long as there is that process: it is
+started while the kernel is compiled, and touches no GPU before it has the job.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ from harness.devices.cuda import memory
 from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.findings import Placement
 from harness.devices.cuda.loading import load_function
-from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file
+from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file, given_job
 from problem.cases import Matrix
 from problem.launcher import solve
 
 
-def main(folder: Path, results: Path) -> None:
+def main(results: Path, process: int) -> None:
+    folder = given_job(results, process)
+    if folder is None:
+        sys.exit("nobody is there who could give it a job")
     job = Job.model_validate_json((folder / JOB).read_bytes())
     try:
         _launch_all(job, folder, results)
@@ -59,4 +65,4 @@ def _launch_all(job: Job, folder: Path, results: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))
