@@ -16,6 +16,10 @@ from harness.devices.cpu.runtime import layout
 from harness.devices.cpu.runtime.layout import Access, Cause, Collective, Event, State, Window
 from harness.ptx.syntax import Address, Instruction, Label, Register, Symbol
 
+_MULTIPROCESSORS = 132
+_SINCE_1970 = 1_790_000_000_000_000_000
+"""As on an H100, in nanoseconds: a kernel must not know by a number that it is not on a GPU."""
+
 
 class Mode(Enum):
     RUN = "run"
@@ -291,8 +295,14 @@ class ThreadTranslator(Translator):
         if name in ("clock", "clock_hi"):
             shift = 32 if name == "clock_hi" else 0
             return self.resize(self.op("lshr", self._cycles(), shift), "i32")
-        if name in ("clock64", "globaltimer"):
+        if name == "clock64":
             return self._cycles()
+        if name == "globaltimer":
+            return self.op("add", self._cycles(), _SINCE_1970)
+        if name == "smid":
+            blocks = self.op("mul", self.field("y", "i64"), self.field("grid_x", "i64"))
+            block = self.op("add", blocks, self.field("x", "i64"))
+            return self.resize(self.op("urem", block, _MULTIPROCESSORS), "i32")
         if name.startswith("lanemask_"):
             return self._lane_mask(name.removeprefix("lanemask_"))
         if name == "cluster_ctarank":
@@ -310,8 +320,7 @@ class ThreadTranslator(Translator):
         shared = self.kernel.shared
         dynamic = shared.variables.get("dynamic shared memory")
         return {
-            "smid": 0,
-            "nsmid": 1,
+            "nsmid": _MULTIPROCESSORS,
             "gridid": 0,
             "nwarpid": -(-x * y * z // layout.LANES),
             "cluster_nctarank": self.kernel.cluster_blocks,
