@@ -33,6 +33,7 @@ def lasting(session: Session) -> Session:
     without a lock: only the verdicts of these gradings count."""
     return replace(
         session,
+        prepare=lambda _: None,
         company=lambda _: nullcontext(),
         turn=lambda _: nullcontext(),
         renew=lambda: None,
@@ -60,8 +61,9 @@ def graded_on_gpu(
         reports = {path: pool.submit(work, path, how) for path, how in options.items()}
         try:
             yield lambda path: reports[path].result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        finally:  # what was interrupted is not waited for: it ends with its processes
+            pool.shutdown(wait=False, cancel_futures=True)
+            sessions.close()
 
 
 def wanted(request: pytest.FixtureRequest, test: str) -> list[Path]:
