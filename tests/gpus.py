@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -130,7 +131,9 @@ class Run:
                 break
             files = [*KERNELS] * len(gpus) + [*AGAIN] * len(gpus)
             reports = self._graded(["--gpus", ",".join(gpus)], files)
-            runs.append({"gpus": len(gpus), "gradings": len(files), **reports})
+            runs.append(
+                {"gpus": len(gpus), "cores": os.cpu_count(), "gradings": len(files), **reports}
+            )
             self._keep("gradings", {"runs": runs})
 
     def arena(self, submissions: int) -> None:
@@ -216,7 +219,13 @@ class Run:
 
 
 def tables(parts: dict[str, Any]) -> str:
-    lines = ["# Several GPUs of one machine"]
+    lines = [
+        "# Several GPUs of one machine",
+        "",
+        "Scores of full gradings, × cuBLAS. While one is measured, others are compiled and checked "
+        "on the cores that all GPUs share, two of them for each GPU that measures left out: where "
+        "a second GPU brings no cores of its own, it waits for them.",
+    ]
     of_parts = {
         "gradings": _gradings,
         "arena": _arena,
@@ -295,20 +304,43 @@ def _mean(scored: Sequence[tuple[int, Entry]], name: str, gpu: str, count: int) 
 
 
 def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """Of linear: how much longer the same work for each GPU takes on one, as a mean."""
+    """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
     lines = [
-        "| GPUs | gradings | accepted | seconds | to the first | an hour and GPU | of linear |",
-        "|---:|---:|---:|---:|---:|---:|---:|",
+        "| GPUs | gradings | accepted | seconds | an hour and GPU | of linear "
+        "| from the first result to the last | of linear |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    rates = [3600 * run["accepted"] / run["seconds"] / run["gpus"] for run in runs]
-    alone = [rate for rate, run in zip(rates, runs, strict=True) if run["gpus"] == 1]
-    for rate, run in zip(rates, runs, strict=True):
-        of_linear = f"{rate / (sum(alone) / len(alone)):.2f}" if alone and run["gpus"] > 1 else "–"
+    whole = [3600 * run["accepted"] / run["seconds"] / run["gpus"] for run in runs]
+    going = [_going(run) for run in runs]
+    for number, run in enumerate(runs):
+        cells = [
+            cell
+            for rates in (whole, going)
+            for cell in (_rate(rates[number]), _of_linear(rates, runs, number))
+        ]
         lines.append(
             f"| {run['gpus']} | {run['gradings']} | {run['accepted']} | {run['seconds']:.1f} "
-            f"| {run['first']:.1f} | {rate:.0f} | {of_linear} |"
+            f"| {' | '.join(cells)} |"
         )
     return lines
+
+
+def _going(run: dict[str, Any]) -> float | None:
+    """Gradings an hour and GPU once each GPU has done one."""
+    seconds = run["seconds"] - run["first"]
+    return 3600 * (run["accepted"] / run["gpus"] - 1) / seconds if seconds else None
+
+
+def _rate(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate:.0f}"
+
+
+def _of_linear(rates: Sequence[float | None], runs: Sequence[dict[str, Any]], number: int) -> str:
+    alone = [r for r, run in zip(rates, runs, strict=True) if r and run["gpus"] == 1]
+    rate = rates[number]
+    if rate is None or not alone or runs[number]["gpus"] == 1:
+        return "–"
+    return f"{rate / (sum(alone) / len(alone)):.2f}"
 
 
 def _one_lane(found: dict[str, Any], runs: Sequence[dict[str, Any]]) -> list[str]:
