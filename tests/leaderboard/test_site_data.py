@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from harness.explain.explanation import Roof
 from harness.leaderboard import site as making
 from harness.leaderboard.document import Document, StoreError
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.leagues import Leagues
-from harness.leaderboard.ranking import rank
+from harness.leaderboard.ranking import Filter, rank
 from harness.leaderboard.site import (
     Site,
     board_page,
@@ -145,6 +148,19 @@ def test_a_kernel_lies_under_the_roof_of_the_units_that_multiply() -> None:
     assert tensor.tflops == pytest.approx(peak * 2048 / 128)
 
 
+def test_counted_products_say_which_roof_is_theirs() -> None:
+    roofs = (
+        Roof(name="FP32 units", tflops=900.0),
+        Roof(name="tensor cores, three products", tflops=300.0),
+        Roof(name="tensor cores, two products", tflops=400.0),
+    )
+    explanation: Any = SimpleNamespace(roofs=roofs)
+    assert making._roof(report(cores=Badge.TENSOR_CORES), explanation) == roofs[2]
+    assert making._roof(report(cores=Badge.TENSOR_CORES), SimpleNamespace(roofs=roofs[:1])) == (  # type: ignore[arg-type]
+        making._roof(report(cores=Badge.TENSOR_CORES), None)
+    )
+
+
 def changed_device(made: Report, **changes: Any) -> Report:
     assert made.device is not None
     return made.model_copy(update={"device": made.device.model_copy(update=changes)})
@@ -178,6 +194,7 @@ def test_every_text_that_a_template_prints_is_harmless() -> None:
     printed = page.render(text="<b>\x1b[1m\n&", number=3)
     assert "<b>" not in printed and "\x1b" not in printed and "&lt;b&gt;" in printed
     assert "|3|" in printed
+    assert making._lines("<i>\n\tx") == "&lt;i&gt;\n        x"
     with pytest.raises(Exception, match="nothing"):
         templates().from_string("{{ nothing }}").render()
 
@@ -209,6 +226,22 @@ def test_a_page_is_another_where_the_package_or_the_edition_is(
     assert version() != first
     monkeypatch.undo()
     assert version() == first
+
+
+@pytest.mark.parametrize("file", ["site.py", "templates/board.html"])
+def test_a_page_is_another_where_a_file_of_the_package_is(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Path(making.__file__).parent
+    shutil.copytree(package, tmp_path / "package", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(making, "files", lambda name: tmp_path / "package")
+    making._template_version.cache_clear()
+    first = making._template_version()
+    with (tmp_path / "package" / file).open("a") as changed:
+        changed.write(" ")
+    making._template_version.cache_clear()
+    assert making._template_version() != first
+    making._template_version.cache_clear()
 
 
 # ------------------------------------------------------------------------------------- folder
@@ -263,6 +296,66 @@ def test_a_page_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     again = Site(tmp_path / "other", [Entry.of(document.report, document.id)], NOW)
     with pytest.raises(OSError, match="full"):
         list(again.write_entries(full))
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_pages_that_are_no_longer_wanted_go_with_what_lies_beside_them(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    made, _ = written(folder, report("one"), report("two"))
+    one, two = (entry.short_id for entry in made.entries)
+    (folder / "entries" / f"{two}.cu").unlink()
+    written(folder, report("one"))
+    assert names_in(folder / "entries") == [f"{one}.cu", f"{one}.html", f"{one}.json"]
+
+
+def test_pages_that_are_there_are_written_again_only_where_they_would_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site"
+    assert written(folder, report("one"))[1] == [None]
+    assert written(folder, report("one"))[1] == []
+    monkeypatch.setattr(making, "_template_version", lambda: "another")
+    assert written(folder, report("one"))[1] == [None]
+    assert written(folder, report("one"))[1] == []
+
+
+def test_the_runs_have_a_page_of_their_own_and_the_first_board_is_the_first_page(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "site"
+    written(folder, report("one"), report("old", edition=Edition("0.0.1", NOW.cases)))
+    assert {"index.html", "runs.html", "assets", "entries"} <= {*names_in(folder)}
+    runs = (folder / "runs.html").read_text(encoding="utf-8")
+    assert "ranked" in runs and "regrade" in runs
+    assert 'href="assets/site.css' in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_page_in_a_folder_leads_out_of_it(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    made, _ = written(folder, report("one"))
+    (only,) = made.entries
+    page = folder / "entries" / f"{only.short_id}.html"
+    assert 'href="../assets/site.css' in page.read_text(encoding="utf-8")
+    document = Document.of(report("two"))
+    broken = Site(folder, [Entry.of(document.report, document.id)], NOW)
+
+    def defective(id: str) -> Document:
+        raise ZeroDivisionError
+
+    list(broken.write_entries(defective))
+    page = folder / "entries" / f"{document.id[:16]}.html"
+    assert 'href="../assets/site.css' in page.read_text(encoding="utf-8")
+
+
+def test_a_site_of_some_runs_ranks_those_alone(tmp_path: Path) -> None:
+    runs = [entry("a", "ada", 0.9), entry("b", "bob", 0.8)]
+    made = Site(tmp_path, runs, NOW, Filter(author="bob"))
+    (boards_of,) = made.boards.values()
+    assert [row.entry.name for row in boards_of[0].rows] == ["b"]
+    assert [each.name for each in made.entries] == ["b"]
 
 
 def test_a_folder_of_something_else_is_not_written_over(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, as_data, rank
-from harness.leaderboard.spread import PRIOR, measured
+from harness.leaderboard.spread import PRIOR, Spread, difference, measured, said
 from harness.report import Badge
 from tests.leaderboard.factory import entry, report
 
@@ -115,3 +115,31 @@ def test_the_board_for_programs_says_it_all() -> None:
 def test_a_report_says_its_gpu() -> None:
     made = report(uuid="GPU-7")
     assert Entry.of(made, Document.of(made).id).uuid == "GPU-7"
+
+
+def test_what_is_said_of_one_gpu_and_of_several_to_the_letter() -> None:
+    assert said(["GPU-0123-4567-89"], {}) == (
+        "Graded on one GPU of this model (GPU-0123-456): the ranks hold for it, and the "
+        "intervals do not have in them how much others differ."
+    )
+    spreads = {
+        Badge.CUDA_CORES: Spread(0.0123, 9, 3, 4),
+        Badge.TENSOR_CORES: Spread(0.02, 9, 2, 0),
+        None: Spread(0.005, 9, 2, 1),
+    }
+    assert said(["a", "b", "c"], spreads) == (
+        "Graded on 3 GPUs of this model. The intervals have in them how much these differ, as a "
+        "standard deviation: 1.2 % for kernels on CUDA cores (from 4 of them on 3 GPUs), 2 % for "
+        "kernels on tensor cores (not measured here: no kernel was graded on two GPUs), 0.5 % for "
+        "kernels on unknown cores (from 1 of them on 2 GPUs)."
+    )
+
+
+def test_a_run_on_another_gpu_is_less_surely_different() -> None:
+    one, same, other = (
+        entry("tile", score=score, uuid=uuid)
+        for score, uuid in ((0.9, "GPU-0"), (0.92, "GPU-0"), (0.92, "GPU-1"))
+    )
+    near, far = difference(one, same), difference(one, other)
+    assert near.value == far.value == pytest.approx(math.log(0.92 / 0.9))
+    assert far.below == pytest.approx(math.hypot(near.below, math.sqrt(2) * PRIOR.margin(1)))

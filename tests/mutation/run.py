@@ -3,10 +3,11 @@
 Each function of an area is changed in every way of changes.py, and those tests of the area's own
 folder run that call it. What survived the last time is tried again, and what has changed since.
 The area "named" are the changes of named.toml. Without an area: all of them. It ends with the
-survivors that nobody has given a reason for.
+survivors that nobody has given a reason for and, where all areas were asked, with the reasons of
+those that survive no longer.
 
-    results.json  of each file: how many changes there are and how many were noticed, when it was
-                  first tried and now
+    results.json  of each file: how many changes there are, how many of them were tried and how many
+                  noticed, when it was first tried and now, and how many survive without a reason
     stays.toml    why a survivor stays
     named.json    of each change that has a name: the test that noticed it
     README.md     both, for reading; written by this program
@@ -64,6 +65,9 @@ QUICK = ("unraisableexception", "threadexception", "cacheprovider")
 
 Results = dict[str, dict[str, dict[str, int]]]
 
+Reasons = dict[tuple[str, str], str]
+"""By function and change."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
@@ -76,6 +80,7 @@ def main() -> int:
         parser.error(f"there is no area {unknown[0]}: there are {', '.join([*AREAS, NAMED])}")
     reasons = read_reasons()
     unnoticed = 0
+    survived: set[tuple[str, str]] = set()
     for area in arguments.areas or [*AREAS, NAMED]:
         if area == NAMED:
             unnoticed = 0 if arguments.list else ask_named()
@@ -88,10 +93,15 @@ def main() -> int:
             continue
         outcomes = json.loads(kept.read_text(encoding="utf-8"))
         if not arguments.list:
-            write_results(outcomes)
-        for change in survivors(outcomes):
-            if (change.function, change.lines) not in reasons:
-                print(f"\n{change.function}\n{change.lines}")
+            write_results(outcomes, reasons)
+        for found in outcomes:
+            for change in survivors(found, outcomes[found]):
+                survived.add((change.function, change.lines))
+                if (change.function, change.lines) not in reasons:
+                    print(f"\n{change.function}\n{change.lines}")
+    if not arguments.areas:
+        for function, lines in sorted(reasons.keys() - survived):
+            print(f"\nsurvives no longer, so take its reason out: {function}\n{lines}")
     if not arguments.list:
         (HERE / "README.md").write_text(page(reasons), encoding="utf-8")
     return unnoticed
@@ -124,15 +134,13 @@ def ask_named() -> int:
     return int(None in by.values())
 
 
-def survivors(outcomes: dict[str, dict[str, str]]) -> Iterator[Change]:
-    for file, found in outcomes.items():
-        for change in changes(ROOT / file):
-            if found.get(change.key, "noticed") not in NOTICED:
-                yield change
+def survivors(file: str, outcomes: dict[str, str]) -> Iterator[Change]:
+    for change in changes(ROOT / file):
+        if outcomes.get(change.key, "noticed") not in NOTICED:
+            yield change
 
 
-def read_reasons() -> dict[tuple[str, str], str]:
-    """Of function and change."""
+def read_reasons() -> Reasons:
     entries = tomllib.loads((HERE / "stays.toml").read_text(encoding="utf-8")).get("survivor", [])
     return {
         (entry["function"], change.strip("\n")): entry["why"]
@@ -141,19 +149,25 @@ def read_reasons() -> dict[tuple[str, str], str]:
     }
 
 
-def write_results(outcomes: dict[str, dict[str, str]]) -> None:
+def write_results(outcomes: dict[str, dict[str, str]], reasons: Reasons) -> None:
     path = HERE / "results.json"
     known: Results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     for file, found in outcomes.items():
         number = Counter(outcome in NOTICED for outcome in found.values())
         everything = sum(1 for _ in changes(ROOT / file))
-        now = {"all": everything, "tried": number.total(), "noticed": number[True]}
+        stays = [(each.function, each.lines) in reasons for each in survivors(file, found)]
+        now = {
+            "all": everything,
+            "tried": number.total(),
+            "noticed": number[True],
+            "unexplained": stays.count(False),
+        }
         known[file] = {"first": known.get(file, {}).get("first", now), "now": now}
     text = json.dumps(dict(sorted(known.items())), indent=1)
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def page(reasons: dict[tuple[str, str], str]) -> str:
+def page(reasons: Reasons) -> str:
     """README.md."""
     known: Results = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
     lines = [INTRODUCTION]
@@ -182,6 +196,7 @@ def row(name: str, found: list[dict[str, dict[str, int]]]) -> str:
         sample = f" (a sample of {everything})" if tried < everything else ""
         share = f"{100 * noticed / tried:.1f} %" if tried else ""
         cells += [f"{noticed} of {tried}{sample}", share]
+    cells.append(str(sum(each["now"].get("unexplained", 0) for each in found)))
     return f"| {' | '.join(cells)} |"
 
 
@@ -189,12 +204,12 @@ INTRODUCTION = """\
 # What the tests notice
 
 Written by `nox -s mutants`, which changes one thing at a time in a function, in all the ways that
-mutmut knows, and runs the tests that call it: a change that no test notices is a survivor. Not
-changed are constants of a module, types, how text is encoded, and sentences, for
-how they are worded is no behaviour.
+mutmut knows, and runs the tests that call it: a change that no test notices is a survivor, and
+stays where it changes nothing, for a reason that stands below. Not changed are constants of a
+module, types, how text is encoded, and sentences, for how they are worded is no behaviour.
 
-| | first tried: noticed | | now: noticed | |
-|---|---:|---:|---:|---:|"""
+| | first tried: noticed | | now: noticed | | survivors without a reason |
+|---|---:|---:|---:|---:|---:|"""
 
 NAMED_CHANGES = """\
 ## Changes that have a name
