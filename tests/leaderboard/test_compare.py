@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.leaderboard.compare import Comparison, Fact, as_data, compare
+from harness.leaderboard.compare import Comparison, Fact, _facts, as_data, compare
 from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
@@ -233,3 +233,15 @@ def test_programs_get_the_same() -> None:
     assert data["conclusion"] == made.conclusion and data["diff"] == made.diff
     assert data["facts"][1] == {"what": "score", "unit": "× cuBLAS", "a": 0.9, "b": 0.95}
     assert len(data["facts"]) == len(made.facts)
+
+
+def test_facts_stand_in_the_order_of_the_longer_side() -> None:
+    one, other, third = ("one", "ms", 1), ("other", "", 2), ("third", "", None)
+
+    def order(a: Any, b: Any) -> list[str]:
+        return [fact.what for fact in _facts(a, b)]
+
+    assert order((one,), (other, one)) == ["other", "one"]
+    assert order((other, one), (one,)) == ["other", "one"]
+    assert order((one,), (other,)) == ["one", "other"]
+    assert order((one, third), (third,)) == ["one"]

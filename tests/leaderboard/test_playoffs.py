@@ -100,6 +100,11 @@ def test_what_is_said_says_how_sure_it_is() -> None:
     assert playoffs.said(playoff(A, B, 1.0)) == "A play-off on 2026-01-01 found: 1. a, 1. b."
 
 
+def test_what_is_signed_can_be_nothing_else() -> None:
+    found = playoff(A, B, 1.01)
+    assert playoffs._signed(found) == f"play-off\0{found.model_dump_json()}"
+
+
 def test_equals_share_a_place_whatever_their_scores() -> None:
     apart = on("GPU-0", "a", 1.0), on("GPU-0", "b", 0.98)
     assert places(apart) == [(1, "a"), (2, "b")]

@@ -135,6 +135,7 @@ TEXT = "# Title é\n<!-- board -->\nold\n<!-- /board -->\nend\n"
 def test_a_section_stands_between_two_markers() -> None:
     assert readme.section(TEXT) == "old"
     assert readme.section("<!-- board --><!-- /board -->") == ""
+    assert readme.section("<!-- board -->\n\n  X \n<!-- /board -->") == "  X "
 
 
 @pytest.mark.parametrize(
