@@ -65,7 +65,7 @@ class AnnotatedSource:
 
 def annotated_source(report: Report) -> AnnotatedSource:
     notes = _notes(report)
-    everything = escaping.lines(report.submission.source).rstrip("\n").split("\n")
+    everything = escaping.lines(report.submission.source).rstrip().split("\n")
     room = MAX_CHARACTERS
     shown: list[str] = []
     for line in everything[:MAX_LINES]:

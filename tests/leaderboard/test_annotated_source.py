@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from harness.leaderboard import annotated_source as annotating
@@ -164,3 +166,14 @@ def test_the_style_sheet_has_both_colour_schemes(monkeypatch: pytest.MonkeyPatch
     rules = [line for line in style_sheet().splitlines() if line.startswith(".")]
     assert len(rules) > 50
     assert all(line.startswith(".listing code .") for line in rules)
+
+
+def shown(source: str) -> list[str]:
+    made = annotated_source(report(source=source))
+    assert made.hidden == 0
+    return [re.sub("<[^>]*>", "", str(line.code)) for line in made.lines]
+
+
+def test_lines_keep_their_beginning_and_blank_ones_stay_but_at_the_end() -> None:
+    assert shown("\n\n  int a;  \n  \nX\n") == ["", "", "  int a;", "", "X"]
+    assert shown("int a;\n  \n\n") == ["int a;"]

@@ -168,3 +168,14 @@ def test_the_site_can_be_made_from_committed_reports(call: Call, repository: Pat
     code, *_ = call("leaderboard", "--reports", repository / "reports", "--site", site)
     assert code == 0
     assert len(list((site / "entries").glob("*.html"))) == 2
+
+
+def test_a_folder_is_named_after_its_gpu_word_by_word(repository: Path) -> None:
+    (repository / "reports" / "h100").rename(repository / "reports" / "nvidia-H100-80gb")
+    assert problems(repository) == []
+    path = commit(repository, factory.uncompilable("typo").model_copy(update={"device": None}))
+    found = committed.misfits(committed.read(repository / "reports"), repository / "solutions")
+    assert found == [
+        f"{path}: was graded on none, which is not h100.",
+        f"{path}: is no complete accepted run on a GPU; grade the kernel again.",
+    ]
