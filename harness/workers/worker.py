@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -182,11 +183,20 @@ class _Child:
     """The kernel that it was given last."""
 
     def kill(self) -> None:
-        """Kill the child's whole session."""
+        """Kill the child's whole session: tools that it started have groups of their own in it."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             self.process.kill()
+        if self.role is Role.CUDA:
+            deadline = time.monotonic() + GRACE_SECONDS
+            while left := processes_of_session(self.process.pid) - {self.process.pid}:
+                for process in left:
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                if time.monotonic() > deadline:  # it waits for the driver, and ends afterwards
+                    break
+                time.sleep(0.005)
 
     def how_it_ended(self) -> Fault:
         """What to say of a child that hung up by itself."""
@@ -201,6 +211,17 @@ class _Child:
             message = f"the {self.role} worker was ended by {name}"
             return judge_fault(message, details).model_copy(update={"signal": name})
         return judge_fault(f"the {self.role} worker ended with exit code {code}", details)
+
+
+def processes_of_session(leader: int) -> set[int]:
+    """Those that live, where the system lists them."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, IndexError):  # it has just ended
+            state, _, _, session, *_ = place.read_text().rpartition(")")[2].split()
+            if int(session) == leader and state not in ("Z", "X"):
+                found.add(int(place.parent.name))
+    return found
 
 
 def _start(role: Role, gpu: str | None) -> _Child:

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Describe, DeviceRequest, Finished, Load, Ready, Run
 from harness.protocol.request import Fault
 from harness.report import DeviceInfo
+from harness.workers import worker as worker_of
 from harness.workers.isolation import Role
-from harness.workers.worker import Worker
+from harness.workers.scratch import Scratch
+from harness.workers.worker import Worker, processes_of_session
 from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.waiting import eventually
@@ -109,6 +114,31 @@ def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Work
         assert compare(A, B, again.C, exact=False).passed
         device.close()
         assert isinstance(device.ask(run), Finished)
+
+
+def test_what_a_worker_started_ends_with_it_whatever_group_it_is_in() -> None:
+    """As compute-sanitizer and the program that it watches."""
+    program = (
+        "import subprocess, sys; "
+        "subprocess.Popen(['sleep', '600'], process_group=0); print(flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    process.stdout.readline()
+    assert len(processes_of_session(process.pid)) == 2
+    ours, theirs = Pipe()
+    scratch = Scratch()
+    worker_of._Child(Role.CUDA, process, ours, scratch).kill()
+    process.wait()
+    eventually(lambda: not processes_of_session(process.pid), "all are gone")
+    scratch.remove()
+    for each in (ours, theirs, process.stdin, process.stdout):
+        each.close()
 
 
 def test_a_worker_outlives_the_thread_that_started_it() -> None:
