@@ -10,7 +10,16 @@ import numpy as np
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 
-_HEAD = r"""#include <cooperative_groups.h>
+_HEAD = r"""struct Cluster {  // as in cooperative_groups.h, which takes NVRTC a second to read
+    static __device__ void sync() {
+        __cluster_barrier_arrive();
+        __cluster_barrier_wait();
+    }
+    template <typename T> static __device__ T* map_shared_rank(T* p, int rank) {
+        return static_cast<T*>(__cluster_map_shared_rank(p, rank));
+    }
+    static __device__ unsigned block_rank() { return __clusterRelativeBlockRank(); }
+};
 
 #define ASM(text, ...) asm volatile(text : : __VA_ARGS__ : "memory")
 
@@ -58,7 +67,7 @@ def kernel(body: str, cluster: tuple[int, ...] = (2, 1, 1)) -> str:
     return f"""{_HEAD}
 extern "C" __global__ void __cluster_dims__({", ".join(map(str, cluster))})
 matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {{
-    auto cluster = cooperative_groups::this_cluster();
+    Cluster cluster;
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
     int id = threadIdx.y * 16 + threadIdx.x, block = blockIdx.x;
     unsigned rank = cluster.block_rank();
