@@ -557,6 +557,9 @@ class LineCounters(Value):
     """Sectors that no thread of their block had touched before: the others are read again."""
     global_passes: NonNegativeInt = 0
     """Cycles that the L1 cache takes for them: it looks up one line of 128 bytes a cycle."""
+    copy_passes: NonNegativeInt = 0
+    """Of these, those of asynchronous copies, whose data goes on to shared memory: the wavefronts
+    there are the same passes."""
     shared_requests: NonNegativeInt = 0
     shared_wavefronts: NonNegativeInt = 0
     shared_min_wavefronts: NonNegativeInt = 0

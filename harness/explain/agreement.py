@@ -50,14 +50,16 @@ class Cause(StrEnum):
 
     PREDICATE = "copies under a predicate"
     WORKERS = "shares work out"
-    OTHER = "order, or place in memory"
+    ORDER = "order"
 
 
 def cause(kernel: Kernel, line: int) -> Cause:
+    if "%nsmid" in kernel.ptx:
+        return Cause.WORKERS
     here = next((each for each in kernel.facts.lines if each.line == line), None)
     if here is not None and any(opcode.startswith("LDGSTS.E.BYPASS") for opcode in here.opcodes):
         return Cause.PREDICATE
-    return Cause.WORKERS if "%nsmid" in kernel.ptx else Cause.OTHER
+    return Cause.ORDER
 
 
 def markdown(
@@ -125,10 +127,8 @@ def _differing(rows: list[str]) -> list[str]:
         "  the L1 cache, both sides count the same, for all of some 480 patterns of addresses.",
         f"* {Cause.WORKERS.value}: blocks that ask how many multiprocessors there are, 132 on that",
         "  GPU and one on the CPU device, share their work out otherwise.",
-        f"* {Cause.OTHER.value}: a thread that waits for another block looks as often as the time",
-        "  allows, who comes last depends on it, too, and what a kernel keeps in device memory "
-        "begins",
-        "  elsewhere in a line of 128 bytes.",
+        f"* {Cause.ORDER.value}: a thread that waits for another block looks as often as the time",
+        "  allows, and who comes last depends on it, too.",
         "",
         "| kernel | size | why | what | lines | most of it | hardware | CPU device |",
         "|---|---|---|---|---:|---:|---:|---:|",

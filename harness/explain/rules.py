@@ -126,11 +126,15 @@ class Uncoalesced(Rule):
     """A request of one float a thread, at best: in a block of 16x16 threads a warp lies over two
     rows, so that of two operands one comes out of two lines and the other out of one."""
 
+    ROWS = 2
+    """Of such a block under a warp: what all threads of a row read comes out of two lines."""
+
     SECTORS_OF_A_LINE = 4
 
     def look(self, evidence: Evidence) -> Saving | None:
         def wasted(line: LineCounters) -> float:
-            if line.global_sectors < 2 * line.global_min_sectors:
+            few = line.global_passes <= self.ROWS * line.global_requests
+            if few or line.global_sectors < 2 * line.global_min_sectors:
                 return 0.0
             full = line.global_min_sectors / self.SECTORS_OF_A_LINE
             least = max(self.PASSES * line.global_requests, full)

@@ -54,8 +54,9 @@ def scale(facts: KernelFacts, counters: Counters) -> float:
 
 
 def l1_clocks(line: LineCounters) -> int:
-    """Passes of shared memory and of the L1 cache, which share one data path."""
-    return line.shared_wavefronts + line.global_passes
+    """Passes of shared memory and of the L1 cache, which share one data path. What is copied from
+    one to the other goes through it once."""
+    return line.shared_wavefronts + line.global_passes - line.copy_passes
 
 
 def fma_warps(counters: Counters) -> float:

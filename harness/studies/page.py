@@ -275,7 +275,17 @@ def _scatter(scattered: Sequence[Scatter]) -> Chapter:
         "so while every core is busy with something else.",
         ("kernel", "GPU", "gradings", "score", "they lie within", "95 % interval", "ms"),
         tuple(rows),
+        notes=tuple(_unscored(scattered)),
     )
+
+
+def _unscored(scattered: Sequence[Scatter]) -> Iterator[str]:
+    """A scatter on several GPUs goes through all situations; one in which nothing was scored is
+    missing in it."""
+    for each in scattered:
+        found = {grading.situation for grading in each.gradings}
+        if "all GPUs at once" in found and "and every core busy" not in found:
+            yield f"\nOn {each.model}, no grading gave a score while every core was busy."
 
 
 def _copies(results: StudyResults) -> Chapter:

@@ -60,6 +60,30 @@ def test_kernels_that_do_not(rule: str) -> None:
         assert rule not in rules_that_speak_of(solution), solution
 
 
+ROWS_SHARE_A = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ float tile_b[16][16];
+    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0;
+    for (int n = 0; n < N; n += 16) {
+        tile_b[y][x] = n + y < N && col < K ? B[(n + y) * K + col] : 0.0f;
+        __syncthreads();
+        for (int i = 0; row < M && i < 16 && n + i < N; i++)
+            sum += A[row * N + n + i] * tile_b[i][x];
+        __syncthreads();
+    }
+    if (row < M && col < K) C[row * K + col] = sum;
+}"""
+
+
+def test_a_value_that_a_row_of_threads_shares_is_coalesced_as_well_as_it_can_be() -> None:
+    """A warp lies over two rows of the block: two sectors, where both values would fit into one."""
+    evidence = evidence_of_source(ROWS_SHARE_A)
+    shared = max(evidence.counters.lines, key=lambda each: each.global_requests)
+    assert shared.global_sectors >= 2 * shared.global_min_sectors
+    assert "uncoalesced" not in {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+
+
 SPILLS = """extern "C" __global__ void __launch_bounds__(256, 4) matrix_multiplication_kernel(
     const float* A, const float* B, float* C, int M, int N, int K) {
     float x[200];

@@ -142,6 +142,16 @@ def test_gradings_that_scatter_are_told_by_gpu_and_situation(results: StudyResul
     first, second = chapter.rows
     assert first[1:6] == ("GPU-1, alone", "3", "1.000", "2.00%", "±0.10%")
     assert second[1:5] == ("GPU-2, and every core busy", "2", "1.100", "0.00%")
+    assert not chapter.notes
+
+
+def test_a_situation_without_a_score_is_named(results: StudyResults) -> None:
+    text = (RESULTS.parent / "h200-scatter.json").read_text(encoding="utf-8")
+    found = Scatter.model_validate_json(text)
+    chapter = list(chapters(results, (), [found]))[-1]
+    assert len(chapter.rows) == 4
+    (note,) = chapter.notes
+    assert "no grading gave a score while every core was busy" in note
 
 
 def test_without_a_gpu_nothing_scatters(capsys: pytest.CaptureFixture[str]) -> None:

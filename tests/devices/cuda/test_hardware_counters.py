@@ -69,7 +69,7 @@ def test_a_line_that_differs_is_told_with_its_source() -> None:
     text = markdown(profiles, {"02_shared_tile": [counters]}, kernels)
     assert "| 1 line |" in text
     cells = f"| 1 | {found.line} | {grouped(found.hardware)} | {grouped(found.cpu)} |"
-    assert f"| {Cause.OTHER} | sectors {cells}" in text
+    assert f"| {Cause.ORDER} | sectors {cells}" in text
 
 
 def test_the_whole_launch() -> None:

@@ -28,6 +28,7 @@ MAX_INSTRUCTIONS = 60_000  # after inlining; LLVM needs about 0.3 ms for each
 MAX_CALL_DEPTH = 32
 MAX_MODULE_BYTES = 2 << 30  # bytes of __device__ and __constant__ variables
 MAX_LOCAL_BYTES = 64 << 10  # bytes of local arrays per thread
+LINE = 128  # bytes of a cache line: where drivers put what is larger (seen on an H100)
 GAP = 128  # bytes between variables, so that running over one's end is seen
 
 
@@ -109,7 +110,8 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
             raise CannotTranslate(f"{variable.name} is declared but not defined")
         if variable.pointees:
             raise CannotTranslate(f"{variable.name} begins with the address of another symbol")
-        place = memory.add(variable.name, variable.size, max(16, variable.align))
+        align = LINE if variable.size >= LINE else 16
+        place = memory.add(variable.name, variable.size, max(align, variable.align))
         if memory.size > MAX_MODULE_BYTES:
             raise CannotTranslate(
                 f"the kernel's __device__ variables take {memory.size} bytes; "

@@ -165,6 +165,8 @@ def read(
             lines[item.line][f"{space}_min_{unit}"] += row[f"min_{unit}"]
         lines[item.line]["global_first_sectors"] += row["first_sectors"]
         lines[item.line]["global_passes"] += row["global_passes"]
+        if item.opcode.startswith("cp.async"):
+            lines[item.line]["copy_passes"] += row["global_passes"]
         total["conflicts"] += row["wavefronts"] - row["min_wavefronts"]
     executed: Counter[str] = Counter()
     for item, threads, warps in _executed(kernel, rows):

@@ -1,0 +1,68 @@
+"""Measures how long explanations take without a GPU: python3 -m tests.explain.times TABLE.md
+
+Names behind it are the only solutions that are explained.
+Each in processes of its own, with the CPU device's runtime in the cache and the kernel not. On a
+machine that others use, too, the processor's time says more than the clock's.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.devices.cpu.device import CACHE_VARIABLE, CpuDevice
+from harness.files import write_whole
+from problem.cases import RANKED
+from tests.explain.ladder import SOLUTIONS
+
+HEAD = """\
+# How long an explanation takes without a GPU
+
+Written by `python3 -m tests.explain.times` on {date}, on a machine with {cores} cores that others
+used, too ({load:.0f} processes wanted them in the mean). The processor's seconds are those of all
+processes together, of which the compiler and the CPU device work at the same time where they can;
+nothing was in the cache but the CPU device's runtime. Each kernel is compiled, translated, held to
+some twenty cases, sanitized, counted, and explained for {shape}.
+
+| kernel | processor, s | clock, s |
+|---|---:|---:|
+"""
+
+
+def processor() -> float:
+    """Seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main(table: Path, names: list[str]) -> None:
+    rows, loads = [], []
+    with tempfile.TemporaryDirectory() as cache:
+        CpuDevice(Path(cache))
+        environment = os.environ | {CACHE_VARIABLE: cache}
+        for path in sorted(SOLUTIONS.glob("*.cu")):
+            if names and path.stem not in names:
+                continue
+            used, started = processor(), time.perf_counter()
+            command = (sys.executable, "-m", "harness", "explain", "--device", "cpu", str(path))
+            subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+            elapsed = time.perf_counter() - started
+            rows.append(f"| {path.stem} | {processor() - used:.1f} | {elapsed:.1f} |")
+            loads.append(os.getloadavg()[0])
+            head = HEAD.format(
+                date=datetime.now(UTC).date(),
+                cores=os.cpu_count(),
+                load=sum(loads) / len(loads),
+                shape=RANKED.shape,
+            )
+            write_whole(table, head + "\n".join(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
