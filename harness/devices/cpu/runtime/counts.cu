@@ -39,17 +39,6 @@ __device__ int different_words(const Address* address, unsigned here, int bytes)
     return distinct(words, n);
 }
 
-// The L1 cache looks up a line of 128 bytes at a time, and serves wide accesses in phases.
-__device__ int l1_passes(const Address* address, unsigned here, int bytes) {
-    if (bytes <= 4) return pieces(address, here, bytes, 7);
-    int lanes = bytes == 8 ? 16 : 8, total = 0;
-    for (int first = 0; first < LANES; first += lanes) {
-        unsigned phase = here & (lanes == 16 ? 0xffffu : 0xffu) << first;
-        if (phase) total += pieces(address, phase, bytes, 7);
-    }
-    return total;
-}
-
 // Passes over the 32 banks for some lanes: the most different words that one bank must deliver.
 __device__ int passes(const Address* address, unsigned lanes, int bytes) {
     Address words[4 * LANES];
@@ -137,7 +126,7 @@ __device__ void count_access(Context* c, long long pc, const Address* address, u
         row->sectors += pieces(address, here, bytes, 5);
         row->min_sectors += (different_words(address, here, bytes) + 7) / 8;
         row->first_sectors += first_sectors(c, address, here, bytes, window);
-        row->global_passes += l1_passes(address, here, bytes);
+        row->global_passes += pieces(address, here, bytes, 7);
     }
 }
 

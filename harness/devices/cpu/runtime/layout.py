@@ -272,7 +272,7 @@ COUNT = {
     "sectors": "long long",
     "min_sectors": "long long",  # sectors that as many different bytes could lie in at best
     "first_sectors": "long long",  # sectors that nobody in the block had touched before
-    "global_passes": "long long",  # through the L1 cache: its lines, or phases of wide accesses
+    "global_passes": "long long",  # through the L1 cache, a line of 128 bytes at a time
     "shared_requests": "long long",
     "wavefronts": "long long",
     "min_wavefronts": "long long",  # wavefronts that the same requests could take at best
