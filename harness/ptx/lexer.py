@@ -24,8 +24,7 @@ _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[1-9][0-9]*|0")
 _OCTAL = re.compile(r"0[0-7]+")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]*(?:[eE][0-9]+)?")
-_TIGHT_BEFORE = re.compile(r" ([,;\])+>])")
-_TIGHT_BEHIND = re.compile(r"([@!\[(+<\-]) ")
+_TIGHT = re.compile(r" (?=[,;\])+>])|(?<=[@!\[(+<\-]) ")
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
 
@@ -34,20 +33,20 @@ def tokens(text: str) -> list[str]:
     """All tokens of a text, in order."""
     found: list[str] = []
     at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise PtxError(f"unreadable PTX: {text[at : at + 40].splitlines()[0]!r}")
+    for match in _TOKEN.finditer(text):
+        if match.start() != at:
+            break
         if match.lastgroup != "skip":
             found.append(match[0])
         at = match.end()
+    if at < len(text):
+        raise PtxError(f"unreadable PTX: {text[at : at + 40].splitlines()[0]!r}")
     return found
 
 
 def joined(words: Iterable[str]) -> str:
     """Tokens as one line of text, from which the same tokens are read again."""
-    text = _TIGHT_BEFORE.sub(r"\1", " ".join(words))
-    return _TIGHT_BEHIND.sub(r"\1", text)
+    return _TIGHT.sub("", " ".join(words))
 
 
 def number(word: str) -> Integer | Float | None:
