@@ -414,8 +414,8 @@ class _Grading:
         return unsafe(found.findings, seen) or self.wrong or found.outcome
 
     def _count(self, case: Case) -> None:
-        """What the memory system would do, where the CPU device can tell in time. The build that
-        counts leaves out what is only computed, so there is no C to check."""
+        """What the memory system would do, where the CPU device can tell in time. Of C, which few
+        blocks have written to, nothing is asked here."""
         beside = self.session.cpu_sanitizer
         if beside is None:
             counted = self.session.device.ask(_counting(case, self.seed))

@@ -18,7 +18,7 @@ from harness.views.console import Terminal
 REPORTS = SOLUTIONS.parent / "reports" / "h100"
 
 HELP = """\
-It takes some minutes: large kernels are translated for counting.
+It takes some minutes: large kernels take long to compile and to translate.
 
 example:
   python3 -m harness predict --out reports/h100-predictions.md
