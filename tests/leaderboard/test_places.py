@@ -151,3 +151,5 @@ def test_a_difference_that_only_reaches_zero_is_not_known() -> None:
     assert order(touching[0], touching[1], {}) is order(touching[1], touching[0], {})
     assert order(touching[0], touching[1], {}) is Order.UNKNOWN
     assert known_to_be_faster(touching, {}) == [0, 0]
+    found = {("a", "b"): Order.FASTER, ("b", "a"): Order.SLOWER}
+    assert known_to_be_faster(touching, found) == [0, 1]

@@ -100,6 +100,16 @@ def test_what_is_said_says_how_sure_it_is() -> None:
     assert playoffs.said(playoff(A, B, 1.0)) == "A play-off on 2026-01-01 found: 1. a, 1. b."
 
 
+def test_a_line_that_is_no_play_off_says_why(tmp_path: Path) -> None:
+    path, key = tmp_path / "played.jsonl", tmp_path / "board.key"
+    playoffs.enter(playoff(A, B, 1.01), path, key)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("{}\n")
+    with pytest.raises(StoreError) as error:
+        playoffs.read(path, key)
+    assert str(error.value) == f"{path}, line 2, is no play-off: Field required; remove it."
+
+
 def test_what_is_signed_can_be_nothing_else() -> None:
     found = playoff(A, B, 1.01)
     assert playoffs._signed(found) == f"play-off\0{found.model_dump_json()}"

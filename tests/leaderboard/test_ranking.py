@@ -296,11 +296,19 @@ def test_a_program_is_shown_by_the_run_nearest_to_its_score() -> None:
     assert row.entry.score == 0.9 and 0.85 < row.score < 0.9
 
 
-def test_steady_is_up_to_the_limit() -> None:
-    made = entry("tile", score=0.9)._replace(score=1.0, low=0.99, high=1.0)
-    exactly = made._replace(low=1.0 - ranking.MAX_HALF_WIDTH)
-    wide = 1.0 - exactly.low  # type: ignore[operator]
-    assert standing(exactly, NOW) is (
-        Standing.RANKED if wide <= ranking.MAX_HALF_WIDTH else Standing.UNSTEADY
+def test_steady_is_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "MAX_HALF_WIDTH", 0.25)
+    made = entry("tile")._replace(score=1.0, low=0.75, high=1.25)
+    assert standing(made, NOW) is Standing.RANKED
+    for wider in ({"low": 0.74}, {"high": 1.26}):
+        assert standing(made._replace(**wider), NOW) is Standing.UNSTEADY
+
+
+def test_a_claim_that_another_disputes_is_not_ranked() -> None:
+    claim = entry("tile", "ada", 0.9)
+    rejection = claim._replace(
+        id="x", created="2026-02-01T00:00:00", verdict="memory-error", score=None
     )
-    assert standing(made._replace(low=0.5), NOW) is Standing.UNSTEADY
+    made = board([claim, rejection])
+    assert [(row.rank, row.standing) for row in made.unranked] == [(None, Standing.DISPUTED)]
+    assert made.rows == ()

@@ -11,7 +11,7 @@ from harness.leaderboard import readme
 from harness.leaderboard.committed import Committed
 from harness.leaderboard.document import Document, StoreError
 from harness.leaderboard.edition import Edition
-from harness.report import Report, SizeScore, Unscored
+from harness.report import Badge, Report, SizeScore, Unscored
 from problem.cases import Shape
 from tests.leaderboard.factory import report
 
@@ -75,6 +75,18 @@ def test_a_chart_reaches_a_tenth_beyond_cublas_and_names_are_quoted() -> None:
 def test_a_board_without_a_ranked_row_has_no_chart() -> None:
     text = markdown(report(half_width=0.1))
     assert "unsteady" in text and "mermaid" not in text and "Graded on one" not in text
+    (provenance,) = (line for line in text.splitlines() if line.startswith("SM clock"))
+    assert provenance.endswith(".")
+
+
+def test_what_a_report_does_not_say_is_a_dash() -> None:
+    made = report()
+    assert made.kernel is not None and made.device is not None
+    unread = {"instructions": {}, "badges": (Badge.DEFAULT_LAUNCH,)}
+    kernel = made.kernel.model_copy(update=unread)
+    device = made.device.model_copy(update={"driver": None})
+    text = markdown(made.model_copy(update={"kernel": kernel, "device": device}))
+    assert "| – |\n" in text and "driver –, CUDA 13.0," in text
 
 
 def test_each_gpu_has_its_board_and_none_is_said() -> None:
@@ -136,6 +148,7 @@ def test_a_section_stands_between_two_markers() -> None:
     assert readme.section(TEXT) == "old"
     assert readme.section("<!-- board --><!-- /board -->") == ""
     assert readme.section("<!-- board -->\n\n  X \n<!-- /board -->") == "  X "
+    assert readme.section("<!-- board -->\nX\n<!-- /board -->") == "X"
 
 
 @pytest.mark.parametrize(
