@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from alembic.config import Config
 from sqlalchemy import create_engine
 
 from harness.leaderboard import schema
@@ -19,3 +21,16 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     assert config.get_version_locations_list() == [str(folder) for folder in folders]
     assert config.get_main_option("script_location") == str(schema.MIGRATIONS)
     assert config.attributes["connection"] is connection
+
+
+def test_other_histories_are_upgraded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[str], str]] = []
+
+    def upgrade(config: Config, to: str) -> None:
+        asked.append(((config.get_version_locations_list() or [])[1:], to))
+
+    monkeypatch.setattr("alembic.command.upgrade", upgrade)
+    with create_engine("sqlite://").connect() as connection:
+        schema.upgrade(connection, "heads", tmp_path)
+        schema.upgrade(connection)
+    assert asked == [([str(tmp_path)], "heads"), ([], "board@head")]
