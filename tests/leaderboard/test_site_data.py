@@ -28,7 +28,7 @@ from harness.leaderboard.site import (
 )
 from harness.report import Badge, Report
 from problem.cases import RANKED
-from tests.leaderboard.factory import H100, entry, rejected, report, wrong
+from tests.leaderboard.factory import H100, entry, rejected, report, uncompilable, wrong
 
 NOW = Edition.current()
 LEAGUES = Leagues()
@@ -98,7 +98,9 @@ def test_a_page_has_each_row_once_with_its_rank_in_every_league() -> None:
         entry("d", "bob", 0.8, launch=Badge.DECLARED_LAUNCH, day=1),
         best._replace(name="t", code="0" * 64),  # the best of its name among CUDA cores alone
     ]
-    page = board_page(boards(*entries)[H100], LEAGUES)
+    made = boards(*entries)[H100]
+    page = board_page(made, LEAGUES)
+    assert page["board"] is made[0]
     assert [(line.row.entry.score, line.ranks, line.first_league) for line in page["rows"]] == [
         (1.6, "1,1,,,,,1,1,", "1"),
         (0.9, "2,2,,1,1,,,,", "2"),
@@ -121,6 +123,10 @@ def test_records_of_both_kinds_of_cores_are_in_order_of_time() -> None:
     ]
     records = board_page(boards(*entries)[H100], LEAGUES)["records"]
     assert [made.score for made in records] == [1.1, 0.5, 0.6]
+    kinds = (Badge.CUDA_CORES, Badge.TENSOR_CORES)
+    entries = [entry("k", score=0.5 + n / 10, day=n, cores=kinds[n % 2]) for n in range(8)]
+    records = board_page(boards(*entries)[H100], LEAGUES)["records"]
+    assert [made.score for made in records] == [0.5 + n / 10 for n in range(8)]
 
 
 def page_of(made: Report) -> dict[str, Any]:
@@ -136,6 +142,19 @@ def test_a_submissions_page_has_what_was_found() -> None:
     shown = page_of(wrong())
     assert shown["counterexample"].worst_block == (2, 0) and shown["findings"] == ()
     assert len(shown["listing"].lines) > 5 and shown["entry"].name == "wrong"
+
+
+def test_a_page_explains_what_can_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = {"device": None, "kernel": None, "verification": None, "counters": None}
+    page = page_of(uncompilable().model_copy(update=nothing | {"sanitizing": ()}))
+    assert (page["why"], page["heat"], page["roof"]) == (None, {}, None)
+    roof = Roof(name="tensor cores, two products", tflops=400.0)
+    found = SimpleNamespace(units=(), lines=[SimpleNamespace(line=9, l1_share=0.5)], roofs=(roof,))
+    monkeypatch.setattr(making, "explain", lambda examined: found)
+    page = page_of(report(cores=Badge.TENSOR_CORES))
+    assert (page["why"], page["heat"], page["roof"]) == (None, {9: 0.5}, roof)
+    found.units = ("FP32",)
+    assert page_of(report())["why"] is found
 
 
 def test_a_kernel_lies_under_the_roof_of_the_units_that_multiply() -> None:
@@ -304,8 +323,8 @@ def names_in(folder: Path) -> list[str]:
 
 def test_pages_that_are_no_longer_wanted_go_with_what_lies_beside_them(tmp_path: Path) -> None:
     folder = tmp_path / "site"
-    made, _ = written(folder, report("one"), report("two"))
-    one, two = (entry.short_id for entry in made.entries)
+    made, _ = written(folder, report("one"), report("two"), report("three"))
+    one, two, _ = (entry.short_id for entry in made.entries)
     (folder / "entries" / f"{two}.cu").unlink()
     written(folder, report("one"))
     assert names_in(folder / "entries") == [f"{one}.cu", f"{one}.html", f"{one}.json"]
@@ -323,31 +342,41 @@ def test_pages_that_are_there_are_written_again_only_where_they_would_change(
 
 
 def test_the_runs_have_a_page_of_their_own_and_the_first_board_is_the_first_page(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "site"
     written(folder, report("one"), report("old", edition=Edition("0.0.1", NOW.cases)))
     assert {"index.html", "runs.html", "assets", "entries"} <= {*names_in(folder)}
     runs = (folder / "runs.html").read_text(encoding="utf-8")
     assert "ranked" in runs and "regrade" in runs
+    asked: list[Any] = []
+
+    def noted(entries: Any, boards: Any, edition: Edition) -> Any:
+        asked.append((list(boards), edition))
+        return runs_page(entries, asked[-1][0], edition)
+
+    monkeypatch.setattr(making, "runs_page", noted)
+    made, _ = written(folder, report("declared", launch=Badge.DECLARED_LAUNCH))
+    assert asked == [([made.boards[H100][0]], NOW)] and asked[0][0][0].rows
     assert 'href="assets/site.css' in (folder / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_page_in_a_folder_leads_out_of_it(tmp_path: Path) -> None:
     folder = tmp_path / "site"
-    made, _ = written(folder, report("one"))
-    (only,) = made.entries
-    page = folder / "entries" / f"{only.short_id}.html"
-    assert 'href="../assets/site.css' in page.read_text(encoding="utf-8")
+    made, _ = written(folder, report("one"), report("two", gpu="NVIDIA L4"))
+    for each in made.entries:
+        text = (folder / "entries" / f"{each.short_id}.html").read_text(encoding="utf-8")
+        assert 'href="../assets/site.css' in text
+        assert "nvidia-l4-1.html" not in text  # the boards may be others when the page stays
     document = Document.of(report("two"))
-    broken = Site(folder, [Entry.of(document.report, document.id)], NOW)
+    broken = Site(folder, [*made.entries, Entry.of(document.report, document.id)], NOW)
 
     def defective(id: str) -> Document:
         raise ZeroDivisionError
 
     list(broken.write_entries(defective))
-    page = folder / "entries" / f"{document.id[:16]}.html"
-    assert 'href="../assets/site.css' in page.read_text(encoding="utf-8")
+    text = (folder / "entries" / f"{document.id[:16]}.html").read_text(encoding="utf-8")
+    assert 'href="../assets/site.css' in text and "nvidia-l4-1.html" not in text
 
 
 def test_a_site_of_some_runs_ranks_those_alone(tmp_path: Path) -> None:
