@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from harness.leaderboard import sqlite_file
+from harness.leaderboard import schema, sqlite_file
 from harness.leaderboard.document import StoreError
 from harness.leaderboard.sqlite_file import BUSY_SECONDS, Mode, SqliteFile, _use_write_ahead_log
 
@@ -171,3 +171,35 @@ def test_two_that_make_a_file_at_once_wait_for_one_another(
         with pytest.raises(sqlite3.OperationalError):
             _use_write_ahead_log(connection)
         assert connection.asked == asked
+
+
+def test_a_file_is_opened_by_its_address_and_begins_nothing_by_itself(
+    open_file: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+    connect = sqlite3.connect
+
+    def noted(address: str, **how: Any) -> sqlite3.Connection:
+        asked.append((address, how))
+        return connect(address, **how)
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    path = open_file().path
+    how = {"uri": True, "timeout": BUSY_SECONDS, "isolation_level": None}
+    assert asked == [(f"file:{str(path).replace('?', '%3F')}?mode=rwc", how)]
+
+
+def test_an_old_file_that_is_only_read_is_copied_to_nowhere_that_stays(
+    open_file: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, here = tmp_path / "a?b.sqlite", tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with closing(sqlite3.connect(path)) as plain:
+        plain.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    before = path.read_bytes()
+    reading = open_file("read")
+    with reading.reading() as connection:
+        assert schema.applied(connection) == {schema.HEAD}
+    reading.close()
+    assert path.read_bytes() == before and [*here.iterdir()] == []
