@@ -192,7 +192,10 @@ class _Lane:
 
     @contextmanager
     def _turn(self, progress: Progress) -> Iterator[None]:
-        self._prepare()
+        self._tools.wait()
+        # Those who measure, and nobody else: whoever is at starting takes the processor's time.
+        for worker in (self._kernel, self._newcomer) if self._common.scoring else ():
+            worker.start()
         try:
             with self._common.hold(Use.ALONE, progress), self._at_measuring():
                 yield

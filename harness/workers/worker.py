@@ -252,7 +252,8 @@ def _start(role: Role, gpu: str | None) -> _Child:
 
 def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:
     """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
-    code, which later gradings execute, belongs to the CPU device alone."""
+    code, which later gradings execute, belongs to the CPU device alone. It multiplies nothing of
+    size, so NumPy need not start a thread for each core."""
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}
     visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
@@ -262,6 +263,7 @@ def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, 
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
         "CUDA_CACHE_DISABLE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
         SCRATCH_VARIABLE: str(scratch),
         **cache,
     }

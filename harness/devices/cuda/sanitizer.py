@@ -34,9 +34,6 @@ _FOUND = 86
 
 _PROGRAM = "compute-sanitizer"
 
-_FEW_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
-"""A program that waits needs none for products; else it has one for each core."""
-
 _NEWEST = {Tool.INITCHECK: ("--initcheck-address-space=all",)}
 """From 13.4 on: shared memory, too. An older release does not start with it, and runs again
 without."""
@@ -189,7 +186,7 @@ class _Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"TMPDIR": str(self._results)} | _FEW_THREADS,
+                env=os.environ | {"TMPDIR": str(self._results)},
                 process_group=0,
             )
 
