@@ -38,7 +38,7 @@ constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, t
 
 // How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
 // issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
-constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 1, EDGE_COPY_EVERY = 2;
+constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 0, EDGE_COPY_EVERY = 2;
 constexpr bool COPY_B_FIRST = false;
 
 // Partial sums: [0] of a part's first tile, if it begins within it; [1] of its last tile, if it
@@ -97,8 +97,8 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     // the compiler finds. These were the fastest of a random search with CUDA 13.0. Of the loads 0-3
     // are groups of rows of A, 4-5 of columns of B. What is static takes NVRTC half of the time; were
     // the rows so, too, the schedule would be another, in 18 one that is 8 % slower.
-    static constexpr int LOADS[6] = {1, 2, 0, 3, 4, 5};
-    constexpr int ROW_GROUPS[4] = {2, 0, 1, 3};
+    static constexpr int LOADS[6] = {3, 0, 1, 5, 2, 4};
+    constexpr int ROW_GROUPS[4] = {3, 1, 2, 0};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
     constexpr int A_COLUMNS = BK / LANES_K, A_COPIES = BM / PASS_ROWS * A_COLUMNS;
     constexpr int B_THREADS = 256 / BK, B_COPIES = BN / 4 / B_THREADS;  // threads along a row of B

@@ -4,7 +4,8 @@
 // As 31, with Hopper's own instruction. wgmma reads both operands from shared memory, so the split
 // parts must lie there: each thread loads FP32 values of the next stage into registers, splits them
 // into a high and a low BF16 part, and stores both in the swizzled layout that wgmma wants, while
-// the tensor cores work on the present stage. BF16 operands of wgmma lie along the inner dimension
+// the tensor cores work on the present stage. The warpgroups take turns, one splits first and the
+// other multiplies first, which gains 4 %. BF16 operands of wgmma lie along the inner dimension
 // (K-major): a row of A as it is, a column of B turned by the threads that load it. wgmma computes
 // C' = B'A': its M, 64 for each of the two warpgroups, is columns of C, its N rows.
 // Should gain: wgmma reaches the full rate, mma.sync about 60 % of it. Against it stands that every
@@ -225,8 +226,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     float sum[BM / 2], acc[BM / 2];
 #pragma unroll
     for (int i = 0; i < BM / 2; ++i) sum[i] = 0.0f;
-#pragma unroll 1
-    for (int stage = 0; stage < count; ++stage) {
+    auto multiply = [&](int stage) {
         const unsigned address = shared_address(stages) + stage % 2 * STAGE_BYTES;
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
@@ -241,11 +241,16 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             wgmma(acc, b, a, 1);
         }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    };
+#pragma unroll 1
+    for (int stage = 0; stage < count; ++stage) {
+        if (warpgroup == 0) multiply(stage);  // while the other one splits
         if (stage + 1 < count) {
             store(v, stages + (stage + 1) % 2 * STAGE_BYTES, thread);
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             load(v, s, (stage + 2) * BK, thread);  // zeros past the end
         }
+        if (warpgroup == 1) multiply(stage);
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         if (stage % PROMOTE == PROMOTE - 1 || stage == count - 1) {
 #pragma unroll
