@@ -306,11 +306,11 @@ def _mean(scored: Sequence[tuple[int, Entry]], name: str, gpu: str, count: int) 
 def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
     lines = [
-        "| GPUs | gradings | accepted | seconds | an hour and GPU | of linear "
+        "| GPUs | gradings | accepted | with a score | seconds | an hour and GPU | of linear "
         "| from the first result to the last | of linear |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    whole = [3600 * run["accepted"] / run["seconds"] / run["gpus"] for run in runs]
+    whole = [3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in runs]
     going = [_going(run) for run in runs]
     for number, run in enumerate(runs):
         cells = [
@@ -318,9 +318,10 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
             for rates in (whole, going)
             for cell in (_rate(rates[number]), _of_linear(rates, runs, number))
         ]
+        scored = sum(each.score is not None for each in _entries(run))
         lines.append(
-            f"| {run['gpus']} | {run['gradings']} | {run['accepted']} | {run['seconds']:.1f} "
-            f"| {' | '.join(cells)} |"
+            f"| {run['gpus']} | {run['gradings']} | {run['accepted']} | {scored} "
+            f"| {run['seconds']:.1f} | {' | '.join(cells)} |"
         )
     return lines
 
@@ -328,7 +329,7 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
 def _going(run: dict[str, Any]) -> float | None:
     """Gradings an hour and GPU once each GPU has done one."""
     seconds = run["seconds"] - run["first"]
-    return 3600 * (run["accepted"] / run["gpus"] - 1) / seconds if seconds else None
+    return 3600 * (len(run["entries"]) / run["gpus"] - 1) / seconds if seconds else None
 
 
 def _rate(rate: float | None) -> str:
