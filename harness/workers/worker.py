@@ -264,6 +264,7 @@ def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, 
         "TMPDIR": str(scratch),
         "CUDA_CACHE_DISABLE": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
         SCRATCH_VARIABLE: str(scratch),
         **cache,
     }

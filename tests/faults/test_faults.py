@@ -236,12 +236,17 @@ def run(
 
 
 def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
-    """Every file that this grading writes may have a thousand bytes; its report is longer."""
+    """Every file that this grading writes may have a thousand bytes; its report is longer, and so
+    is bytecode, of which Python would keep a thousand bytes."""
     kept = tmp_path / "report.json"
     kept.write_text("the old report")
     broken = tmp_path / "broken.cu"
     broken.write_text("#error " + "x" * 400)
-    done = run("grade", "--device", "cpu", "--json", str(kept), str(broken), full_disk=True)
+    done = run(
+        *("grade", "--device", "cpu", "--json", str(kept), str(broken)),
+        full_disk=True,
+        PYTHONDONTWRITEBYTECODE="1",
+    )
     assert done.returncode == 2
     assert "the report was not kept" in done.stderr and "Traceback" not in done.stderr
     assert kept.read_text() == "the old report"

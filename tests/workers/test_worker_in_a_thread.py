@@ -360,6 +360,7 @@ def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
         "TMPDIR": str(tmp_path),
         "CUDA_CACHE_DISABLE": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "MATMUL_ARENA_SCRATCH": str(tmp_path),
         **({"MATMUL_ARENA_CACHE": str(tmp_path / "cache")} if role is Role.CPU else {}),
     }
