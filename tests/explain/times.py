@@ -1,6 +1,6 @@
 """Measures how long explanations take without a GPU: python3 -m tests.explain.times TABLE.md
 
-Names behind it are the only solutions that are explained.
+Names behind it are the only solutions that are explained; the table's other rows are kept.
 Each in processes of its own, with the CPU device's runtime in the cache and the kernel not. On a
 machine that others use, too, the processor's time says more than the clock's.
 """
@@ -8,6 +8,7 @@ machine that others use, too, the processor's time says more than the clock's.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def processor() -> float:
 
 
 def main(table: Path, names: list[str]) -> None:
-    rows, loads = [], []
+    rows, loads = _rows(table) if names else {}, []
     with tempfile.TemporaryDirectory() as cache:
         CpuDevice(Path(cache))
         environment = os.environ | {CACHE_VARIABLE: cache}
@@ -53,7 +54,7 @@ def main(table: Path, names: list[str]) -> None:
             command = (sys.executable, "-m", "harness", "explain", "--device", "cpu", str(path))
             subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
             elapsed = time.perf_counter() - started
-            rows.append(f"| {path.stem} | {processor() - used:.1f} | {elapsed:.1f} |")
+            rows[path.stem] = f"| {path.stem} | {processor() - used:.1f} | {elapsed:.1f} |"
             loads.append(os.getloadavg()[0])
             head = HEAD.format(
                 date=datetime.now(UTC).date(),
@@ -61,7 +62,13 @@ def main(table: Path, names: list[str]) -> None:
                 load=sum(loads) / len(loads),
                 shape=RANKED.shape,
             )
-            write_whole(table, head + "\n".join(rows) + "\n")
+            write_whole(table, head + "\n".join(rows[name] for name in sorted(rows)) + "\n")
+
+
+def _rows(table: Path) -> dict[str, str]:
+    """By the kernel's name."""
+    lines = table.read_text(encoding="utf-8").splitlines() if table.exists() else []
+    return {line.split()[1]: line for line in lines if re.match(r"\| \d\d_", line)}
 
 
 if __name__ == "__main__":
