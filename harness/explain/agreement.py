@@ -49,17 +49,14 @@ class Cause(StrEnum):
     """Why a line differs, as far as we know."""
 
     PREDICATE = "copies under a predicate"
-    WORKERS = "shares work out"
-    ORDER = "order"
+    ORDER = "order, or place in memory"
 
 
-def cause(kernel: Kernel, line: int) -> Cause:
-    if "%nsmid" in kernel.ptx:
-        return Cause.WORKERS
-    here = next((each for each in kernel.facts.lines if each.line == line), None)
-    if here is not None and any(opcode.startswith("LDGSTS.E.BYPASS") for opcode in here.opcodes):
-        return Cause.PREDICATE
-    return Cause.ORDER
+def cause(kernel: Kernel, found: Difference) -> Cause:
+    here = next((each for each in kernel.facts.lines if each.line == found.line), None)
+    opcodes = here.opcodes if here is not None else ()
+    unseen = found.hardware == 0 and any(each.startswith("LDGSTS.E.BYPASS") for each in opcodes)
+    return Cause.PREDICATE if unseen else Cause.ORDER
 
 
 def markdown(
@@ -97,7 +94,7 @@ def _by_cause(
 ) -> Iterator[str]:
     groups: dict[tuple[Cause, str], list[Difference]] = {}
     for each in found:
-        groups.setdefault((cause(kernel, each.line), each.quantity), []).append(each)
+        groups.setdefault((cause(kernel, each), each.quantity), []).append(each)
     for (why, quantity), lines in groups.items():
         hardware, cpu = (sum(map(side, lines)) for side in (_hardware, _cpu))
         most = max(lines, key=lambda each: abs(each.hardware - each.cpu)).line
@@ -125,10 +122,9 @@ def _differing(rows: list[str]) -> list[str]:
         f"* {Cause.PREDICATE.value}: of a copy past the L1 cache that a predicate guards, `ncu`",
         "  asks the wrong lanes: none at all in 21. Where nothing guards it, and of copies through",
         "  the L1 cache, both sides count the same, for all of some 480 patterns of addresses.",
-        f"* {Cause.WORKERS.value}: blocks that ask how many multiprocessors there are, 132 on that",
-        "  GPU and one on the CPU device, share their work out otherwise.",
         f"* {Cause.ORDER.value}: a thread that waits for another block looks as often as the time",
-        "  allows, and who comes last depends on it, too.",
+        "  allows, and who comes first or last depends on it, too; what a kernel keeps in device",
+        "  memory may begin elsewhere in a sector, so that a copy from there goes in other pieces.",
         "",
         "| kernel | size | why | what | lines | most of it | hardware | CPU device |",
         "|---|---|---|---|---:|---:|---:|---:|",
