@@ -85,10 +85,8 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
                                          const Work& work, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
     // The orders of loads and rows, and when copies are made, change nothing but the schedule that
-    // the compiler finds. These were the fastest of a random search with CUDA 13.0. Of the loads 0-3
-    // are groups of rows of A, 4-5 of columns of B. What is static takes NVRTC half of the time; were
-    // the rows so, too, the schedule would be another, in 18 one that is 8 % slower.
-    static constexpr int LOADS[6] = {2, 4, 3, 1, 5, 0};
+    // the compiler finds. These were the fastest of a random search with CUDA 13.0.
+    constexpr int LOADS[6] = {2, 4, 3, 1, 5, 0};  // 0-3: groups of rows of A, 4-5: of columns of B
     constexpr int ROW_GROUPS[4] = {2, 3, 1, 0};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
     constexpr int A_COLUMNS = BK / LANES_K, A_COPIES = BM / PASS_ROWS * A_COLUMNS;
