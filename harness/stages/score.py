@@ -93,8 +93,8 @@ def _unscored(rounds: Sequence[Round]) -> Unscored:
         )
     return Unscored(
         reason="clocks",
-        message=f"in {count} the host's clock and the GPU's do not agree, for cuBLAS neither: end "
-        "what else runs on this machine and grade again",
+        message=f"in {count} the host's clock and the GPU's do not agree: end what else runs on "
+        "this machine and grade again",
     )
 
 
