@@ -65,7 +65,7 @@ def _chance(late: int, baseline_late: int) -> float:
     """The probability that at least `late` of the late launches are the kernel's, where each is as
     likely to be the baseline's: the sign test."""
     n = late + baseline_late
-    return sum(math.comb(n, k) for k in range(late, n + 1)) / 2**n
+    return math.fsum(math.comb(n, k) / 2.0**n for k in range(late, n + 1))
 
 
 def _late(host_ms: float | None, ms: float) -> float:
