@@ -184,9 +184,9 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> _
             message = f"kernel `{entries.base_name(other.name)}` is never launched by the judge"
             warnings.append(Diagnostic(severity="warning", message=message))
     program = program.with_entry(entry.name)
-    too_large = entries.memory_problem(program)
-    if too_large:
-        raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
+    unlaunchable = entries.memory_problem(program) or entries.launch_problem(entry)
+    if unlaunchable:
+        raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
     refused = entries.undefined_effect(program) or parameters.misuse(program)
     if refused:
         raise _refuse_for((refused,), "")
@@ -209,9 +209,9 @@ def _to_machine_code(found: _Translated, arch: str) -> Compiled:
     if not entries.takes_the_problems_parameters(launched):
         raise _refuse(entries.WRONG_PARAMETERS)
     taken = resources(assembled.log, entry.name, launched, source.launch)
-    unlaunchable = entries.launch_problem(entry, taken, arch)
-    if unlaunchable:
-        raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
+    too_large = entries.shared_memory_problem(taken, arch)
+    if too_large:
+        raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
     functions = disassembly.disassemble(assembled.cubin, FILE_NAME)
     instructions = disassembly.opcodes(functions)
     if not instructions:

@@ -91,8 +91,8 @@ def undefined_effect(program: Program) -> Diagnostic | None:
     return None
 
 
-def launch_problem(kernel: Function, resources: Resources, arch: str) -> str | None:
-    """Why a GPU of this architecture would refuse the rules' launch."""
+def launch_problem(kernel: Function) -> str | None:
+    """Why every GPU would refuse the rules' launch of what the kernel declares."""
     threads = BLOCK[0] * BLOCK[1] * BLOCK[2]
     allowed = 1
     for size in kernel.directives.get("maxntid", (threads,)):
@@ -112,6 +112,11 @@ def launch_problem(kernel: Function, resources: Resources, arch: str) -> str | N
         return "the kernel requires clusters of no given size; write the sizes in __cluster_dims__"
     if "blocksareclusters" in kernel.directives:
         return "the kernel has its grid counted in clusters; the launch counts it in blocks"
+    return None
+
+
+def shared_memory_problem(resources: Resources, arch: str) -> str | None:
+    """Why a GPU of this architecture has no room for one block."""
     asked = resources.shared_bytes
     most = multiprocessor(arch).shared_per_block
     if asked > most:

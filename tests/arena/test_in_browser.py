@@ -213,9 +213,10 @@ def test_a_board_shows_what_is_new_by_itself(
     visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
 ) -> None:
     ada = person("ada")
+    visitor.go("")
+    visitor.sees("Nothing is ranked yet", "h1")
     hand_in(connection, ada, "first")
     done(connection, attempts, 1.0)
-    visitor.go("")
     visitor.sees("first", "#ranking")
     hand_in(connection, ada, "second")
     done(connection, attempts, 2.0)

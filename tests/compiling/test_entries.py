@@ -144,14 +144,8 @@ def test_what_leaves_memory_undefined_is_refused_with_its_line() -> None:
     assert nowhere is not None and nowhere.line is None
 
 
-def resources(**bytes_of: int) -> Resources:
-    every = dict.fromkeys(Resources.model_fields, 0)
-    return Resources(**every | bytes_of)
-
-
-def problem(directives: str = "", arch: str = "sm_90a", **bytes_of: int) -> Any:
-    kernel = program(entry(directives=directives)).functions[NAME]
-    return entries.launch_problem(kernel, resources(**bytes_of), arch)
+def problem(directives: str) -> Any:
+    return entries.launch_problem(program(entry(directives=directives)).functions[NAME])
 
 
 @pytest.mark.parametrize(
@@ -206,10 +200,15 @@ def test_clusters_have_a_size_that_a_gpu_can_run(directives: str, said: str | No
     assert problem(directives) == said
 
 
+def no_room(arch: str = "sm_90a", **bytes_of: int) -> str | None:
+    every = dict.fromkeys(Resources.model_fields, 0)
+    return entries.shared_memory_problem(Resources(**every | bytes_of), arch)
+
+
 def test_shared_memory_is_what_the_architecture_has() -> None:
-    assert problem(static_shared_bytes=32448, dynamic_shared_bytes=200_000) is None
-    assert problem(static_shared_bytes=32449, dynamic_shared_bytes=200_000) == (
+    assert no_room(static_shared_bytes=32448, dynamic_shared_bytes=200_000) is None
+    assert no_room(static_shared_bytes=32449, dynamic_shared_bytes=200_000) == (
         "the kernel asks for 232449 bytes of shared memory a block; sm_90a gives a block at most "
         "232448"
     )
-    assert "sm_75 gives a block at most 65536" in problem(arch="sm_75", static_shared_bytes=65_537)
+    assert "sm_75 gives a block at most 65536" in str(no_room("sm_75", static_shared_bytes=65_537))

@@ -27,10 +27,11 @@ for (const standing of document.querySelectorAll("[data-live]")) {
 }
 
 // A board is read again when it has changed, but not under the hands of whoever searches in it.
-const board = document.querySelector("table.rows[id]");
+const board = document.querySelector("table.rows[id], [data-empty-board]");
 if (board) {
   const filters = document.querySelector(`[data-filters-for="${board.id}"]`);
-  const untouched = new URLSearchParams(new FormData(filters)).toString();
+  const chosen = () => (filters ? new URLSearchParams(new FormData(filters)).toString() : "");
+  const untouched = chosen();
   let version = null;
   const root = document.querySelector('link[href$="assets/arena.css"]').getAttribute("href");
   const source = new EventSource(root.replace("assets/arena.css", "live/board"));
@@ -38,8 +39,7 @@ if (board) {
     const changed = version !== null && version !== event.data;
     version = event.data;
     if (!changed) return;
-    const now = new URLSearchParams(new FormData(filters)).toString();
-    if (now === untouched && !filters.contains(document.activeElement)) {
+    if (chosen() === untouched && !filters?.contains(document.activeElement)) {
       location.reload();
     } else if (!document.querySelector("[data-changed]")) {
       const note = document.createElement("p");
