@@ -1,6 +1,6 @@
 // Functions that can be computed while compiling say nothing of host or device: nvcc computes them for either.
 // There are more of them than the compiler is asked again without what it calls host code.
-// expect: message=""
+// expect: message="" quick=cpu
 // solve: tile=32x32
 
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }

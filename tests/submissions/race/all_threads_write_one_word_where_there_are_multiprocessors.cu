@@ -1,6 +1,6 @@
 // A race that gives the right answer, and only where the special registers tell of a real GPU: of many
 // multiprocessors, and of nanoseconds since 1970. What watches must not be known by them.
-// expect: stage=sanitize message="" finding=race
+// expect: stage=sanitize message="" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
