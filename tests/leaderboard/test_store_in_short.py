@@ -11,7 +11,8 @@ import pytest
 
 from harness.leaderboard.document import Document, StoreError
 from harness.leaderboard.signing import SigningKey
-from harness.leaderboard.store import Store
+from harness.leaderboard.store import Store, _recheck, kept_document
+from harness.report import Signature
 from tests.leaderboard.factory import report
 
 
@@ -59,6 +60,39 @@ def test_each_half_of_an_entry_is_missed(path: Path, half: str) -> None:
     change(path, f"DELETE FROM {half} WHERE id = '{one}'")
     with Store(path) as store, pytest.raises(StoreError, match="1 entries have lost their other"):
         store.check()
+
+
+def test_reports_come_in_the_order_of_their_ids(path: Path) -> None:
+    backwards = "SELECT id, 0 AS graded_here, NULL AS handed_in FROM entries ORDER BY id DESC"
+    change(path, "DROP VIEW standing", f"CREATE VIEW standing AS {backwards}")
+    with Store(path) as store:
+        assert [document.id for document in store.documents()] == ids(path)
+
+
+def test_of_several_signatures_the_own_comes_first_and_then_the_least(path: Path) -> None:
+    one, _ = ids(path)
+    keys = [digit * 64 for digit in "53a"]
+    # Without the index by which SQLite would find them in order.
+    change(path, "DROP TABLE signatures", "CREATE TABLE signatures (id TEXT, key TEXT, value TEXT)")
+    with Store(path) as store:
+        document = store.document(one)
+        store.enter_documents(document.signed(Signature(key=key, value="0" * 128)) for key in keys)
+        with store._database.reading() as connection:
+            for own in (*keys, ""):
+                kept = kept_document(connection, one, own)
+                assert kept is not None and kept.signature is not None
+                assert kept.signature.key == (own or "3" * 64)
+
+
+def test_what_is_refused_when_all_is_entered_again_is_set_aside(path: Path) -> None:
+    one, other = ids(path)
+    change(path, f"UPDATE reports SET report = 'none' WHERE id = '{one}'")
+    with Store(path) as store:
+        with store._database.writing() as connection:
+            _recheck(connection)
+        (reason,) = store.refused()
+        assert reason.startswith("a report is not a report that this judge can read (")
+        assert [entry.id for entry in store.entries()] == [other]
 
 
 def test_a_store_has_a_key_when_it_has_signed(path: Path) -> None:

@@ -23,6 +23,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.mutation import named
@@ -134,8 +135,13 @@ def ask_named() -> int:
     return int(None in by.values())
 
 
+@cache
+def changes_of(file: str) -> tuple[Change, ...]:
+    return tuple(changes(ROOT / file))
+
+
 def survivors(file: str, outcomes: dict[str, str]) -> Iterator[Change]:
-    for change in changes(ROOT / file):
+    for change in changes_of(file):
         if outcomes.get(change.key, "noticed") not in NOTICED:
             yield change
 
@@ -154,10 +160,9 @@ def write_results(outcomes: dict[str, dict[str, str]], reasons: Reasons) -> None
     known: Results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     for file, found in outcomes.items():
         number = Counter(outcome in NOTICED for outcome in found.values())
-        everything = sum(1 for _ in changes(ROOT / file))
         stays = [(each.function, each.lines) in reasons for each in survivors(file, found)]
         now = {
-            "all": everything,
+            "all": len(changes_of(file)),
             "tried": number.total(),
             "noticed": number[True],
             "unexplained": stays.count(False),
@@ -206,7 +211,8 @@ INTRODUCTION = """\
 Written by `nox -s mutants`, which changes one thing at a time in a function, in all the ways that
 mutmut knows, and runs the tests that call it: a change that no test notices is a survivor, and
 stays where it changes nothing, for a reason that stands below. Not changed are constants of a
-module, types, how text is encoded, and sentences, for how they are worded is no behaviour.
+module, types, how text is encoded, and sentences, for how they are worded is no behaviour; nor
+the function that says which processes are to be killed.
 
 | | first tried: noticed | | now: noticed | | survivors without a reason |
 |---|---:|---:|---:|---:|---:|"""

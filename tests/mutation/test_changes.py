@@ -33,6 +33,9 @@ def adder(n: int):
 def say(path) -> str:
     path.read_text(encoding="utf-8")
     return "a sentence of words"
+
+def processes_of_session(leader: int) -> set[int]:
+    return {leader + 1}
 """
 
 
@@ -75,3 +78,9 @@ def test_neither_types_nor_sentences_are_changed(made: tuple[object, list[Change
     assert not [change for change in found if change.function == "say"]
     assert len({change.key for change in found}) == len(found) == 6
     assert all("int" in change.after for change in found)
+
+
+def test_who_is_to_be_killed_is_not_changed(made: tuple[object, list[Change]]) -> None:
+    module, found = made
+    assert vars(module)["processes_of_session"](1) == {2}
+    assert not [change for change in found if change.function == "processes_of_session"]

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from problem.cases import CASES, Case, Inputs, Matrix, Shape
-from problem.reference import MAX_ERROR, Comparison, compare, compare_repeated, repeated
+from problem.reference import (
+    MAX_ERROR,
+    Comparison,
+    Expected,
+    Float64,
+    compare,
+    compare_repeated,
+    reference,
+    repeated,
+)
 
 LENGTHS = (1, 16, 17, 512, 6144)
 
@@ -112,6 +121,25 @@ def test_panels_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = compare(A, B, C, exact=False).block_errors
     monkeypatch.setattr("problem.reference._PANEL_ROWS", 16)
     assert np.allclose(compare(A, B, C, exact=False).block_errors, whole, rtol=1e-9)
+
+
+def test_rows_are_multiplied_a_few_at_once_and_each_of_them_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    A, B, _ = drawn(17)
+    multiplied: list[Float64] = []
+    multiply = np.matmul
+
+    def noted(rows: Float64, columns: Float64, out: Float64) -> None:
+        multiplied.append(rows)
+        multiply(rows, columns, out=out)
+
+    monkeypatch.setattr("problem.reference._MULTIPLIED_ROWS", 16)
+    monkeypatch.setattr(np, "matmul", noted)
+    found = Expected.of(A, B, exact=True)
+    assert [rows.shape for rows in multiplied] == [(16, 17), (16, 17), (16, 17), (2, 17)]
+    assert np.array_equal(np.concatenate(multiplied), A)
+    assert np.allclose(found.R, reference(A, B), rtol=1e-12)
 
 
 def test_more_rows_than_a_panel_are_compared_whole() -> None:

@@ -25,7 +25,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RANKED", SMALL)
 
 
-def kept(first_off: float = 0.0, timed_off: float | None = 0.0) -> Kept:
+def kept(first_off: float = 0.0, timed_off: float | None = 0.0, timed_scale: float = 1.0) -> Kept:
     """Of a kernel whose last element is off by so much; None where no timed launch was kept."""
     rows, columns = Case(Shape(64, SMALL.shape.N, 64)).draw(9)
     first = np.tile(right(rows, columns), (4, 8))
@@ -34,7 +34,7 @@ def kept(first_off: float = 0.0, timed_off: float | None = 0.0) -> Kept:
     if timed_off is not None:
         A = draw_on_host(SMALL.shape.M, SMALL.shape.N, 5)
         B = draw_on_host(SMALL.shape.N, SMALL.shape.K, 6)
-        C = right(A, B)
+        C = right(A, B) * np.float32(timed_scale)
         C[-1, -1] += timed_off
         timed = Fetched(seed_of_A=5, seed_of_B=6, C=C)
     return Kept(rows, columns, first, timed)
@@ -52,6 +52,12 @@ def test_right_launches_have_an_error_within_the_limit() -> None:
         "product of the first launch on the CPU",
         "full product of a timed launch on the CPU",
     ]
+
+
+def test_a_timed_launch_may_be_off_by_a_part_of_its_size() -> None:
+    """By more than the limit, were it held to be exact."""
+    _, error = told(timed_scale=1 + 5e-6)
+    assert isinstance(error, float) and 1e-6 < error < MAX_ERROR
 
 
 def test_where_no_timed_launch_was_kept_there_is_no_error() -> None:

@@ -150,7 +150,7 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
 
 def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
     device, newcomer = Device(), Device()
-    run(device, newcomer)
+    found = run(device, newcomer)
     assert device.asked == [
         *(MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS),
         Load(kernel=kernel()),
@@ -158,7 +158,9 @@ def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
     (first,) = newcomer.asked
     assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     rows, columns = Case(Shape(256, 16, 256)).draw(9)
-    assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
+    assert isinstance(found, Measured)
+    for has in (first, found.kept):
+        assert np.array_equal(has.rows, rows) and np.array_equal(has.columns, columns)
 
 
 @pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
@@ -231,11 +233,14 @@ def test_a_launch_that_hangs_when_it_is_the_first_is_a_time_limit(rounds: Rounds
 
 
 def test_what_was_kept_is_held_to_the_product_afterwards(rounds: Rounds) -> None:
-    found = run(Device())
+    found, progress = run(Device()), Silent()
     assert isinstance(found, Measured)
+    asked: list[Any] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "audit", lambda kept, seed, progress: 1e-6 if seed == 9 else 1)
-        held = audited(found, 9, Silent())
+        patched.setattr(module, "audit", lambda *how: asked.append(how) or 1e-6)
+        held = audited(found, 9, progress)
+        assert len(asked) == 1 and asked[0][1] == 9
+        assert asked[0][0] is found.kept and asked[0][2] is progress
         assert isinstance(held, Measured) and held.measurement.audit_error == 1e-6
         assert held.score == found.score
         patched.setattr(module, "audit", lambda *_: None)

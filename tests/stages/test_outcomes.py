@@ -137,7 +137,10 @@ def test_who_needs_no_machine_code_is_given_the_ptx_ahead_of_it() -> None:
     compiler = Compiler(Compiled(kernel=kernel(), warnings=(), nvrtc="13.0"))
     assert compile_kernel(compiler, "text", "sm_80", 7, given.append) is compiler.answer
     assert given == [program]
-    assert [type(request) for request in compiler.asked] == [Translate, Compile]
+    assert compiler.asked == [
+        Translate(source="text", arch="sm_80", seconds=7),
+        Compile(source="text", arch="sm_80", seconds=7),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +184,10 @@ def test_a_compiler_that_is_not_there_is_the_judges_fault(signal: str | None) ->
 def test_a_loaded_kernel_is_ready() -> None:
     device = Answering(Ready())
     assert load_kernel(device, kernel()) is device.answer
-    assert device.asked == [Load(kernel=kernel())]
+    assert load_kernel(device, kernel(), mostly_watched=True) is device.answer
+    assert device.asked == [
+        Load(kernel=kernel(), mostly_watched=watched) for watched in (False, True)
+    ]
 
 
 def test_a_kernel_that_a_device_cannot_run_is_not_judged() -> None:

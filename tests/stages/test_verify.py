@@ -27,6 +27,7 @@ from harness.report import (
     WrongAnswer,
 )
 from harness.stages.verify import (
+    AHEAD,
     MAX_LAUNCH_LIMITS,
     Failure,
     _largest,
@@ -252,6 +253,24 @@ def test_every_case_is_drawn_once_and_ahead(
     assert len(drawn) == len(FEW) + (not options.get("quick", False))
 
 
+def test_so_many_cases_are_begun_with_and_none_that_is_larger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begun(**options: Any) -> tuple[Any, ...]:
+        made: Any = prepare(SEED, sampled=False, **options)
+        return tuple(made)
+
+    monkeypatch.setattr("harness.stages.verify.Preparation", lambda *how: how)
+    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    assert begun(quick=False) == ([*FEW, largest], SEED, True, AHEAD)
+    assert begun(quick=False, ahead=2) == ([*FEW, largest], SEED, True, 2)
+    assert begun(quick=False, ahead=None) == ([*FEW, largest], SEED, True, len(FEW) + 1)
+    by_work = sorted(FEW, key=lambda case: case.shape.flop)
+    most = by_work[-1].shape.flop
+    assert begun(quick=True, max_flop=most)[0] == [*FEW]
+    assert begun(quick=True, max_flop=most - 1)[0] == [each for each in FEW if each != by_work[-1]]
+
+
 def test_what_was_begun_before_is_verified_with(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     begun = prepare(SEED, quick=False, sampled=False, ahead=None)
@@ -305,10 +324,11 @@ def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
 
 
 def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> None:
-    device = FakeDevice()
-    found = run(device, sampled=True, blocks_depend=True)
+    device, progress = FakeDevice(), Watcher()
+    found = run(device, sampled=True, blocks_depend=True, progress=progress)
     assert isinstance(found, Verification)
     last = found.cases[-1].case
+    assert progress.told == [(Stage.VERIFY, len(FEW) + 1), *map(str, [*FEW, last])]
     assert len(found.cases) == len(FEW) + 1 and last.shape.flop <= SMALL_RANKED.shape.flop
     assert last.inputs is cases.lone_element_case(last.shape, SEED).inputs
     assert found.note == (

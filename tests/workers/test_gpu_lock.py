@@ -158,10 +158,42 @@ def test_who_gives_up_leaves_the_line(held: None) -> None:
 def test_tickets_of_another_user_will_do() -> None:
     folder = tickets_of("GPU-1")
     folder.mkdir()
-    for name in ("door", "7-alone", "notes"):
+    for name in ("door", "7-alone", "notes", "9-times", "nobody-alone"):
         (folder / name).touch(mode=0o444)
     with hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0):
         assert "8-alone" in tickets()
+
+
+def test_a_ticket_that_only_another_may_remove_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, unlink = tickets_of("GPU-1"), Path.unlink
+    folder.mkdir()
+    (folder / "7-alone").touch()
+
+    def sticky(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "7-alone":
+            raise PermissionError
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", sticky)
+    with hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0):
+        assert tickets() == ["7-alone", "8-alone"]
+    assert tickets() == ["7-alone"]
+
+
+def test_who_goes_while_the_tickets_are_read_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = (tickets_of("GPU-1") / "1-alone", 1, Use.ALONE)
+    read = gpu_lock._all
+    monkeypatch.setattr(gpu_lock, "_all", lambda folder: [gone, *read(folder)])
+    with hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0):
+        assert tickets() == ["2-alone"]
+
+
+def test_a_ticket_that_somebody_has_removed_is_given_back() -> None:
+    with hold_gpu("GPU-1", Use.ALONE, Silent()):
+        (tickets_of("GPU-1") / "1-alone").unlink()
+    assert tickets() == []
 
 
 def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from harness.compiling import compiler, headers
-from harness.protocol.compiler import Compile
+from harness.protocol.compiler import Compile, Translate
 from harness.protocol.device import Describe, Finished, Ready
 from harness.protocol.request import Fault
 from harness.report import CompileError, DeviceInfo, Stage
@@ -132,11 +132,13 @@ def test_the_compiler_loads_its_libraries_before_it_is_asked(
     refused = CompileError(stage=Stage.COMPILE, message="no")
     monkeypatch.setattr(headers, "include_directories", lambda: done.append("headers"))
     monkeypatch.setattr(compiler, "version", lambda: done.append("NVRTC"))
-    monkeypatch.setattr(compiler, "compile_source", lambda request: done.append(request) or refused)
+    for name in ("translate_source", "compile_source"):
+        monkeypatch.setattr(compiler, name, lambda request: done.append(request) or refused)
     answering = server._ANSWERING[Role.COMPILER]()
     assert done == ["headers", "NVRTC"]
     assert answering(Compile(source="text")) is refused
-    assert done[2] == Compile(source="text")
+    assert answering(Translate(source="text")) is refused
+    assert done[2:] == [Compile(source="text"), Translate(source="text")]
     with pytest.raises(AssertionError):
         answering(Describe())
 

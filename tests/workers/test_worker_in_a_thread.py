@@ -432,3 +432,57 @@ def test_a_session_that_is_gone_or_anothers_is_ended_by_its_process(
         )
         child.kill()
         assert process.killed.is_set()
+
+
+class Tools:
+    """What a worker on a GPU has started and still lives, by the process id; time that passes by
+    sleeping alone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.left: list[set[int]] = []
+        """Each time that one looks; then what there is the last time."""
+        self.killed: list[int] = []
+        self.now = 1000.0
+        self.slept: list[float] = []
+        monkeypatch.setattr(worker_of, "processes_of_session", self.of_session)
+        monkeypatch.setattr(worker_of, "time", self)
+        monkeypatch.setattr(os, "killpg", self.kill)
+        monkeypatch.setattr(os, "kill", self.kill)
+        process, scratch = FakeProcess(1, None), FakeScratch(folder / "1")
+        self.child = worker_of._Child(Role.CUDA, process, Pipe()[0], scratch)  # type: ignore[arg-type]
+
+    def of_session(self, leader: int) -> set[int]:
+        assert leader == 1
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def kill(self, process: int, number: int) -> None:
+        assert number == signal.SIGKILL
+        self.killed.append(process)
+        if process == 7:
+            raise ProcessLookupError
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_what_a_worker_on_a_gpu_started_is_killed_until_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = Tools(monkeypatch, tmp_path)
+    tools.left = [{1, 7, 8}, {1, 9}, {1}]
+    tools.child.kill()
+    assert tools.killed[0] == 1 and sorted(tools.killed[1:]) == [7, 8, 9]
+    assert tools.slept == [0.005, 0.005]
+
+
+def test_what_waits_for_the_driver_is_not_waited_for_any_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = Tools(monkeypatch, tmp_path)
+    tools.left = [{8}]
+    tools.child.kill()
+    assert GRACE_SECONDS < tools.now - 1000 < GRACE_SECONDS + 0.01
