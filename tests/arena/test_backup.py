@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, Engine
 
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
@@ -74,49 +76,57 @@ def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
 BEFORE = Path(__file__).with_name("before")
 
 
-def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
-    """Of 2026-11-21, before its board's tables were those of every store."""
+class Restored(NamedTuple):
+    """An arena of another day, upgraded, and its owner's connections."""
+
+    place: Place
+    owner: URL
+    engine: Engine
+
+
+@contextmanager
+def restored(name: str) -> Iterator[Restored]:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         place = Place(Path(folder, "data"))
-        restore(place, None, BEFORE / "arena-0001.backup")
+        restore(place, None, BEFORE / name)
         with database(place) as (owner, _):
             engine = open_engine(owner, connections=1)
-            with engine.begin() as connection:
-                found = {each.name: each for each in gradings.recent(connection)}
-                assert {name: (each.state, each.score) for name, each in found.items()} == {
-                    "counts": (State.DONE, 1.5),
-                    "withdrawn": (State.DONE, 1.6),
-                    "disqualified": (State.DONE, 1.7),
-                    "again": (State.DONE, 1.1),
-                    "waits": (State.QUEUED, None),
-                }
-                assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
-                assert {entry.own for entry in board.counting(connection)} == {True}
-                (rejudging,) = contest.rejudgings(connection)
-                assert (rejudging.reason, rejudging.ready) == ("a look", True)
-                assert fetch(connection) is not None
+            yield Restored(place, owner, engine)
             engine.dispose()
+
+
+def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
+    """Of 2026-11-21, before its board's tables were those of every store."""
+    with restored("arena-0001.backup") as arena, arena.engine.begin() as connection:
+        found = {each.name: each for each in gradings.recent(connection)}
+        assert {name: (each.state, each.score) for name, each in found.items()} == {
+            "counts": (State.DONE, 1.5),
+            "withdrawn": (State.DONE, 1.6),
+            "disqualified": (State.DONE, 1.7),
+            "again": (State.DONE, 1.1),
+            "waits": (State.QUEUED, None),
+        }
+        assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
+        assert {entry.own for entry in board.counting(connection)} == {True}
+        (rejudging,) = contest.rejudgings(connection)
+        assert (rejudging.reason, rejudging.ready) == ("a look", True)
+        assert fetch(connection) is not None
 
 
 def test_a_worker_of_today_grades_in_an_arena_of_yesterday() -> None:
     """Of 2026-11-22 (d5109f1), before workers came from elsewhere."""
-    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        place = Place(Path(folder, "data"))
-        restore(place, None, BEFORE / "arena-0003.backup")
-        with database(place) as (owner, _):
-            engine = open_engine(owner, connections=1)
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                (kept,) = gradings.recent(connection)
-                assert (kept.name, kept.state, kept.verdict) == (
-                    "transposed",
-                    State.DONE,
-                    Verdict.WRONG_ANSWER,
-                )
-                bob = people.add_person(connection, "bob", Role.CONTESTANT)
-                waiting = hand_in(connection, bob, "waiting")
-                attempts = joined(roles.worker(owner, place.secrets()))
-                attempt = take(connection, attempts)
-                assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
-                attempts.close()
-                assert gradings.status(connection, [waiting])[waiting].score == 1.5
-            engine.dispose()
+    with restored("arena-0003.backup") as arena, arena.engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        (kept,) = gradings.recent(connection)
+        assert (kept.name, kept.state, kept.verdict) == (
+            "transposed",
+            State.DONE,
+            Verdict.WRONG_ANSWER,
+        )
+        bob = people.add_person(connection, "bob", Role.CONTESTANT)
+        waiting = hand_in(connection, bob, "waiting")
+        attempts = joined(roles.worker(arena.owner, arena.place.secrets()))
+        attempt = take(connection, attempts)
+        assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
+        attempts.close()
+        assert gradings.status(connection, [waiting])[waiting].score == 1.5

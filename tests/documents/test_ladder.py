@@ -31,6 +31,36 @@ def score_of(kernel: Path) -> Score | None:
     return Report.model_validate_json(path.read_text(encoding="utf-8")).score
 
 
+def sizes_in(text: str) -> set[tuple[str, str]]:
+    """Scores at other sizes that a kernel's first comment quotes from the judge."""
+    quoted = text.partition("In the judge, on an H100: ")[2].partition(" has the rest")[0]
+    return set(re.findall(r"(\d\.\d{3}) at (\d+x\d+x\d+)", quoted))
+
+
+def sizes_of(kernel: Path) -> set[tuple[str, str]]:
+    report = Report.model_validate_json((REPORTS / "h100" / f"{kernel.stem}.json").read_text())
+    assert report.measurement is not None
+    return {
+        (f"{each.score.ratio:.3f}", f"{each.shape.M}x{each.shape.N}x{each.shape.K}")
+        for each in report.measurement.sizes
+        if each.score is not None
+    }
+
+
+def test_a_kernel_says_how_many_registers_it_has_and_spills() -> None:
+    for kernel in sorted(SOLUTIONS.glob("*.cu")):
+        text = kernel.read_text(encoding="utf-8").replace("\n//", "")
+        report = Report.model_validate_json((REPORTS / "h100" / f"{kernel.stem}.json").read_text())
+        assert report.kernel is not None
+        resources = report.kernel.resources
+        for said in re.findall(r"Registers: (\d+)", text) + re.findall(
+            r"(\d+) registers, \d+ B", text
+        ):
+            assert int(said) == resources.registers, kernel
+        spilled = re.search(r"(\d+) bytes spilled", text)
+        assert int(spilled[1] if spilled else 0) == resources.spill_store_bytes, kernel
+
+
 def test_a_kernel_quotes_its_own_report() -> None:
     for kernel in sorted(SOLUTIONS.glob("*.cu")):
         text = kernel.read_text(encoding="utf-8").replace("\n//", "")
@@ -42,6 +72,7 @@ def test_a_kernel_quotes_its_own_report() -> None:
         if quoted is not None and score is not None:
             found = (score.ratio, score.low, score.high, score.kernel_ms)
             assert quoted.groups() == tuple(f"{value:.3f}" for value in found), kernel
+            assert sizes_in(text) <= sizes_of(kernel), kernel
         gain = re.search(r" ms, (\S+) x the speed of (\d\d);", text)
         if gain is not None and score is not None:
             (before,) = SOLUTIONS.glob(f"{gain[2]}_*.cu")
