@@ -1,5 +1,9 @@
 """The error per block catches what it must and lets honest float32 pass."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -134,12 +138,27 @@ def test_rows_are_multiplied_a_few_at_once_and_each_of_them_once(
         multiplied.append(rows)
         multiply(rows, columns, out=out)
 
-    monkeypatch.setattr("problem.reference._MULTIPLIED_ROWS", 16)
+    monkeypatch.setattr("problem.reference._PANEL_ROWS", 16)
     monkeypatch.setattr(np, "matmul", noted)
     found = Expected.of(A, B, exact=True)
-    assert [rows.shape for rows in multiplied] == [(16, 17), (16, 17), (16, 17), (2, 17)]
-    assert np.array_equal(np.concatenate(multiplied), A)
+    assert sorted(rows.shape for rows in multiplied) == [(2, 17), (16, 17), (16, 17), (16, 17)]
+    assert {tuple(row) for rows in multiplied for row in rows} == {tuple(row) for row in A}
     assert np.allclose(found.R, reference(A, B), rtol=1e-12)
+
+
+def test_a_product_has_no_threads_of_its_own() -> None:
+    program = (
+        "import problem.reference, threadpoolctl\n"
+        "print(*(each['num_threads'] for each in threadpoolctl.threadpool_info()))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(ended.stdout.split()) == {"1"}
 
 
 def test_more_rows_than_a_panel_are_compared_whole() -> None:
