@@ -3,8 +3,9 @@
 Runs the parts below, or those of --only, one after the other for as long as --minutes allow, and
 leaves each in the folder under the name that it has in reports/. What is there already is not done
 again, so the same command goes on where it stopped. A part of tests for which the time does not
-suffice is stopped in good order: what it did by then is NAME.partial. Copy what has passed to
-reports/. The summary is of the gradings there are, those of reports/h100/ among them.
+suffice is stopped in good order: what it did by then is NAME.partial, and the next run adds to that
+what has not passed yet. Submissions that no record in reports/ has come first. Copy what has passed
+to reports/. The summary is of the gradings there are, those of reports/h100/ among them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from xml.etree import ElementTree
 
 from harness.files import write_whole
 from harness.report import Report
+from tests.test_submissions import FILES, cheats_when_timed, expectations, name_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMED = ROOT / "solutions" / "17_split_tail.cu"
 
 # In one process: those of several do not say which GPU they had.
 PYTEST = ("pytest", "-q", "-m", "gpu", "-o", "junit_family=xunit1")
-CHEATS = "test_without_the_check"
+CHEATS, ON_A_GPU = "test_without_the_check", "test_on_a_gpu"
 SUBMISSIONS, UNCHECKED = "tests/test_submissions.py", "cheats-unchecked.xml"
 
 OTHERS = sorted(
@@ -37,8 +40,31 @@ OTHERS = sorted(
 )
 """Only these: what others import need not be installed beside a GPU."""
 
-TO_END_SECONDS = 45
+TO_END_SECONDS = 20
 """What pytest takes to end the gradings that it has begun, and to write its record."""
+
+
+def cases(record: Path) -> dict[str, ElementTree.Element]:
+    """By name, what pytest recorded of each test; nothing where there is no such file."""
+    found = ElementTree.parse(record).iter("testcase") if record.is_file() else ()
+    return {case.get("name", ""): case for case in found}
+
+
+def passed(record: Path) -> set[str]:
+    return {
+        name
+        for name, case in cases(record).items()
+        if all(case.find(trouble) is None for trouble in ("failure", "error", "skipped"))
+    }
+
+
+def submissions(name: str) -> list[str]:
+    """The tests of submissions on a GPU: cheats that are timed last, for those have it to
+    themselves, and before that what is on no record."""
+    known = passed(ROOT / "reports" / f"{name}-submissions.xml")
+    files = [path for path in FILES if expectations(path).get("device") != "cpu"]
+    files.sort(key=lambda path: (cheats_when_timed(path), f"{ON_A_GPU}[{name_of(path)}]" in known))
+    return [f"{SUBMISSIONS}::{ON_A_GPU}[{name_of(path)}]" for path in files]
 
 
 def parts(name: str) -> dict[str, list[str]]:
@@ -48,17 +74,52 @@ def parts(name: str) -> dict[str, list[str]]:
         f"{name}-full.json": [*grade, "{}", str(TIMED)],
         f"{name}-quick.json": [*grade, "{}", "--quick", str(TIMED)],
         f"{name}-calibration.json": ["harness", "calibrate", "--json", "{}"],
-        f"{name}-submissions.xml": [*PYTEST, SUBMISSIONS, "-k", f"not {CHEATS}", "--junitxml={}"],
+        f"{name}-submissions.xml": [*PYTEST, *submissions(name), "--junitxml={}"],
         f"{name}-{UNCHECKED}": [*PYTEST, SUBMISSIONS, "-k", CHEATS, "--junitxml={}"],
         f"{name}-tests.xml": [*PYTEST, *OTHERS, "--junitxml={}"],
     }
 
 
 def perform(command: list[str], path: Path, seconds: float) -> str:
-    """Do one part; what became of it. Its file stands under its own name only when it is whole."""
-    partial = path.with_name(f"{path.name}.partial")
+    """Do one part, or the rest of it; what became of it. Its file stands under its own name only
+    when it is whole."""
+    partial, earlier = (path.with_name(f"{path.name}.{word}") for word in ("partial", "earlier"))
     partial.parent.mkdir(parents=True, exist_ok=True)
-    arguments = [word.replace("{}", str(partial)) for word in command]
+    if not earlier.exists() and partial.exists():
+        partial.rename(earlier)
+    done = passed(earlier)
+    left = [word for word in command if word.partition("::")[2] not in done]
+    if not any("::" in word for word in left) and left != command:
+        earlier.replace(path)
+        return "all of it was done"
+    said = run([word.replace("{}", str(partial)) for word in left], seconds)
+    if earlier.exists() and partial.exists():
+        add(earlier, partial)
+        earlier.unlink()
+    if partial.is_file() and not said.startswith(STOPPED):
+        partial.replace(path)
+    return said
+
+
+def add(earlier: Path, record: Path) -> None:
+    """To a record of pytest's what an earlier one has of tests that are not in it."""
+    tree = ElementTree.parse(record)
+    suite = next(tree.iter("testsuite"))
+    for name, case in cases(earlier).items():
+        if name not in cases(record):
+            suite.append(case)
+    troubles = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {count: len([*suite.iter(trouble)]) for count, trouble in troubles.items()}
+    for count, number in {"tests": len([*suite.iter("testcase")]), **counts}.items():
+        suite.set(count, str(number))
+    tree.write(record, encoding="utf-8", xml_declaration=True)
+
+
+STOPPED = "stopped after"
+
+
+def run(arguments: list[str], seconds: float) -> str:
+    """What became of a module that is run for no longer than these seconds."""
     started = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", *arguments], cwd=ROOT)
     try:
@@ -70,9 +131,7 @@ def perform(command: list[str], path: Path, seconds: float) -> str:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        return f"stopped after {time.monotonic() - started:.0f} s"
-    if partial.is_file():
-        partial.replace(path)
+        return f"{STOPPED} {time.monotonic() - started:.0f} s"
     return f"exit code {code} after {time.monotonic() - started:.0f} s"
 
 

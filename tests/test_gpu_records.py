@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from harness.cli import main
 from harness.report import Report
 from tests import gpu_records
-from tests.gpu_records import ROOT, TIMED, lateness, parts, perform, summary
+from tests.gpu_records import (
+    ROOT,
+    TIMED,
+    cases,
+    lateness,
+    parts,
+    passed,
+    perform,
+    submissions,
+    summary,
+)
+from tests.test_submissions import FILES, cheats_when_timed, expectations, name_of
 from tests.waiting import PATIENCE
 
 REPORT = Report.model_validate_json((ROOT / "reports/h100/16_register_banks.json").read_bytes())
@@ -82,6 +94,51 @@ def test_a_part_that_ends_has_its_file_and_no_other(tmp_path: Path) -> None:
 
 def test_a_part_without_an_end_is_stopped(tmp_path: Path) -> None:
     assert perform(["http.server", "0"], tmp_path / "x.xml", 1).startswith("stopped after")
+
+
+TESTS = """
+import pytest
+
+
+@pytest.mark.parametrize("name", ["a/one", "b/two"])
+def test_on_a_gpu(name, record_property):
+    record_property("place", PLACE)
+    assert not (PLACE == "first" and name == "b/two")
+"""
+
+
+def test_a_part_that_was_stopped_goes_on_with_what_has_not_passed(tmp_path: Path) -> None:
+    """As after an interruption: what is on record by then is NAME.partial."""
+    path, program = tmp_path / "h100-submissions.xml", tmp_path / "test_some.py"
+    names = ["test_on_a_gpu[a/one]", "test_on_a_gpu[b/two]"]
+    command = ["pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+    command += [*(f"{program}::{name}" for name in names), "--junitxml={}"]
+    program.write_text(TESTS.replace("PLACE", "'first'"))
+    assert perform(command, path, 60 + PATIENCE).startswith("exit code 1")
+    path.rename(tmp_path / "h100-submissions.xml.partial")
+    program.write_text(TESTS.replace("PLACE", "'second'"))
+    assert perform(command, path, 60 + PATIENCE).startswith("exit code 0")
+    found = {name: next(case.iter("property")).get("value") for name, case in cases(path).items()}
+    assert found == dict(zip(names, ("first", "second"), strict=True)) and passed(path) == {*names}
+    suite = next(ElementTree.parse(path).iter("testsuite"))
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "0")
+    path.rename(tmp_path / "h100-submissions.xml.partial")
+    assert perform(command, path, 60 + PATIENCE) == "all of it was done"
+    assert path.is_file() and len([*tmp_path.glob("h100-*")]) == 1
+
+
+def test_submissions_that_no_record_has_come_first_and_those_that_are_timed_last() -> None:
+    words = submissions("h100")
+    names = [word.partition("::")[2] for word in words]
+    gpu = [path for path in FILES if expectations(path).get("device") != "cpu"]
+    assert {*names} == {f"test_on_a_gpu[{name_of(path)}]" for path in gpu}
+    timed = {f"test_on_a_gpu[{name_of(path)}]" for path in gpu if cheats_when_timed(path)}
+    together, alone = names[: -len(timed)], names[-len(timed) :]
+    assert timed == {*alone}
+    known = passed(ROOT / "reports" / "h100-submissions.xml")
+    for several in (together, alone):
+        recorded = [name in known for name in several]
+        assert recorded == sorted(recorded)
 
 
 def test_parts_can_be_chosen_and_are_not_done_twice(

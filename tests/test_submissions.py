@@ -74,9 +74,13 @@ FILES = sorted(FOLDER.glob("*/*.cu"), key=lambda path: (cheats_when_timed(path),
 """Those that have the GPU for themselves come last: what is interrupted has a record so far."""
 
 
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
 def files_for(device: Choice) -> list[object]:
     return [
-        pytest.param(path, id=f"{path.parent.name}/{path.stem}")
+        pytest.param(path, id=name_of(path))
         for path in FILES
         if expectations(path).get("device", device) == device
     ]
@@ -132,6 +136,9 @@ def first_line(outcome: Outcome) -> int | None:
     return diagnostics[0].line if diagnostics else None
 
 
+MAX_TOLD = 50_000
+"""Characters of a report on record where it is not what was expected."""
+
 STEADY_SECONDS = 5.0
 """Of rounds in company, where no score becomes steady and only verdicts count."""
 
@@ -178,7 +185,13 @@ def test_on_a_gpu(
     report = on_gpu(path)
     record_property("verdict", report.verdict)
     record_property("message", getattr(report.outcome, "message", ""))
-    check(path, report)
+    record_property("seconds", {time.stage.value: round(time.seconds, 1) for time in report.stages})
+    try:
+        check(path, report)
+    except AssertionError:  # the whole reason: nobody may have this GPU again soon
+        told = {"outcome", "sanitizing", "diagnostics", "printed"}
+        record_property("report", report.model_dump_json(include=told)[:MAX_TOLD])
+        raise
 
 
 def test_every_file_says_what_it_tries() -> None:

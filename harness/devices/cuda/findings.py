@@ -154,7 +154,7 @@ def describe(finding: Finding) -> str:
         case Hazard.DEADLOCK:
             return f"{where}: threads wait for one another for ever"
         case Hazard.UNINITIALISED:
-            return f"{where} reads {array}, which nothing has written"
+            return f"{where} reads {array}, which is uninitialised"
         case Hazard.MISALIGNED:
             return f"{where}: misaligned {finding.access} of {finding.size} bytes at {array}"
         case Hazard.OUT_OF_BOUNDS:

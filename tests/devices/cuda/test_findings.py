@@ -82,3 +82,4 @@ def test_uninitialised_shared_memory_is_named_and_copies_by_the_host_are_not() -
     (finding,) = read_xml(SHARED, Tool.INITCHECK, [])
     assert finding.hazard is Hazard.UNINITIALISED and finding.array is Array.SHARED
     assert finding.at.line == 7 and finding.at.thread == (32, 0, 0)
+    assert finding.message == "line 7 reads shared memory, which is uninitialised"
