@@ -7,7 +7,7 @@ hardware's counters of loads and stores do not see.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from harness.commands.grade import SOLUTIONS
 from harness.errors import JudgeFailure, UsageError
 from harness.files import write_whole
 from harness.protocol.compiler import DEFAULT_ARCH, Kernel
-from harness.protocol.profile import NoProfile, Profile, Profiles
+from harness.protocol.profile import NoProfile, Profile, Recording
 from harness.report import Counters
 from harness.views.console import Terminal
 from problem.cases import Case, Shape
@@ -31,6 +31,9 @@ PROFILING_SECONDS, COUNTING_SECONDS = 120.0, 600.0
 HELP = """\
 Reading hardware counters needs a GPU on which ncu may read them, and a minute;
 counting beside them, which --from does alone, needs none, and some minutes.
+
+A record says which code it is of. Of a file that has changed since, nothing is
+compared: the table says so, and its counters are to be read again.
 
 examples:
   python3 -m harness counters --json counters.json
@@ -46,7 +49,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", type=_shape, action="append", metavar="MxNxK", help="may be given twice"
     )
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the hardware counters")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="PATH",
+        help="write the hardware counters; those of other files in it are kept",
+    )
     parser.add_argument(
         "--from", dest="read", type=Path, metavar="PATH", help="take those of an earlier run"
     )
@@ -54,49 +62,50 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.explain.records import added
+
     chosen = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
-    files = {path.stem: path for path in chosen}
+    sources = {path.stem: _source(path) for path in chosen}
     if arguments.read is None:
         shapes = tuple(arguments.shape or SHAPES)
-        profiles = _measured(files, shapes, not arguments.files, terminal)
+        recording = _measured(sources, shapes, not arguments.files, terminal)
     else:
-        try:
-            profiles = Profiles.model_validate_json(arguments.read.read_bytes())
-        except ValueError:
-            raise UsageError(f"{arguments.read} holds no hardware counters") from None
-        except OSError as error:
-            raise UsageError(f"{arguments.read} cannot be read: {error.strerror}") from None
+        recording = _read(arguments.read)
     if arguments.json is not None:
-        text = profiles.model_dump_json(exclude_defaults=True)
-        write_whole(arguments.json, text + "\n")
+        before = _read(arguments.json) if arguments.json.exists() else None
+        try:
+            recording = added(before, recording)
+        except ValueError as error:
+            raise UsageError(f"{arguments.json} takes no other GPU's counters: {error}") from None
+        write_whole(arguments.json, recording.model_dump_json(exclude_defaults=True) + "\n")
     if arguments.out is not None:
-        from harness.explain.agreement import markdown
-        from harness.workers.compilers import compile_all
-
-        sources = {
-            name: files[name].read_text(encoding="utf-8")
-            for name in profiles.profiles
-            if name in files
-        }
-        kernels = compile_all(sources, DEFAULT_ARCH)
-        counted = _counted(profiles, kernels, terminal)
-        text = markdown(profiles, counted, kernels)
+        text = _table(recording, sources, terminal)
         write_whole(arguments.out, text)
         terminal.show(text)
     return Exit.YES
 
 
+def _read(path: Path) -> Recording:
+    try:
+        return Recording.model_validate_json(path.read_bytes())
+    except ValueError:
+        raise UsageError(f"{path} holds no hardware counters") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def _measured(
-    files: dict[str, Path], shapes: Sequence[Shape], skip_unseen: bool, terminal: Terminal
-) -> Profiles:
+    sources: dict[str, str], shapes: Sequence[Shape], skip_unseen: bool, terminal: Terminal
+) -> Recording:
     """By ncu: while one run reads counters, the next begins."""
+    from harness.compiling.source import parse
+    from harness.explain.records import recorded
     from harness.workers.compilers import compile_all
     from harness.workers.session import open_session
 
     with open_session("cuda") as session:
         from harness.devices.cuda.profiler import profile
 
-        sources = {name: _source(path) for name, path in files.items()}
         kernels = compile_all(sources, session.info.arch)
         if skip_unseen:
             kernels = {name: kernel for name, kernel in kernels.items() if not _unseen(kernel)}
@@ -106,8 +115,12 @@ def _measured(
                 for name, kernel in kernels.items()
             }
             found = dict(terminal.track(_answered(started), "profiling", len(started)))
-        today = datetime.now(UTC).date().isoformat()
-        return Profiles(gpu=session.info.name, date=today, profiles=found)
+        today = datetime.now(UTC).date()
+        records = {
+            name: recorded(parse(sources[name]), launches, today)
+            for name, launches in found.items()
+        }
+        return Recording(gpu=session.info.name, kernels=records)
 
 
 def _unseen(kernel: Kernel) -> bool:
@@ -124,8 +137,26 @@ def _answered(
         yield name, answer
 
 
+def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) -> str:
+    """Of the sources of which there are records."""
+    from harness.compiling.source import parse
+    from harness.explain.agreement import markdown
+    from harness.explain.records import of_source
+    from harness.workers.compilers import compile_all
+
+    found = {
+        name: of_source(record, parse(sources[name]))
+        for name, record in recording.kernels.items()
+        if name in sources
+    }
+    current = {name: launches for name, launches in found.items() if launches is not None}
+    kernels = compile_all({name: sources[name] for name in current}, DEFAULT_ARCH)
+    counted = _counted(current, kernels, terminal)
+    return markdown(recording, current, counted, kernels)
+
+
 def _counted(
-    profiles: Profiles, kernels: dict[str, Kernel], terminal: Terminal
+    recorded: Mapping[str, tuple[Profile, ...]], kernels: dict[str, Kernel], terminal: Terminal
 ) -> dict[str, list[Counters]]:
     """Every block of the same launches, by the CPU device."""
     from harness.protocol.device import Count, Counted, LaunchInputs, Ready
@@ -135,12 +166,12 @@ def _counted(
     found: dict[str, list[Counters]] = {}
     with open_session("cpu") as session:
         for name, kernel in terminal.track(kernels.items(), "counting", len(kernels)):
-            ready = load_kernel(session.device, kernel)
+            ready = load_kernel(session.device, kernel, mostly_watched=True)
             if not isinstance(ready, Ready):
                 terminal.note(f"{name} does not run on the CPU device")
                 continue
             found[name] = []
-            for shape in (profile.shape for profile in profiles.profiles[name]):
+            for shape in (profile.shape for profile in recorded[name]):
                 A, B = Case(shape).draw(0)
                 inputs = LaunchInputs(shape=shape, A=A, B=B)
                 blocks = shape.M * shape.K

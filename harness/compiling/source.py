@@ -39,10 +39,12 @@ class Source:
     device_code: the file with host functions blanked out, line for line.
     code_sha256: of the words of the code, without comments and white space, and the launch line:
         it tells whether a report is of this file. What a kernel is, its PTX says.
+    code_lines: the lines of the file that these words begin on.
     """
 
     device_code: str
     code_sha256: str
+    code_lines: tuple[int, ...]
     launch: LaunchLine
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
@@ -56,9 +58,11 @@ def parse(text: str) -> Source:
     _check_signature([function for function in functions(root) if function not in hosts])
     launch = _launch_line(root)
     device_code = blanked(code, hosts)
+    words = list(leaves(syntax_tree(device_code)))
     return Source(
         device_code=source_text.at_a_fixed_time(with_constants_for_both(device_code).decode()),
-        code_sha256=_fingerprint(device_code, launch),
+        code_sha256=_fingerprint(words, device_code, launch),
+        code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
         includes=includes(code),
         warnings=tuple(launch_warnings(hosts)),
@@ -116,8 +120,7 @@ def _parameter_type(parameter: Node) -> str:
 # ------------------------------------------------------------------------------------- identity
 
 
-def _fingerprint(device_code: bytes, launch: LaunchLine) -> str:
-    tree = list(leaves(syntax_tree(device_code)))
+def _fingerprint(tree: list[Node], device_code: bytes, launch: LaunchLine) -> str:
     words = [text_of(leaf) for leaf in tree if leaf.type != "comment"]
     comments = [text_of(leaf) for leaf in tree if leaf.type == "comment"]
     if comments != source_text.comments(device_code.decode()):

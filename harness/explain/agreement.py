@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from harness import figures
 from harness.protocol.compiler import Kernel
-from harness.protocol.profile import Profile, ProfileLine, Profiles
+from harness.protocol.profile import Profile, ProfileLine, Recording
+from harness.ptx.parser import parse
+from harness.ptx.syntax import Instruction, Integer
 from harness.report import Counters, LineCounters
 
 QUANTITIES: dict[str, Callable[[ProfileLine | LineCounters], int]] = {
@@ -48,68 +53,120 @@ def differences(profile: Profile, counters: Counters) -> tuple[Difference, ...]:
 class Cause(StrEnum):
     """Why a line differs, as far as we know."""
 
-    PREDICATE = "copies under a predicate"
-    ORDER = "order, or place in memory"
+    WAITING = "who waits for another block looks as often as time allows"
+    PREDICATE = "of a copy past L1 under a predicate, `ncu` asks the wrong lanes"
+    MACHINE_CODE = "machine code loads once, or elsewhere, what PTX loads here"
+    UNKNOWN = "order of the blocks, or place in memory"
 
 
 def cause(kernel: Kernel, found: Difference) -> Cause:
     here = next((each for each in kernel.facts.lines if each.line == found.line), None)
-    opcodes = here.opcodes if here is not None else ()
-    unseen = found.hardware == 0 and any(each.startswith("LDGSTS.E.BYPASS") for each in opcodes)
-    return Cause.PREDICATE if unseen else Cause.ORDER
+    opcodes = here.opcodes if here is not None else {}
+    if found.hardware == 0 and any(each.startswith("LDGSTS.E.BYPASS") for each in opcodes):
+        return Cause.PREDICATE
+    if not found.quantity.startswith(("shared", "fewest")):
+        looks = any(each.startswith("ATOMG") or ".STRONG" in each for each in opcodes)
+        return Cause.WAITING if looks else Cause.UNKNOWN
+    same = _widths_in_machine_code(opcodes) == _widths_in_ptx(kernel.ptx)[found.line]
+    return Cause.UNKNOWN if same else Cause.MACHINE_CODE
+
+
+def _widths_in_machine_code(opcodes: Mapping[str, int]) -> Counter[int]:
+    """Bytes that a thread loads, stores or changes in shared memory, by instruction."""
+    widths: Counter[int] = Counter()
+    for opcode, count in opcodes.items():
+        if opcode.partition(".")[0] in ("LDS", "STS", "ATOMS", "LDGSTS"):
+            bits = re.search(r"\d+$", opcode)
+            widths[int(bits[0]) // 8 if bits else 4] += count
+    return widths
+
+
+@functools.lru_cache(1)
+def _widths_in_ptx(ptx: str) -> Mapping[int, Counter[int]]:
+    """The same by source line."""
+    widths: dict[int, Counter[int]] = defaultdict(Counter)
+    for function in parse(ptx).functions.values():
+        for each in function.body:
+            if not isinstance(each, Instruction):
+                continue
+            kind, *modifiers = each.opcode.split(".")
+            if kind not in ("ld", "st", "atom", "red", "cp") or "shared" not in modifiers:
+                continue
+            if kind == "cp":
+                size = next(one.value for one in each.operands if isinstance(one, Integer))
+            else:
+                words = re.search(r"\.v(\d)", each.opcode)
+                bits = re.search(r"\d+$", each.opcode)
+                size = (int(words[1]) if words else 1) * (int(bits[0]) // 8 if bits else 4)
+            widths[each.line][size] += 1
+    return widths
 
 
 def markdown(
-    profiles: Profiles,
-    counted: Mapping[str, Iterable[Counters]],
+    recording: Recording,
+    recorded: Mapping[str, Sequence[Profile]],
+    counted: Mapping[str, Sequence[Counters]],
     kernels: Mapping[str, Kernel],
 ) -> str:
-    """counted: by the CPU device, at the same sizes in the same order, of the kernels to show."""
+    """recorded: the launches of kernels whose source is still the same.
+    counted: of these, by the CPU device, at the same sizes in the same order."""
+    days = sorted({str(record.date) for record in recording.kernels.values()})
     head = (
         "# The CPU device's counters beside the hardware's",
         "",
-        f"Hardware counters of an {profiles.gpu}, {profiles.date}, through `ncu`; the CPU device",
-        "ran every block of the same launch. They are compared line by line: `equal` where no line",
-        "differs in any of the four. Written by `python3 -m harness counters`.",
+        f"Hardware counters of an {recording.gpu}, {' and '.join(days)}, through `ncu`; the CPU",
+        "device ran every block of the same launch. They are compared line by line: `equal` where",
+        "no line differs in any of the four. Written by `python3 -m harness counters`.",
         "",
         "| kernel | size | " + " | ".join(QUANTITIES) + " | difference |",
         "|---|---|" + "---:|" * len(QUANTITIES) + "---|",
     )
     rows: list[str] = []
-    differing: list[str] = []
-    for name, launches in counted.items():
-        for profile, counters in zip(profiles.profiles[name], launches, strict=True):
-            found = differences(profile, counters)
-            totals = [sum(map(of, profile.lines)) for of in QUANTITIES.values()]
-            number = len({each.line for each in found})
-            cells = [name, str(profile.shape), *map(figures.grouped, totals)]
-            cells.append(f"{number} line{'s' * (number > 1)}" if found else "equal")
+    details: list[str] = []
+    for name in recording.kernels:
+        if name not in recorded:
+            cells = [name, "", *[""] * len(QUANTITIES), "recorded of another source"]
             rows.append("| " + " | ".join(cells) + " |")
-            differing += _by_cause(name, profile, kernels[name], found)
-    return "\n".join([*head, *rows, *_differing(differing)]) + "\n"
+        for profile, counters in zip(recorded.get(name, ()), counted.get(name, ()), strict=True):
+            found = differences(profile, counters)
+            groups = _by_cause(kernels[name], found)
+            totals = [sum(map(of, profile.lines)) for of in QUANTITIES.values()]
+            cells = [name, str(profile.shape), *map(figures.grouped, totals), _said(groups)]
+            rows.append("| " + " | ".join(cells) + " |")
+            details += _details(name, profile, groups)
+    return "\n".join([*head, *rows, *_differing(details)]) + "\n"
 
 
-def _by_cause(
-    name: str, profile: Profile, kernel: Kernel, found: Iterable[Difference]
-) -> Iterator[str]:
-    groups: dict[tuple[Cause, str], list[Difference]] = {}
+_Groups = dict[Cause, list[Difference]]
+
+
+def _by_cause(kernel: Kernel, found: Iterable[Difference]) -> _Groups:
+    groups: _Groups = {}
     for each in found:
-        groups.setdefault((cause(kernel, each), each.quantity), []).append(each)
-    for (why, quantity), lines in groups.items():
-        hardware, cpu = (sum(map(side, lines)) for side in (_hardware, _cpu))
-        most = max(lines, key=lambda each: abs(each.hardware - each.cpu)).line
-        yield (
-            f"| {name} | {profile.shape} | {why} | {quantity} | {len(lines)} | {most} | "
-            f"{figures.grouped(hardware)} | {figures.grouped(cpu)} |"
-        )
+        groups.setdefault(cause(kernel, each), []).append(each)
+    return groups
 
 
-def _hardware(each: Difference) -> int:
-    return each.hardware
+def _said(groups: _Groups) -> str:
+    """How many lines differ, and why."""
+    lines = {why: len({each.line for each in found}) for why, found in groups.items()}
+    told = (f"{count} line{'s' * (count > 1)}: {why}" for why, count in lines.items())
+    return "; ".join(told) or "equal"
 
 
-def _cpu(each: Difference) -> int:
-    return each.cpu
+def _details(name: str, profile: Profile, groups: _Groups) -> Iterator[str]:
+    for why, found in groups.items():
+        for quantity in QUANTITIES:
+            lines = [each for each in found if each.quantity == quantity]
+            if not lines:
+                continue
+            hardware = sum(each.hardware for each in lines)
+            cpu = sum(each.cpu for each in lines)
+            most = max(lines, key=lambda each: abs(each.hardware - each.cpu)).line
+            yield (
+                f"| {name} | {profile.shape} | {why} | {quantity} | {len(lines)} | {most} | "
+                f"{figures.grouped(hardware)} | {figures.grouped(cpu)} |"
+            )
 
 
 def _differing(rows: list[str]) -> list[str]:
@@ -118,13 +175,6 @@ def _differing(rows: list[str]) -> list[str]:
     return [
         "",
         "## Lines that differ",
-        "",
-        f"* {Cause.PREDICATE.value}: of a copy past the L1 cache that a predicate guards, `ncu`",
-        "  asks the wrong lanes: none at all in 21. Where nothing guards it, and of copies through",
-        "  the L1 cache, both sides count the same, for all of some 480 patterns of addresses.",
-        f"* {Cause.ORDER.value}: a thread that waits for another block looks as often as the time",
-        "  allows, and who comes first or last depends on it, too; what a kernel keeps in device",
-        "  memory may begin elsewhere in a sector, so that a copy from there goes in other pieces.",
         "",
         "| kernel | size | why | what | lines | most of it | hardware | CPU device |",
         "|---|---|---|---|---:|---:|---:|---:|",

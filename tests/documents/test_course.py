@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import figures
-from harness.protocol.profile import Profile, Profiles
+from harness.protocol.profile import Profile, Recording
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WAITS = ("long_scoreboard", "short_scoreboard", "barrier")
@@ -32,6 +32,7 @@ def row(name: str, profile: Profile) -> str:
 def test_the_table_of_units_is_what_was_recorded() -> None:
     text = (ROOT / "reports" / "h100-profiles.json").read_text(encoding="utf-8")
     course = (ROOT / "solutions" / "README.md").read_text(encoding="utf-8")
-    recorded = Profiles.model_validate_json(text).profiles
-    for name, (profile,) in recorded.items():
+    recording = Recording.model_validate_json(text)
+    for name, record in recording.kernels.items():
+        (profile,) = record.launches
         assert row(name, profile) in course

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.explain.rules import RULES, advice
-from harness.protocol.profile import Profiles
+from harness.protocol.profile import Recording
 from tests.explain.ladder import SOLUTIONS, evidence_of, evidence_of_source, recorded
 
 SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
@@ -127,7 +127,8 @@ def test_the_hardwares_counters_come_to_the_same_first_finding(solution: str) ->
     """Of an H100, at 4096x3072x2048. Who waits, a GPU alone can tell."""
     here = recorded(solution)
     text = (SOLUTIONS.parent / "reports" / "h100-profiles.json").read_text(encoding="utf-8")
-    (profile,) = Profiles.model_validate_json(text).profiles[solution]
+    found = Recording.model_validate_json(text).kernels[solution].launches
+    (profile,) = found
     there = advice(replace(here, profile=profile))
     seen_by_both = [each for each in there if each.rule != "waits"]
     assert [(each.rule, each.line) for each in seen_by_both[:1]] == [

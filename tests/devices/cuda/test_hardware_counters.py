@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import io
+from datetime import date
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from harness.compiling.disassembly import Function, Instruction, disassemble
+from harness.compiling.source import parse
 from harness.devices.cuda.hardware_counters import producer, read
-from harness.explain.agreement import Cause, differences, markdown
+from harness.explain.agreement import Cause, Difference, cause, differences, markdown
 from harness.explain.examined import Examined
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation
 from harness.explain.gpu import H100
+from harness.explain.records import recorded
 from harness.explain.rules import Evidence, advice
 from harness.figures import grouped
 from harness.protocol.device import Counted
-from harness.protocol.profile import Profile, Profiles
+from harness.protocol.profile import Profile, Recording
 from harness.report import Counters
 from harness.views.explanation import screen as view
 from problem.cases import Shape
@@ -54,8 +57,7 @@ def test_the_cpu_device_counts_what_the_hardware_counts(name: str) -> None:
     assert differences(profile(name), counted(name)) == ()
 
 
-def test_a_line_that_differs_is_told_with_its_source() -> None:
-    """As where a line looks again and again until another block is done."""
+def test_a_line_that_differs_is_told_with_its_cause() -> None:
     seen, counters = profile("02_shared_tile"), counted("02_shared_tile")
     changed = next(line for line in seen.lines if line.global_sectors)
     more = changed.model_copy(update={"global_sectors": changed.global_sectors + 7})
@@ -64,12 +66,51 @@ def test_a_line_that_differs_is_told_with_its_source() -> None:
     (found,) = differences(hardware, counters)
     assert (found.line, found.quantity) == (changed.line, "sectors")
     assert found.hardware == found.cpu + 7
-    profiles = Profiles(gpu="a GPU", date="today", profiles={"02_shared_tile": (hardware,)})
-    kernels = {"02_shared_tile": compiled(source("02_shared_tile"))}
-    text = markdown(profiles, {"02_shared_tile": [counters]}, kernels)
-    assert "| 1 line |" in text
+    name, text = "02_shared_tile", source("02_shared_tile")
+    recording = Recording(
+        gpu="a GPU", kernels={name: recorded(parse(text), (hardware,), date(2026, 1, 2))}
+    )
+    kernels = {name: compiled(text)}
+    table = markdown(recording, {name: [hardware]}, {name: [counters]}, kernels)
+    assert f"| 1 line: {Cause.UNKNOWN} |" in table
     cells = f"| 1 | {found.line} | {grouped(found.hardware)} | {grouped(found.cpu)} |"
-    assert f"| {Cause.ORDER} | sectors {cells}" in text
+    assert f"| {Cause.UNKNOWN} | sectors {cells}" in table
+    table = markdown(recording, {}, {}, {})
+    assert "recorded of another source" in table and "equal |" not in table
+
+
+LOADS_TWICE = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ volatile unsigned s[256];
+    __shared__ unsigned t[256];
+    unsigned x = threadIdx.x;
+    s[x] = x, t[x] = x;
+    __syncthreads();
+    while (atomicAdd((unsigned*)C, 0u) != 0) x++;
+    unsigned first = s[x + 1];
+    asm volatile("{.reg .u32 a, b;"
+                 "ld.shared.u32 a, [%1]; ld.shared.u32 b, [%1]; add.u32 %0, a, b;}"
+                 : "=r"(x) : "r"((unsigned)__cvta_generic_to_shared(t + first)));
+    C[x + first] = 1;
+}"""
+
+
+def test_causes_of_differences() -> None:
+    kernel = compiled(LOADS_TWICE)
+    lines = {text: 1 + LOADS_TWICE[: LOADS_TWICE.index(text)].count("\n") for text in CAUSES}
+    for text, (quantity, why) in CAUSES.items():
+        assert cause(kernel, Difference(lines[text], quantity, 1, 2)) is why, text
+
+
+CAUSES = {
+    "while (atomicAdd": ("sectors", Cause.WAITING),
+    "unsigned first": (
+        "shared wavefronts",
+        Cause.UNKNOWN,
+    ),  # as in PTX, so it must be something else
+    ': "=r"(x)': ("shared wavefronts", Cause.MACHINE_CODE),
+    "C[x + first]": ("sectors", Cause.UNKNOWN),
+}
 
 
 def test_the_whole_launch() -> None:
