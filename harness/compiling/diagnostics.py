@@ -22,6 +22,8 @@ _PTXAS = re.compile(
     r"^ptxas (?:[^,;]+, line (?P<line>\d+); )?"
     r"(?P<severity>error|fatal|warning)\s*: (?P<message>.*)$"
 )
+# Advice has a number: (C7510) says that wgmma instructions wait for each other.
+_PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>.*)$")
 _HOST = re.compile(r"is considered a host (?:function|variable), and host (?:function|variable)s")
 
 
@@ -52,9 +54,12 @@ def of_nvrtc(log: str, file_name: str) -> list[Diagnostic]:
 
 
 def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]:
-    """What ptxas said; `line_of` gives the source's line for a line of PTX."""
+    """What ptxas said, its advice as warnings; `line_of` gives the source's line for one of PTX."""
     found = []
     for text in log.splitlines():
+        advice = _PTXAS_ADVICE.match(text)
+        if advice:
+            found.append(Diagnostic(severity="warning", message=f"ptxas: {advice['message']}"))
         match = _PTXAS.match(text)
         if match:
             found.append(

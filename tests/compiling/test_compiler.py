@@ -90,6 +90,19 @@ def test_a_warning_reaches_the_user(compiling: Compiling) -> None:
     assert warning.severity == "warning" and warning.line == 3 and "unused" in warning.message
 
 
+def test_wgmma_that_is_serialised_is_warned_of(compiling: Compiling) -> None:
+    product = """asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, "
+        "%4, %4, 1, 1, 1, 0, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ull));"""
+    fence = 'asm volatile("wgmma.fence.sync.aligned;");'
+    end = """asm volatile("wgmma.commit_group.sync.aligned;");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]) :: "memory"); C[0] = d[0];"""
+    begin = f"float d[4] = {{A[0], A[1], A[2], A[3]}}; {fence} {product}"
+    assert compiled(compiling, kernel(f"{begin} {product} {end}")).warnings == ()
+    used_too_early = kernel(f"{begin} C[1] = d[0]; {product} {end}")
+    (warning,) = compiled(compiling, used_too_early).warnings
+    assert "wgmma.mma_async instructions are serialized" in warning.message
+
+
 def test_inline_assembly_that_ptxas_refuses(compiling: Compiling) -> None:
     error = refused(compiling, kernel('asm("no.such.instruction 1;");'))
     assert any("ptxas" in found.message and found.line == 3 for found in error.diagnostics)

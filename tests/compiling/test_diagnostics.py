@@ -73,6 +73,7 @@ ptxas kernel.ptx, line 17; error   : Unknown modifier '.surprise'
 ptxas kernel.ptx, line 18; warning : Instruction is slow
 ptxas fatal   : Ptx assembly aborted due to errors
 ptxas info    : 0 bytes gmem
+ptxas info    : (C7510) Potential Performance Loss: too slow
 ptxas warning : Too many registers
 """
     asked: list[int] = []
@@ -85,6 +86,7 @@ ptxas warning : Too many registers
         Diagnostic(severity="error", message="ptxas: Unknown modifier '.surprise'", line=7),
         Diagnostic(severity="warning", message="ptxas: Instruction is slow"),
         Diagnostic(severity="error", message="ptxas: Ptx assembly aborted due to errors"),
+        Diagnostic(severity="warning", message="ptxas: Potential Performance Loss: too slow"),
         Diagnostic(severity="warning", message="ptxas: Too many registers"),
     ]
     assert asked == [17, 18]
