@@ -3,6 +3,7 @@ be found in those that are wrong."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -87,31 +88,33 @@ _REGISTERS = ("ctarank", "ctaid.x", "ctaid.y", "ctaid.z")
 
 def places(cluster: tuple[int, int, int]) -> str:
     """Each block's place in its cluster, its cluster's in the grid, and how many there are of both,
-    as one number."""
+    as one number. Blocks along z share a tile of C, row by row in turn: all of them write it, in
+    an order that nothing says."""
     names = [f"cluster_{name}" for name in _REGISTERS] + ["cluster_nctarank"]
     names += [f"cluster_nctaid.{axis}" for axis in "xyz"]
     names += [f"{name}.{axis}" for name in ("clusterid", "nclusterid") for axis in "xyz"]
     reads = "".join(
         f'asm("mov.u32 %0, %%{name};" : "=r"(read)); sum = sum * 9 + read;' for name in names
     )
-    return kernel(f"unsigned read, sum = 0; {reads} value = sum & 0xffffff;", cluster)
+    in_turn = "if (threadIdx.y % gridDim.z != blockIdx.z) return;"
+    return kernel(f"unsigned read, sum = 0; {reads} value = sum & 0xffffff; {in_turn}", cluster)
 
 
 def expected_places(shape: Shape, cluster: tuple[int, int, int]) -> Matrix:
     grid = LaunchLine(cluster=cluster).grid(shape.M, shape.K)
     C = np.zeros((shape.M, shape.K), np.float32)
-    for y in range(grid[1]):
-        for x in range(grid[0]):
-            block = (x, y, grid[2] - 1)  # along z the last block may write last, or any
-            own = [b % c for b, c in zip(block, cluster, strict=True)]
-            rank = own[0] + cluster[0] * (own[1] + cluster[1] * own[2])
-            words = [rank, *own, int(np.prod(cluster)), *cluster]
-            words += [b // c for b, c in zip(block, cluster, strict=True)]
-            words += [n // c for n, c in zip(grid, cluster, strict=True)]
-            number = 0
-            for word in words:
-                number = (number * 9 + word) & 0xFFFFFFFF
-            C[16 * y : 16 * y + 16, 16 * x : 16 * x + 16] = number & 0xFFFFFF
+    for x, y, z in itertools.product(*map(range, grid)):
+        block = (x, y, z)
+        own = [b % c for b, c in zip(block, cluster, strict=True)]
+        rank = own[0] + cluster[0] * (own[1] + cluster[1] * own[2])
+        words = [rank, *own, int(np.prod(cluster)), *cluster]
+        words += [b // c for b, c in zip(block, cluster, strict=True)]
+        words += [n // c for n, c in zip(grid, cluster, strict=True)]
+        number = 0
+        for word in words:
+            number = (number * 9 + word) & 0xFFFFFFFF
+        tile = C[16 * y : 16 * y + 16, 16 * x : 16 * x + 16]
+        tile[z :: grid[2]] = number & 0xFFFFFF
     return C
 
 

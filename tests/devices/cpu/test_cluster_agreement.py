@@ -1,22 +1,30 @@
-"""Thread block clusters on both devices: the same small kernels, the same bits."""
+"""A GPU gives of each small kernel of clusters what the CPU device is held to."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from problem.cases import Shape
-from tests.devices.cpu.cluster_kernels import KERNELS, SIZES, places
-from tests.devices.cpu.runner import Runner, inputs
-from tests.devices.cpu.test_agreement import same_bits
+from tests.devices.cpu.cluster_kernels import KERNELS, SIZES, expected_places, places
+from tests.devices.cpu.runner import inputs, translatable
+from tests.devices.cpu.test_agreement import on_gpu
+from tests.devices.cpu.test_cpu_clusters import PLACES, ROW, tiles
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernel(cpu: Runner, name: str) -> None:
-    same_bits(cpu, KERNELS[name][0], 0, *inputs(Shape(16, 16, 64)))
+def test_kernel(name: str) -> None:
+    source, expected = KERNELS[name]
+    kernel = translatable(source)
+    C = on_gpu(kernel.cubin, kernel.entry, kernel.launch, *inputs(ROW))
+    for block, tile in enumerate(tiles(C)):
+        assert np.array_equal(tile, expected(block, *inputs(ROW))), block
 
 
 @pytest.mark.parametrize("cluster", SIZES, ids=str)
-def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
-    same_bits(cpu, places(cluster), 0, *inputs(Shape(33, 5, 70)))
+def test_special_registers(cluster: tuple[int, int, int]) -> None:
+    kernel = translatable(places(cluster))
+    C = on_gpu(kernel.cubin, kernel.entry, kernel.launch, *inputs(PLACES))
+    assert np.array_equal(C, expected_places(PLACES, cluster))

@@ -23,6 +23,9 @@ from tests.devices.cpu.runner import Runner, inputs
 ROW = Shape(16, 16, 64)
 """Four blocks along x."""
 
+PLACES = Shape(33, 5, 70)
+"""5 by 3 blocks, rounded up to whole clusters."""
+
 
 def load(cpu: Runner, source: str) -> None:
     answer = cpu.load(source)
@@ -40,9 +43,8 @@ def tiles(C: Matrix) -> list[Matrix]:
 @pytest.mark.parametrize("cluster", SIZES, ids=str)
 def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
     load(cpu, places(cluster))
-    shape = Shape(33, 5, 70)  # 5 by 3 blocks, rounded up to whole clusters
-    assert np.array_equal(cpu.finish(shape).C, expected_places(shape, cluster))
-    assert cpu.findings(shape) == ()
+    assert np.array_equal(cpu.finish(PLACES).C, expected_places(PLACES, cluster))
+    assert cpu.findings(PLACES) == ()
 
 
 # ---- what works, and is clean
