@@ -92,7 +92,8 @@ def test_a_warning_reaches_the_user(compiling: Compiling) -> None:
 
 def test_wgmma_that_is_serialised_is_warned_of(compiling: Compiling) -> None:
     product = """asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ull));"""
+        "{%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ull));"""
     fence = 'asm volatile("wgmma.fence.sync.aligned;");'
     end = """asm volatile("wgmma.commit_group.sync.aligned;");
         asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]) :: "memory"); C[0] = d[0];"""
