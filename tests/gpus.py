@@ -3,9 +3,11 @@
     python3 -m tests.gpus all --out reports/h200-gpus --seconds 290     in one call
     python3 -m tests.gpus gradings arena --out reports/h200-gpus        some parts, at length
 
-    gradings    known kernels on one GPU after another, then on 2, 4, … at once: what one scores
-                alone and with the others at work, how GPUs differ, and how long it all takes
-    arena       an arena on all of them, one of whose workers is killed while it measures
+    gradings    known kernels on one GPU after another, then on 2, 4, … at once, each GPU with as
+                much to do and with its share of the cores: what one scores alone and with the
+                others at work, how GPUs differ, and how long it all takes
+    arena       an arena on all of them, to which submissions of many verdicts are handed in, and
+                one of whose workers is killed while it measures
     playoff     two kernels that scores hardly order
     one-lane    a kernel with nothing beside it, not even the compilation of the next
     table       only the tables
@@ -26,9 +28,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
 from harness.devices import available
@@ -41,7 +45,7 @@ KERNELS = ("36_wgmma_one_accumulator", "33_wgmma_two_phase", "17_split_tail", "0
 """Two near the power limit, two on CUDA cores. As many as a GPU has lanes, so that each GPU takes
 each of them first."""
 
-AGAIN = ("36_wgmma_one_accumulator", "17_split_tail")
+AGAIN = ("02_shared_tile", "02_shared_tile")
 ALONE = "17_split_tail"
 RIVALS = ("33_wgmma_two_phase", "34_wgmma_fp16_scaled")
 PARTS = ("gradings", "arena", "playoff", "one-lane")
@@ -54,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("parts", nargs="+", choices=(*PARTS, "all", "table"), metavar="PART")
     parser.add_argument("--out", type=Path, required=True, help="the beginning of what is written")
     parser.add_argument("--alone", type=int, default=1, help="GPUs that first work by themselves")
-    parser.add_argument("--submissions", type=int, default=24, help="to the arena, graded quickly")
+    parser.add_argument("--submissions", type=int, default=100, help="to the arena, graded quickly")
     parser.add_argument("--seconds", type=float, default=3600.0, help="all of it may take")
     chosen = parser.parse_args(words)
     if chosen.parts != ["table"]:
@@ -123,17 +127,16 @@ class Run:
             traceback.print_exc()
 
     def gradings(self, alone: int) -> None:
-        """Each GPU has as much to do, however many work."""
+        """Each GPU has as much to do, and as many cores, however many work."""
         runs: list[dict[str, Any]] = []
         counts = [each for each in (2, 4, 8) if each <= len(self._gpus)]
         for gpus in [*([gpu] for gpu in self._gpus[:alone]), *(self._gpus[:n] for n in counts)]:
             if self.left < LEAST["gradings"]:
                 break
             files = [*KERNELS] * len(gpus) + [*AGAIN] * len(gpus)
-            reports = self._graded(["--gpus", ",".join(gpus)], files)
-            runs.append(
-                {"gpus": len(gpus), "cores": os.cpu_count(), "gradings": len(files), **reports}
-            )
+            with cores_of(len(gpus) / len(self._gpus)) as cores:
+                reports = self._graded(["--gpus", ",".join(gpus)], files)
+            runs.append({"gpus": len(gpus), "cores": cores, "gradings": len(files), **reports})
             self._keep("gradings", {"runs": runs})
 
     def arena(self, submissions: int) -> None:
@@ -218,13 +221,28 @@ class Run:
         return lines
 
 
+@contextmanager
+def cores_of(share: float) -> Iterator[int]:
+    """Inside, what is started has this share of the cores; so many they are."""
+    if sys.platform != "linux":
+        yield os.cpu_count() or 1
+        return
+    every = os.sched_getaffinity(0)
+    chosen = sorted(every)[: max(1, round(share * len(every)))]
+    os.sched_setaffinity(0, chosen)
+    try:
+        yield len(chosen)
+    finally:
+        os.sched_setaffinity(0, every)
+
+
 def tables(parts: dict[str, Any]) -> str:
     lines = [
         "# Several GPUs of one machine",
         "",
         "Scores of full gradings, × cuBLAS. While one is measured, others are compiled and checked "
-        "on the cores that all GPUs share, two of them for each GPU that measures left out: where "
-        "a second GPU brings no cores of its own, it waits for them.",
+        "on the cores that all GPUs share, two of them for each GPU that measures left out. Where "
+        "fewer GPUs work than there are, they have their share of the cores, no more.",
     ]
     of_parts = {
         "gradings": _gradings,
@@ -241,7 +259,13 @@ def tables(parts: dict[str, Any]) -> str:
 def _gradings(found: dict[str, Any]) -> list[str]:
     runs = [run for run in found["runs"] if run["entries"]]
     refused = [f"* {said}" for run in runs for said in run["verdicts"]]
-    return [*_spread_table(runs), "", *_throughput(runs), *(["", *refused] if refused else [])]
+    return [
+        *_spread_table(runs),
+        *_beside(runs),
+        "",
+        *_throughput(runs),
+        *(["", *refused] if refused else []),
+    ]
 
 
 def _entries(run: dict[str, Any]) -> list[Entry]:
@@ -294,6 +318,35 @@ def _spread_table(runs: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _beside(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """By how much a GPU's scores differ while others work, over all kernels that it graded alone,
+    too; the error from how gradings of one kernel on one GPU scatter."""
+    alone: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    together: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    for run in runs:
+        for each in _entries(run):
+            if each.score:
+                of = alone if run["gpus"] == 1 else together
+                of[each.name, each.uuid].append(math.log(each.score))
+    both = [(alone[key], together[key]) for key in alone if key in together]
+    scores = [group for pair in both for group in pair]
+    degrees = sum(len(group) - 1 for group in scores)
+    if not degrees:
+        return []
+    variance = sum((x - mean(group)) ** 2 for group in scores for x in group) / degrees
+    weights = [1 / (1 / len(first) + 1 / len(second)) for first, second in both]
+    differ = sum(
+        weight * (mean(second) - mean(first))
+        for weight, (first, second) in zip(weights, both, strict=True)
+    ) / sum(weights)
+    return [
+        "",
+        f"While others work, a GPU's scores differ from its own alone by {100 * differ:+.3f} % "
+        f"± {100 * math.sqrt(variance / sum(weights)):.3f} % (one standard error, "
+        f"{sum(map(len, scores))} gradings).",
+    ]
+
+
 def _mean(scored: Sequence[tuple[int, Entry]], name: str, gpu: str, count: int) -> float | None:
     found = [
         each.score
@@ -306,9 +359,9 @@ def _mean(scored: Sequence[tuple[int, Entry]], name: str, gpu: str, count: int) 
 def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
     lines = [
-        "| GPUs | gradings | accepted | with a score | seconds | an hour and GPU | of linear "
-        "| from the first result to the last | of linear |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| GPUs | cores | gradings | accepted | with a score | seconds | an hour and GPU "
+        "| of linear | from the first result to the last | of linear |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     whole = [3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in runs]
     going = [_going(run) for run in runs]
@@ -320,7 +373,7 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
         ]
         scored = sum(each.score is not None for each in _entries(run))
         lines.append(
-            f"| {run['gpus']} | {run['gradings']} | {run['accepted']} | {scored} "
+            f"| {run['gpus']} | {run['cores']} | {run['gradings']} | {run['accepted']} | {scored} "
             f"| {run['seconds']:.1f} | {' | '.join(cells)} |"
         )
     return lines
@@ -359,15 +412,21 @@ def _one_lane(found: dict[str, Any], runs: Sequence[dict[str, Any]]) -> list[str
 
 def _arena(found: dict[str, Any]) -> list[str]:
     killed = found["killed"] or {"worker": "no worker", "at": "work", "gradings_in_hand": 0}
-    attempts = ", ".join(f"{count} {fate}" for fate, count in sorted(found["attempts"].items()))
+    attempts = _counted(found["attempts"])
     gpus = len({uuid for uuid, _ in found["scores"]})
     waiting = f"; when the time was over {found['waiting']} waited" if found["waiting"] else ""
     return [
         f"An arena on {gpus} GPUs, {found['submissions']} submissions in {found['seconds']:.0f} s "
         f"with a lease of {found['lease_seconds']:.0f} s; killed: {killed['worker']} at "
         f"{killed['at']}, with {killed['gradings_in_hand']} in hand. Lost: {found['lost']}; "
-        f"doubled: {found['doubled']}{waiting}. Attempts: {attempts}."
+        f"doubled: {found['doubled']}{waiting}. Attempts: {attempts}. Verdicts: "
+        f"{_counted(found['verdicts'])}; other than expected: {len(found['misjudged'])}.",
+        *(f"* {each}" for each in found["misjudged"]),
     ]
+
+
+def _counted(found: dict[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(found.items()))
 
 
 def _playoff_table(found: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ def graded(name: str, score: float, uuid: str) -> dict[str, Any]:
 def run(count: int, seconds: float, *entries: dict[str, Any]) -> dict[str, Any]:
     return {
         "gpus": count,
+        "cores": 16 * count,
         "gradings": len(entries),
         "accepted": len(entries),
         "first": 12.5,
@@ -53,6 +55,8 @@ def test_every_part_has_its_table() -> None:
                 "doubled": 0,
                 "killed": {"worker": "gpu-1", "at": "measure", "gradings_in_hand": 2},
                 "attempts": {"finished": 8, "died": 2},
+                "verdicts": {"accepted": 6, "race": 2},
+                "misjudged": ["accepted tile 3: race"],
                 "scores": [["GPU-0", 0.161], ["GPU-1", 0.161]],
             },
             "playoff": playoff(A, B, 1.01).model_dump(mode="json"),
@@ -61,13 +65,14 @@ def test_every_part_has_its_table() -> None:
     assert "| kernel | GPU-0 alone | GPU-0 with 1 more | GPU-1 alone | GPU-1 with 1 more |" in text
     assert "| 33 | 4.8400 | 4.8290 | 4.7900 | 4.7850 | 0.92 % |" in text
     assert "with 3 degrees of freedom" in text
-    assert "| 1 | 1 | 1 | 1 | 101.0 | 36 | – | 0 | – |" in text
-    assert "| 2 | 2 | 2 | 2 | 104.0 | 35 | 0.96 | 0 | – |" in text
+    assert "| 1 | 16 | 1 | 1 | 1 | 101.0 | 36 | – | 0 | – |" in text
+    assert "| 2 | 32 | 2 | 2 | 2 | 104.0 | 35 | 0.96 | 0 | – |" in text
     assert "scores 4.8448, and 4.8400 while the next submission is compiled" in text
     assert "-0.10 %" in text
     assert "killed: gpu-1 at measure, with 2 in hand. Lost: 0; doubled: 0; when" in text
     assert "the time was over 1 waited." in text
     assert "Attempts: 2 died, 8 finished." in text
+    assert "Verdicts: 6 accepted, 2 race; other than expected: 1.\n* accepted tile 3: race" in text
     assert "| a against b | +1.000 %" in text and "the first is faster" in text
 
 
@@ -79,8 +84,33 @@ def test_how_fast_it_is_once_all_are_at_work() -> None:
         return run(count, seconds, *entries)
 
     text = tables({"gradings": {"runs": [of(1, 52.5), of(2, 62.5)]}})
-    assert "| 1 | 5 | 5 | 5 | 52.5 | 343 | – | 360 | – |" in text
-    assert "| 2 | 10 | 10 | 10 | 62.5 | 288 | 0.84 | 288 | 0.80 |" in text
+    assert "| 1 | 16 | 5 | 5 | 5 | 52.5 | 343 | – | 360 | – |" in text
+    assert "| 2 | 32 | 10 | 10 | 10 | 62.5 | 288 | 0.84 | 288 | 0.80 |" in text
+
+
+def test_by_how_much_scores_differ_while_others_work() -> None:
+    """Two kernels, each twice alone and twice beside others, 0.1 % higher then."""
+
+    def both(factor: float) -> list[dict[str, Any]]:
+        return [
+            graded(name, score * factor * off, "GPU-0")
+            for name, score in (("33", 4.84), ("02", 0.16))
+            for off in (0.999, 1.001)
+        ]
+
+    runs = [run(1, 99.0, *both(1.0)), run(2, 99.0, *both(1.001), graded("33", 4.7, "GPU-1"))]
+    text = tables({"gradings": {"runs": runs}})
+    assert "alone by +0.100 % ± 0.100 % (one standard error, 8 gradings)." in text
+
+
+def test_fewer_gpus_have_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [set(range(8))]
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: held[-1])
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: held.append(set(cores)))
+    with gpus.cores_of(1 / 4) as cores:
+        assert cores == 2 and held[-1] == {0, 1}
+    assert held[-1] == set(range(8))
 
 
 def judge(tmp_path: Path, *lines: str, seconds: float = 0.0) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,21 @@ from harness.devices.health import health
 from harness.report import Report, Stage
 from tests.arena.handing_in import PLENTY, submission
 
-TILE = Path(__file__).resolve().parents[2] / "solutions" / "02_shared_tile.cu"
+ROOT = Path(__file__).resolve().parents[2]
+MIXTURE = (
+    "compile-error/syntax",
+    "wrong-answer/accumulator_not_reset",
+    "accepted/02_shared_tile",
+    "compile-error/no_such_kernel",
+    "wrong-answer/off_by_one_in_the_sum",
+    "memory-error/no_row_check",
+    "wrong-answer/transposed",
+    "accepted/02_shared_tile",
+    "compile-error/two_kernels_of_the_name",
+    "race/no_barrier_after_loading",
+)
+"""What is handed in, over and over: the verdict that each must get, and its name."""
+
 LOOK_SECONDS = 0.2
 
 
@@ -55,7 +70,7 @@ def killing_one(
     quick: bool = False,
     kill_at: str = "verify",
 ) -> dict[str, Any]:
-    """Grades the 16×16 tile so many times, and kills the first worker that is at this stage.
+    """Grades so many submissions, and kills the first worker that is at this stage.
 
     known: gradings of known kernels on these GPUs, a moment ago: they are their check-up, so that
     none is made here. seconds: when it gives up.
@@ -124,8 +139,8 @@ def _contest(
 ) -> dict[str, Any]:
     with engine.begin() as connection:
         person = people.add_person(connection, "ada", Role.CONTESTANT).id
-        for number in range(submissions):
-            each = submission(f"tile-{number}", "ada", TILE.read_text())
+        for number, kind in zip(range(submissions), cycle(MIXTURE)):
+            each = submission(f"{kind.replace('/', ' ')} {number}", "ada", source_of(kind))
             gradings.hand_in(connection, person, each, PLENTY, None)
     began = time.monotonic()
     killed: dict[str, Any] | None = None
@@ -144,6 +159,12 @@ def _contest(
         "lease_seconds": LEASE_SECONDS,
         "seconds": round(time.monotonic() - began, 1),
     }
+
+
+def source_of(kind: str) -> str:
+    verdict, name = kind.split("/")
+    folder = ROOT / "solutions" if verdict == "accepted" else ROOT / "tests/submissions" / verdict
+    return (folder / f"{name}.cu").read_text()
 
 
 @contextmanager
@@ -201,7 +222,8 @@ def _found(engine: Engine, submissions: int) -> dict[str, Any]:
     with engine.connect() as connection:
         rows = connection.execute(
             text(
-                "SELECT g.state, e.verdict, e.uuid, e.score, (SELECT count(*) FROM attempts a "
+                "SELECT g.state, e.name, e.verdict, e.uuid, e.score, "
+                "(SELECT count(*) FROM attempts a "
                 "WHERE a.grading = g.id AND a.fate = 'finished') AS finished "
                 "FROM gradings g LEFT JOIN entries e ON e.id = g.report ORDER BY g.ended"
             )
@@ -215,6 +237,11 @@ def _found(engine: Engine, submissions: int) -> dict[str, Any]:
         "lost": submissions - sum(row.state in ("queued", "grading", "done") for row in rows),
         "doubled": sum(row.finished > 1 for row in rows) + max(0, (entries or 0) - submissions),
         "verdicts": dict(Counter(row.verdict for row in rows)),
+        "misjudged": [
+            f"{row.name}: {row.verdict}"
+            for row in rows
+            if row.verdict is not None and row.verdict != row.name.split()[0]
+        ],
         "attempts": dict(Counter(fates)),
         "faults_of_gpus": {row.worker: row.fault for row in checked},
         "scores": [[row.uuid, row.score] for row in rows if row.score is not None],
@@ -242,7 +269,8 @@ def main() -> int:
         chosen.kill_at,
     )
     print(json.dumps(found))
-    return 0 if not (found["waiting"] or found["lost"] or found["doubled"]) else 1
+    wrong = ("waiting", "lost", "doubled", "misjudged")
+    return 1 if any(found[each] for each in wrong) else 0
 
 
 if __name__ == "__main__":
