@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from problem.cases import Shape
 from tests.devices.cpu.cluster_kernels import KERNELS, SIZES, expected_places, places
 from tests.devices.cpu.runner import inputs, translatable
 from tests.devices.cpu.test_agreement import on_gpu
