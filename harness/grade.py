@@ -58,6 +58,7 @@ from harness.stages.sanitize import (
     Begun,
     Watching,
     begin_beside,
+    begin_on_device,
     diagnose_hang,
     sanitize,
     tools_of_a_grading,
@@ -302,6 +303,14 @@ class _Grading:
             if not isinstance(ready, Ready):
                 return ready
         self._begin_beside(kernel)
+        if self.session.timing is not None:
+            begin_on_device(
+                self.session.device,
+                kernel,
+                self.seed,
+                quick=self.options.quick,
+                seconds=SANITIZE_SECONDS,
+            )
         with self._timed(Stage.VERIFY):
             failure = self._verify(kernel, ready)
             if failure is not None and not _worth_sanitizing(failure.outcome):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,13 @@ from harness.devices.drawing import draw_on_host
 from harness.errors import UsageError
 from harness.grade import GradingOptions, grade
 from harness.progress import Progress
-from harness.protocol.device import Count, Sanitize
-from harness.protocol.request import Fault
+from harness.protocol.device import BeginSanitizing, Count, Sanitize
+from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
-    Done,
     DrawInputs,
     Fetched,
     FetchLaunch,
@@ -60,7 +60,7 @@ from harness.stages.sanitize import sanitizer_cases
 from harness.workers.session import Session
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
-from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, right
+from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, Multiply, right
 from tests.waiting import PATIENCE, eventually
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -157,6 +157,50 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
     assert (report.measurement.audit_error is None) is quick
     assert {round.inputs for round in report.measurement.rounds} == {*RoundInputs}
     assert len(report.sanitizing) == (1 if quick else 2)
+
+
+class Noting(FakeGpu):
+    """A GPU that notes what it was asked."""
+
+    def __init__(self, multiply: Multiply = right) -> None:
+        super().__init__(multiply=multiply)
+        self.asked: list[Any] = []
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        return super().ask(request)
+
+    def said(self) -> list[str]:
+        """Kinds of requests before anything is timed, those in a row once."""
+        kinds = [type(request).__name__ for request in self.asked]
+        until = kinds.index("MeasureFirstLaunch") if "MeasureFirstLaunch" in kinds else len(kinds)
+        return [kind for kind, _ in groupby(kinds[:until])]
+
+
+def watched(request: Sanitize) -> list[tuple[Shape, bytes, bytes]]:
+    return [(each.shape, each.A.tobytes(), each.B.tobytes()) for each in request.launches]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_gpus_tools_are_at_work_while_it_verifies(quick: bool) -> None:
+    device = Noting()
+    assert graded(with_times(device), quick=quick).score is not None
+    assert device.said() == ["Load", "BeginSanitizing", "Run", "Sanitize"]
+    begun, asked = (
+        next(each for each in device.asked if isinstance(each, kind))
+        for kind in (BeginSanitizing, Sanitize)
+    )
+    assert watched(begun.sanitize) == watched(asked) and begun.sanitize.tools == asked.tools
+
+
+def test_where_verification_fails_the_failed_case_is_asked_for_instead() -> None:
+    device = Noting(lambda A, B: 2 * right(A, B))
+    report = graded(with_times(device))
+    assert isinstance(report.outcome, WrongAnswer)
+    assert device.said() == ["Load", "BeginSanitizing", "Run", "Sanitize"]
+    begun, asked = device.asked[1], device.asked[-1]
+    assert watched(asked)[1:] == watched(begun.sanitize)
+    assert watched(asked)[0][0] == report.outcome.counterexample.case.shape
 
 
 class Beside(FakeSanitizer):

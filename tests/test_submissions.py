@@ -153,9 +153,8 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
     with ExitStack() as stack:
         in_company.start()
         stack.callback(in_company.stop)
-        graded = stack.enter_context(
-            graded_on_gpu(together, threads=max(5, available_cores() // 2))
-        )
+        threads = min(max(5, available_cores() // 2), max(1, len(together)))
+        graded = stack.enter_context(graded_on_gpu(together, threads))
         timed: Callable[[Path], Report] | None = None
 
         def report(path: Path) -> Report:

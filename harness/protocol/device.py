@@ -9,7 +9,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.compiler import Kernel, PtxProgram
 from harness.protocol.matrix import SentMatrix
-from harness.protocol.request import Answer_co, Fault, Launching, Request
+from harness.protocol.request import Answer_co, Done, Fault, Launching, Request
 from harness.report import Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
 from problem.cases import Shape
 
@@ -124,6 +124,12 @@ class Sanitize(Launching, DeviceRequest[Sanitized]):
 
     launches: tuple[LaunchInputs, ...]
     tools: tuple[Tool, ...]
+
+
+class BeginSanitizing(Launching, DeviceRequest[Done]):
+    """Asked of a GPU: begin what will be asked for, while it does something else."""
+
+    sanitize: Sanitize
 
 
 class Uncounted(Value):

@@ -37,6 +37,12 @@ class Fault(Value):
     printed: str = ""
 
 
+class Done(Value):
+    """It was done, and there is nothing more to say of it."""
+
+    kind: Literal["done"] = "done"
+
+
 class Request(Value, Generic[Answer_co]):
     """A question to a worker. Its base names the answer: `class Run(DeviceRequest[Finished])`.
 

@@ -11,7 +11,15 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished
 from harness.protocol.matrix import SentMatrix
-from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Launching, Limited, Request
+from harness.protocol.request import (
+    GRACE_SECONDS,
+    Answer_co,
+    Done,
+    Fault,
+    Launching,
+    Limited,
+    Request,
+)
 from harness.report import FirstLaunch, HostMemory, HostMemoryKind, Tool, Value
 from problem.cases import Shape
 
@@ -80,12 +88,6 @@ class RunBaseline(TimingRequest[Finished]):
     arithmetic: Arithmetic
     A: SentMatrix
     B: SentMatrix
-
-
-class Done(Value):
-    """It was done, and there is nothing more to say of it."""
-
-    kind: Literal["done"] = "done"
 
 
 class StartSanitizers(TimingRequest[Done]):

@@ -13,6 +13,7 @@ from harness.progress import Progress, Silent
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     BackgroundSanitizer,
+    BeginSanitizing,
     Device,
     LaunchInputs,
     Refusal,
@@ -122,6 +123,20 @@ def begin_beside(
     return Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases)
 
 
+def begin_on_device(
+    device: Device, kernel: Kernel, seed: int, *, quick: bool, seconds: float
+) -> None:
+    """Let the tools of a GPU begin with what they are asked where nothing goes wrong, while it
+    verifies. Where something does, that is asked for instead."""
+    watching = Watching(seed, tools_of_a_grading(quick=quick, alone=False), seconds, Silent())
+    cases = _on_gpu(sanitizer_cases(kernel.launch, seed, quick=quick), seed, quick)
+    device.ask(BeginSanitizing(sanitize=watching.request(cases), seconds=seconds))
+
+
+def _on_gpu(cases: tuple[Case, ...], seed: int, quick: bool) -> tuple[Case, ...]:
+    return cases if quick else (*cases, mid_size_case(seed))
+
+
 def sanitize(
     device: Device,
     beside: BackgroundSanitizer | None,
@@ -150,7 +165,7 @@ def sanitize(
     watching = Watching(seed, tools, seconds, progress)
     if begun is None and beside is not None and (failed is not None or not quick):
         begun = watching.begin(beside, kernel, cases)
-    on_device = cases if beside is None or quick else (*cases, mid_size_case(seed))
+    on_device = cases if beside is None else _on_gpu(cases, seed, quick)
     answer = device.ask(watching.request(on_device))
     if isinstance(answer, Fault):
         return launch_outcome(answer, cases[0].shape, seconds, Stage.SANITIZE)

@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.protocol.compiler import Compile, Compiled, Kernel, PtxProgram, Translate
 from harness.protocol.device import (
+    BeginSanitizing,
     Count,
     Finished,
     Load,
@@ -22,7 +23,7 @@ from harness.protocol.device import (
     Sanitized,
     Uncounted,
 )
-from harness.protocol.request import Fault
+from harness.protocol.request import Done, Fault
 from harness.report import (
     Badge,
     DeviceInfo,
@@ -117,6 +118,8 @@ class FakeDevice:
         match request:
             case Load() | LoadAhead():
                 return Ready()
+            case BeginSanitizing():
+                return Done()
             case Run():
                 self.ran.append(request)
                 told = self.run(request)

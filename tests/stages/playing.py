@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.protocol.device import Load, Ready
-from harness.protocol.request import Fault
+from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
-    Done,
     DrawInputs,
     LaunchTime,
     LayOut,

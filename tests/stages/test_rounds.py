@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from harness.progress import Silent
-from harness.protocol.request import Fault
+from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
-    Done,
     DrawInputs,
     Fetched,
     FetchLaunch,

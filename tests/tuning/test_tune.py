@@ -15,13 +15,12 @@ import pytest
 from harness.cli import main
 from harness.progress import Silent
 from harness.protocol.device import Load
-from harness.protocol.request import Answer_co, Fault, Request
+from harness.protocol.request import Answer_co, Done, Fault, Request
 from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
-    Done,
     DrawInputs,
     LaunchTime,
     LayOut,

@@ -12,8 +12,8 @@ import pytest
 from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Silent
 from harness.protocol.device import Describe
-from harness.protocol.request import Fault
-from harness.protocol.timing import Done, StartSanitizers
+from harness.protocol.request import Done, Fault
+from harness.protocol.timing import StartSanitizers
 from harness.report import DeviceInfo, Tool
 from harness.workers import session as session_of
 from harness.workers.cores import Cores

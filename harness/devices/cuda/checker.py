@@ -13,11 +13,10 @@ from cuda.bindings import driver
 
 from harness.devices.cuda import judge_kernels, memory
 from harness.devices.cuda.errors import faults_told
-from harness.protocol.request import Request
+from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Checked,
     CheckLaunch,
-    Done,
     DrawInputs,
     Fetched,
     FetchLaunch,

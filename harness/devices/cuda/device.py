@@ -20,6 +20,7 @@ from harness.devices.cuda.loading import load_function
 from harness.devices.cuda.stopwatch import Stopwatch
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
+    BeginSanitizing,
     Count,
     Describe,
     Finished,
@@ -31,12 +32,11 @@ from harness.protocol.device import (
     Uncounted,
 )
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
-from harness.protocol.request import Fault, Request
+from harness.protocol.request import Done, Fault, Request
 from harness.protocol.timing import (
     Arithmetic,
     Attach,
     Detach,
-    Done,
     FirstLaunches,
     LaunchTime,
     MeasureFirstLaunch,
@@ -59,6 +59,7 @@ class CudaDevice:
         self._function: Any = None
         self._attached: _Attached | None = None
         self._waiting: sanitizer.Waiting | None = None
+        self._begun: sanitizer.Begun | None = None
 
     def ask(self, request: Request[Any]) -> Value:
         return faults_told(self.answer, request)
@@ -119,14 +120,24 @@ class CudaDevice:
         return Done()
 
     @answer.register
+    def begin_sanitizing(self, request: BeginSanitizing) -> Done:
+        assert self._kernel is not None
+        if self._begun is not None:
+            self._begun.end()
+        self._begun = sanitizer.Begun(self._kernel, request.sanitize, self._waiting)
+        return Done()
+
+    @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
         assert self._kernel is not None
         waiting, self._waiting = self._waiting, None
+        begun, self._begun = self._begun, None
         try:
-            return sanitizer.sanitize(self._kernel, request, waiting)
+            return sanitizer.sanitize(self._kernel, request, waiting, begun)
         finally:
-            if waiting is not None:
-                waiting.end()
+            for tools in (waiting, begun):
+                if tools is not None:
+                    tools.end()
 
     @answer.register
     def count(self, request: Count) -> Uncounted:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from threading import Thread
 
 import numpy as np
 from cuda import pathfinder
@@ -78,14 +79,56 @@ class Waiting:
         self._folder.cleanup()
 
 
+class Begun:
+    """Tools at work on launches that will be asked for."""
+
+    def __init__(self, kernel: Kernel, request: Sanitize, waiting: Waiting | None) -> None:
+        self._kernel, self._request = kernel, request
+        self._folder = TemporaryDirectory()
+        self._processes: list[_Process] = []
+        job = Path(self._folder.name)
+        watched.write_job(kernel, request.launches, job)
+        for path in programs()[:1]:
+            self._processes = (waiting and waiting.taken(path, request.tools)) or [
+                _Process(path, tool, newest=True, results=job) for tool in request.tools
+            ]
+        for process in self._processes:
+            process.begin(job)
+
+    def taken(self, path: str, kernel: Kernel, request: Sanitize) -> list[_Process]:
+        """Those at work, if they are of this program, and this is what they were begun for."""
+        same = kernel is self._kernel and request.tools == self._request.tools
+        if not same or not _same(request, self._request):
+            return []
+        return [process for process in self._processes if process.path == path]
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+        self._folder.cleanup()
+
+
+def _same(one: Sanitize, other: Sanitize) -> bool:
+    """Whether two requests are about the same launches."""
+    return len(one.launches) == len(other.launches) and all(
+        np.array_equal(getattr(a, name), getattr(b, name))
+        for a, b in zip(one.launches, other.launches, strict=True)
+        for name in "AB"
+    )
+
+
 def sanitize(
-    kernel: Kernel, request: Sanitize, waiting: Waiting | None = None
+    kernel: Kernel,
+    request: Sanitize,
+    waiting: Waiting | None = None,
+    begun: Begun | None = None,
 ) -> Sanitized | Fault:
     """All tools side by side, each over all launches in one process. What then has no result runs
     again: alone, for the tools together may have taken too much memory, and under the next
     compute-sanitizer that there is, for this one may not start.
 
-    waiting: tools that are started already, where they are those that are asked for."""
+    waiting: tools that are started already, where they are those that are asked for. begun: those
+    that are at work already."""
     deadline = time.monotonic() + request.seconds
     todo: Sequence[Tool] = request.tools
     done: list[_Found] = []
@@ -97,7 +140,10 @@ def sanitize(
         for path, alone in product(programs(), (False, True)):
             if not todo:
                 break
-            started = waiting.taken(path, todo) if waiting and not alone else []
+            started = begun.taken(path, kernel, request) if begun and not alone else []
+            if begun and not started:
+                begun.end()  # it was about something else, and takes the others' time
+            started = started or (waiting.taken(path, todo) if waiting and not alone else [])
             results = Path(mkdtemp(dir=folder))
             for together in [[tool] for tool in todo] if alone else [todo]:
                 processes = started or [
@@ -169,6 +215,7 @@ class _Process:
         self._xml = self._results / "findings.xml"
         self._log = self._results / "log.txt"
         self._began = self._ended = time.monotonic()
+        self._at_work: Thread | None = None
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -195,16 +242,21 @@ class _Process:
         return self._process.poll() is None
 
     def begin(self, job: Path) -> None:
-        self._began = time.monotonic()
-        watched.give_job(job, self._results)
+        """Give it the job, unless it has one."""
+        if self._at_work is None:
+            self._began = time.monotonic()
+            self._at_work = Thread(target=self._note_the_end, daemon=True)
+            watched.give_job(job, self._results)
+            self._at_work.start()
+
+    def _note_the_end(self) -> None:
+        self._process.wait()
+        self._ended = time.monotonic()
 
     def wait(self, seconds: float) -> bool:
-        try:
-            self._process.wait(max(seconds, 0.001))
-        except subprocess.TimeoutExpired:
-            return False
-        self._ended = time.monotonic()
-        return True
+        assert self._at_work is not None, "begin first"
+        self._at_work.join(max(seconds, 0.001))
+        return not self._at_work.is_alive()
 
     def kill(self) -> None:
         if self._process.poll() is None:

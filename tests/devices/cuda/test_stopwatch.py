@@ -13,13 +13,12 @@ import pytest
 from harness.devices.drawing import draw_on_host
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Load, Ready
-from harness.protocol.request import Fault
+from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
     Checked,
     CheckLaunch,
     Detach,
-    Done,
     DrawInputs,
     FetchLaunch,
     LaunchTime,

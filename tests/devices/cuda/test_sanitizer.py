@@ -1,0 +1,129 @@
+"""Tools that wait, or work while a device verifies; compute-sanitizer is a program of ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.devices.cuda import sanitizer
+from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
+from harness.report import Tool
+from problem.cases import Case, Shape
+from tests.stages.fakes import kernel
+from tests.waiting import eventually
+
+PROGRAM = """\
+import json, os, sys, time
+from pathlib import Path
+import numpy as np
+if sys.argv[1:] == ["--version"]:
+    print("Version 1.2")
+    sys.exit()
+results = Path(sys.argv[-2])
+xml = next(word.partition("=")[2] for word in sys.argv if word.startswith("--save="))
+with open(PLACE + "/started", "a") as started:
+    print(os.getpid(), file=started)
+while not (results / "job.txt").is_file():
+    time.sleep(0.01)
+folder = Path((results / "job.txt").read_text())
+with open(results / "placements.jsonl", "w") as placements:
+    for number, shape in enumerate(json.loads((folder / "job.json").read_text())["shapes"]):
+        A, B = (np.load(folder / f"{name}{number}.npy") for name in "AB")
+        print(json.dumps(dict(shape=shape, A=0, B=0, C=0)), file=placements)
+        for name, matrix in zip("ABC", (A, B, A @ B)):
+            np.save(results / f"{name}{number}.npy", matrix)
+Path(xml).write_text("<ComputeSanitizerOutput/>")
+with open(PLACE + "/ended", "a") as ended:
+    print(os.getpid(), file=ended)
+while Path(PLACE, "hang").exists():
+    time.sleep(0.01)
+"""
+
+TOOLS = (Tool.MEMCHECK, Tool.RACECHECK)
+
+
+def request(seed: int) -> Sanitize:
+    shape = Shape(3, 4, 5)
+    A, B = Case(shape).draw(seed)
+    return Sanitize(launches=(LaunchInputs(shape=shape, A=A, B=B),), tools=TOOLS, seconds=60)
+
+
+class Place:
+    """Where the program notes who was started, and who came to the end of a job."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def noted(self, what: str) -> list[int]:
+        path = self.folder / what
+        return [int(line) for line in path.read_text().split()] if path.is_file() else []
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(f"#!{sys.executable}\nPLACE = {str(tmp_path)!r}\n{PROGRAM}")
+    program.chmod(0o755)
+    monkeypatch.setattr(sanitizer, "programs", lambda: [str(program)])
+    yield Place(tmp_path)
+
+
+def right(answer: object, asked: Sanitize) -> bool:
+    assert isinstance(answer, Sanitized) and answer.program == "compute-sanitizer 1.2"
+    assert [(run.tool, run.status) for run in answer.runs] == [(tool, "clean") for tool in TOOLS]
+    launch = asked.launches[0]
+    assert [product.tool for product in answer.products] == [*TOOLS]
+    return all(np.array_equal(product.C, launch.A @ launch.B) for product in answer.products)
+
+
+def test_tools_are_started_when_they_are_asked_for(place: Place) -> None:
+    assert right(sanitizer.sanitize(kernel(), request(1)), request(1))
+    assert len(place.noted("started")) == 2
+
+
+def test_tools_that_wait_get_the_job(place: Place) -> None:
+    waiting = sanitizer.Waiting(TOOLS)
+    eventually(lambda: len(place.noted("started")) == 2, "two tools")
+    assert right(sanitizer.sanitize(kernel(), request(1), waiting), request(1))
+    assert len(place.noted("started")) == 2 == len(place.noted("ended"))
+    waiting.end()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_was_begun_is_what_is_asked_for(place: Place, waits: bool) -> None:
+    mine, waiting = kernel(), sanitizer.Waiting(TOOLS) if waits else None
+    begun = sanitizer.Begun(mine, request(1), waiting)
+    eventually(lambda: len(place.noted("ended")) == 2, "two ends")  # nobody has asked yet
+    assert right(sanitizer.sanitize(mine, request(1), waiting, begun), request(1))
+    assert len(place.noted("started")) == 2
+    begun.end()
+
+
+@pytest.mark.parametrize("other", ["kernel", "inputs", "tools"])
+def test_what_was_begun_for_something_else_is_ended(place: Place, other: str) -> None:
+    mine, asked = kernel(), request(1)
+    first = asked.model_copy(update={"tools": TOOLS[:1]}) if other == "tools" else asked
+    first = request(2) if other == "inputs" else first
+    (place.folder / "hang").touch()  # or they might have ended by themselves
+    begun = sanitizer.Begun(kernel() if other == "kernel" else mine, first, None)
+    eventually(lambda: len(place.noted("ended")) == len(first.tools), "ends")
+    before = place.noted("started")
+    (place.folder / "hang").unlink()
+    assert right(sanitizer.sanitize(mine, asked, None, begun), asked)
+    assert len(place.noted("started")) == len(before) + 2
+    begun.end()
+
+
+def test_a_tool_that_does_not_end_is_stopped(place: Place) -> None:
+    (place.folder / "hang").touch()
+    mine, asked = kernel(), request(1).model_copy(update={"seconds": 0.5})
+    begun = sanitizer.Begun(mine, asked, None)
+    answer = sanitizer.sanitize(mine, asked, None, begun)
+    assert answer.kind == "fault" and answer.cause == "time-limit"
+    for process in place.noted("started"):
+        assert not Path(f"/proc/{process}").exists()
+    begun.end()
