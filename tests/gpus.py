@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import mean
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from harness.devices import available
@@ -48,6 +49,7 @@ each of them first."""
 AGAIN = ("02_shared_tile", "02_shared_tile")
 ALONE = "17_split_tail"
 RIVALS = ("33_wgmma_two_phase", "34_wgmma_fp16_scaled")
+CACHE = "XDG_CACHE_HOME"
 PARTS = ("gradings", "arena", "playoff", "one-lane")
 LEAST = {"gradings": 30.0, "arena": 50.0, "playoff": 50.0, "one-lane": 30.0}
 """Seconds, without which a part is not begun."""
@@ -58,6 +60,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("parts", nargs="+", choices=(*PARTS, "all", "table"), metavar="PART")
     parser.add_argument("--out", type=Path, required=True, help="the beginning of what is written")
     parser.add_argument("--alone", type=int, default=1, help="GPUs that first work by themselves")
+    parser.add_argument(
+        "--together", type=int, nargs="*", default=[2, 4, 8], help="how many then work at once"
+    )
     parser.add_argument("--submissions", type=int, default=100, help="to the arena, graded quickly")
     parser.add_argument("--seconds", type=float, default=3600.0, help="all of it may take")
     chosen = parser.parse_args(words)
@@ -67,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
             sys.exit(f"this measures GPUs, and here {missing}")
         run = Run(chosen.out, available.gpus(), time.monotonic() + chosen.seconds)
         works = {
-            "gradings": lambda: run.gradings(chosen.alone),
+            "gradings": lambda: run.gradings(chosen.alone, chosen.together),
             "arena": lambda: run.arena(chosen.submissions),
             "playoff": run.playoff,
             "one-lane": run.one_lane,
@@ -126,10 +131,10 @@ class Run:
         except Exception:
             traceback.print_exc()
 
-    def gradings(self, alone: int) -> None:
+    def gradings(self, alone: int, together: Sequence[int]) -> None:
         """Each GPU has as much to do, and as many cores, however many work."""
         runs: list[dict[str, Any]] = []
-        counts = [each for each in (2, 4, 8) if each <= len(self._gpus)]
+        counts = [each for each in together if each <= len(self._gpus)]
         for gpus in [*([gpu] for gpu in self._gpus[:alone]), *(self._gpus[:n] for n in counts)]:
             if self.left < LEAST["gradings"]:
                 break
@@ -166,11 +171,14 @@ class Run:
 
     def _graded(self, words: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
         """What the board keeps of the reports. seconds: from the beginning of the command to the
-        last report; first: to the first."""
+        last report; first: to the first. Nothing that was translated before is there to be used."""
         files = [str(SOLUTIONS / f"{name}.cu") for name in names]
-        lines = self._command(
-            *(*_HARNESS, "grade", *words, "--host-memory", "pinned", "--json", "-"), *files
-        )
+        with TemporaryDirectory() as empty:
+            lines = self._command(
+                *(*_HARNESS, "grade", *words, "--host-memory", "pinned", "--json", "-"),
+                *files,
+                cache=empty,
+            )
         if len(files) == 1 and lines:  # that report is written for people to read
             lines = [Line(lines[-1].seconds, "".join(line.text for line in lines))]
         reports = [Report.model_validate_json(line.text) for line in lines]
@@ -196,11 +204,17 @@ class Run:
             ],
         }
 
-    def _command(self, *words: str) -> list[Line]:
-        """The lines that it has written when it ends, or when the time is over."""
+    def _command(self, *words: str, cache: str | None = None) -> list[Line]:
+        """The lines that it has written when it ends, or when the time is over. cache: instead of
+        the user's."""
         began = time.monotonic()
         lines: list[Line] = []
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | ({CACHE: cache} if cache else {}),
+        )
 
         def read() -> None:
             assert process.stdout is not None

@@ -129,7 +129,7 @@ def test_what_was_graded_when_the_time_is_over_is_kept(
     monkeypatch.setattr(gpus, "_HARNESS", judge(tmp_path, report, seconds=600))
     monkeypatch.setattr(gpus, "LEAST", {"gradings": 1.0, "arena": 60.0, "one-lane": 60.0})
     late = Run(tmp_path / "out", ["GPU-0"], time.monotonic() + 3)
-    late.part("gradings", lambda: late.gradings(alone=1))
+    late.part("gradings", lambda: late.gradings(alone=1, together=[2]))
     (found,) = json.loads((tmp_path / "out-gradings.json").read_text())["runs"]
     assert (found["gpus"], found["gradings"], found["accepted"]) == (1, 6, 1)
     assert found["entries"][0]["score"] == pytest.approx(1.12)
@@ -144,17 +144,21 @@ def test_each_gpu_has_the_same_to_do_alone_and_with_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
+    caches: set[str | None] = set()
 
-    def command(run: Run, *words: str) -> list[gpus.Line]:
+    def command(run: Run, *words: str, cache: str | None = None) -> list[gpus.Line]:
         asked.append(words)
+        caches.add(cache)
         return [gpus.Line(5.0, factory.report("17_split_tail", score=1.12).model_dump_json())]
 
     monkeypatch.setattr(Run, "_command", command)
-    Run(tmp_path / "out", ["a", "b", "c", "d"], time.monotonic() + 600).gradings(alone=2)
+    four = Run(tmp_path / "out", ["a", "b", "c", "d"], time.monotonic() + 600)
+    four.gradings(alone=2, together=[2, 4, 8])
     on = [words[words.index("--gpus") + 1] for words in asked]
     assert on == ["a", "b", "a,b", "a,b,c,d"]
     work = [len([word for word in words if word.endswith(".cu")]) for words in asked]
     assert work == [6, 6, 12, 24]
+    assert None not in caches and len(caches) == 4, "what one has translated helps no other"
 
 
 def test_one_report_alone_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +177,7 @@ def test_a_part_that_fails_costs_the_others_nothing(
     monkeypatch.setattr(gpus.available, "gpus", lambda: ["GPU-0", "GPU-1"])
     found = json.dumps(playoff(A, B, 1.01).model_dump(mode="json"))
 
-    def command(run: Run, *words: str) -> list[gpus.Line]:
+    def command(run: Run, *words: str, cache: str | None = None) -> list[gpus.Line]:
         if "tests.arena.on_gpus" in words:
             return [gpus.Line(1.0, "no JSON")]
         return [gpus.Line(1.0, found)] if "playoff" in words else []
