@@ -41,7 +41,7 @@ class Part:
 
 def examine(session: Session) -> Iterator[Part]:
     """Each part in turn; what needs a part that does not work is not tried."""
-    compiled = session.compiler.ask(Compile(source=SOURCE, arch=session.info.arch))
+    compiled = session.compiler.ask(Compile(source=SOURCE, arch=session.arch))
     if not isinstance(compiled, Compiled):
         yield Part("compiler", False, compiled.message)
         return

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import TypeVar
 
 from harness import __version__
-from harness.errors import UsageError, crash
+from harness.errors import JudgeFailure, UsageError, crash
 from harness.explain.examined import Examined
 from harness.progress import Progress, Silent
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel, PtxProgram
@@ -200,6 +200,8 @@ class _Grading:
                 self.session.renew()
                 if self.preparation is not None:
                     self.preparation.close()
+        except JudgeFailure:  # the device does not work
+            raise
         except UsageError as error:  # the GPU is taken
             return JudgeError(stage=Stage.READ, message=str(error))
         except Exception as error:
@@ -341,7 +343,7 @@ class _Grading:
         compiled = compile_kernel(
             self.session.compiler,
             submission.source,
-            self.session.info.arch,
+            self.session.arch,
             self.options.compile_seconds,
             self._load_ahead if self.session.timing is None else None,
         )

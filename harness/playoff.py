@@ -110,7 +110,7 @@ def play_game(
 
 
 def _compiled(submission: Submission, session: Session) -> Kernel:
-    found = compile_kernel(session.compiler, submission.source, session.info.arch)
+    found = compile_kernel(session.compiler, submission.source, session.arch)
     if not isinstance(found, Compiled):
         message = getattr(found, "message", found.verdict.value)
         raise _failure(submission, session, message)

@@ -95,9 +95,10 @@ def _open(
         manager = opening(gpu, cores[place] if cores else None)
         try:
             sessions = manager.__enter__()
+            closing.append(manager)
+            sessions[0].describe()
         except (UsageError, JudgeFailure) as error:
             return Lost(gpu, str(error))
-        closing.append(manager)
         return [(gpu, session) for session in sessions]
 
     closing: list[AbstractContextManager[Sequence[Session]]] = []

@@ -11,6 +11,7 @@ from harness.doctor import Part, examine
 from harness.protocol.request import Fault
 from harness.workers.session import Session
 from tests.stages.fakes import INFO, FakeCompiler, FakeDevice
+from tests.stages.fakes import session as session_of
 
 
 def parts(session: Session) -> dict[str, Part]:
@@ -21,7 +22,7 @@ CPU_INFO = INFO.model_copy(update={"kind": "cpu", "name": "a processor"})
 
 
 def session(device: FakeDevice) -> Session:
-    return Session(info=CPU_INFO, compiler=FakeCompiler(), device=device)
+    return session_of(FakeCompiler(), device, CPU_INFO)
 
 
 def test_each_part_is_tried() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from harness.devices.drawing import draw_on_host
-from harness.errors import UsageError
+from harness.errors import JudgeFailure, UsageError
 from harness.grade import GradingOptions, grade
 from harness.progress import Progress
 from harness.protocol.device import BeginSanitizing, Count, Sanitize
@@ -38,6 +38,7 @@ from harness.protocol.timing import (
 )
 from harness.report import (
     Accepted,
+    DeviceInfo,
     Finding,
     FirstLaunch,
     Hazard,
@@ -61,6 +62,7 @@ from harness.workers.session import Session
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
 from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, Multiply, right
+from tests.stages.fakes import session as session_of
 from tests.waiting import PATIENCE, eventually
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -121,7 +123,7 @@ HOST_FIELDS = [name for name in HostMemory.model_fields if name != "kind"]
 
 
 def session(device: FakeDevice, **parts: Any) -> Session:
-    return Session(info=INFO, compiler=FakeCompiler(), device=device, **parts)
+    return session_of(FakeCompiler(), device, **parts)
 
 
 def with_times(device: FakeGpu) -> Session:
@@ -157,6 +159,16 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
     assert (report.measurement.audit_error is None) is quick
     assert {round.inputs for round in report.measurement.rounds} == {*RoundInputs}
     assert len(report.sanitizing) == (1 if quick else 2)
+
+
+def test_a_device_that_does_not_work_is_no_verdict() -> None:
+    """It has not said so before the kernel was compiled."""
+
+    def describe() -> DeviceInfo:
+        raise JudgeFailure("no driver")
+
+    with pytest.raises(JudgeFailure, match="no driver"):
+        graded(replace(with_times(FakeGpu()), describe=describe))
 
 
 class Noting(FakeGpu):

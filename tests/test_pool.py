@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,17 @@ from harness.errors import JudgeFailure, UsageError
 from harness.pool import Finished, Lost, working
 from harness.progress import Progress, Silent
 from harness.protocol.request import Fault
-from harness.report import CompileError, Report, Stage, Verdict
+from harness.report import CompileError, DeviceInfo, Report, Stage, Verdict
 from harness.views.console import Terminal
 from harness.workers.cores import Cores, keep_to, shared_out
 from harness.workers.isolation import Role
 from harness.workers.session import Session
 from harness.workers.worker import Worker, environment
-from tests.stages.fakes import INFO, FakeDevice
+from tests.stages.fakes import (
+    INFO,
+    FakeDevice,
+    session,
+)
 from tests.waiting import PATIENCE
 
 GPUS = ("GPU-a", "GPU-b", "GPU-c")
@@ -61,8 +65,6 @@ class Machine:
 
     @contextmanager
     def lanes(self, gpu: str, cores: Cores | None = None) -> Iterator[Sequence[Session]]:
-        if gpu in self.broken:
-            raise JudgeFailure("it does not answer")
         with ExitStack() as stack:
             count = 2 if cores else 1
             yield [stack.enter_context(self._session(gpu)) for _ in range(count)]
@@ -83,8 +85,15 @@ class Machine:
             ask = staticmethod(self.compiler)
 
         info = INFO.model_copy(update={"uuid": gpu})
+
+        def describe() -> DeviceInfo:
+            if gpu in self.broken:
+                raise JudgeFailure("it does not answer")
+            return info
+
+        made = session(Compiler(), FakeDevice(), info, renew=renew, turn=turn)
         try:
-            yield Session(info, Compiler(), FakeDevice(), renew=renew, turn=turn)
+            yield replace(made, describe=describe)
         finally:
             self.closed[gpu] += 1
 

@@ -143,7 +143,7 @@ def _in_turn(
     from harness.views.progress import TerminalProgress
     from harness.workers.session import open_session
 
-    with open_session(arguments.device) as session:
+    with open_session(arguments.device, compiles_first=True) as session:
         for job in jobs:
             with TerminalProgress(terminal.results, job.name) as progress:
                 report = grade(job.submission, session, options, progress)

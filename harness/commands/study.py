@@ -116,6 +116,6 @@ def _measured(terminal: Terminal) -> StudyResults:
     from harness.workers.session import open_session
 
     with open_session("cuda") as session:
-        kernels = compile_all(sources(SOLUTIONS), session.info.arch)
+        kernels = compile_all(sources(SOLUTIONS), session.arch)
     terminal.note("measuring; this takes one to three minutes")
     return measure(plan(kernels))

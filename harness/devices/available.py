@@ -48,6 +48,36 @@ def chosen_gpus(text: str, there: Sequence[str]) -> list[str]:
     return chosen
 
 
+def arch_of(gpu: str | None) -> str | None:
+    """What is compiled for the GPU of this UUID, or for any of this machine where they are alike:
+    the driver knows before CUDA has started."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        try:
+            handles = (
+                [pynvml.nvmlDeviceGetHandleByUUID(gpu)]
+                if gpu is not None
+                else map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+            )
+            found = {
+                arch_named(*map(int, pynvml.nvmlDeviceGetCudaComputeCapability(handle)))
+                for handle in handles
+            }
+        finally:
+            pynvml.nvmlShutdown()
+    except pynvml.NVMLError:
+        return None
+    return found.pop() if len(found) == 1 else None
+
+
+def arch_named(major: int, minor: int) -> str:
+    """The target of a compute capability: Hopper and later have instructions that only the
+    architecture-specific one gives."""
+    return f"sm_{major}{minor}a" if major >= 9 else f"sm_{major}{minor}"
+
+
 def gpus() -> list[str]:
     """The UUIDs of this machine's GPUs, in the driver's order."""
     import pynvml

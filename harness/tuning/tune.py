@@ -195,7 +195,7 @@ class Trial:
         try:
             self.progress.begin(Stage.COMPILE, None)
             source = self.planned.tunables.source(setting)
-            compiled = compile_kernel(self.session.compiler, source, self.session.info.arch)
+            compiled = compile_kernel(self.session.compiler, source, self.session.arch)
             if not isinstance(compiled, Compiled):
                 return Variant(setting=setting, outcome=compiled)
             outcome = self._run(compiled)

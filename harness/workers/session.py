@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Thread
 from typing import Literal
 
-from harness.devices.available import why_no_cuda
+from harness.devices.available import arch_of, why_no_cuda
 from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress
-from harness.protocol.compiler import Compiler
+from harness.protocol.compiler import DEFAULT_ARCH, Compiler
 from harness.protocol.device import BackgroundSanitizer, Describe, Device
 from harness.protocol.request import Fault
 from harness.protocol.timing import StartSanitizers, TimingWorkers
@@ -29,6 +30,9 @@ Choice = Literal["auto", "cuda", "cpu"]
 class Session:
     """What one grading after another is handed. A test hands in one that is made of fakes.
 
+    arch: what is compiled for it.
+    describe: says what the device is, which it may take a while to find out. Raises JudgeFailure
+    where it does not work.
     cpu_sanitizer: works beside a device that does not see everything itself.
     timing: of a device whose times mean something. A device without is slow, too: it runs a sample
     of the ranked size.
@@ -46,7 +50,8 @@ class Session:
     its own; in a turn.
     """
 
-    info: DeviceInfo
+    arch: str
+    describe: Callable[[], DeviceInfo]
     compiler: Compiler
     device: Device
     cpu_sanitizer: BackgroundSanitizer | None = None
@@ -60,6 +65,10 @@ class Session:
     turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
     side_by_side: Callable[[int], AbstractContextManager[Sequence[TimingWorkers]]] | None = None
 
+    @property
+    def info(self) -> DeviceInfo:
+        return self.describe()
+
 
 LANES = 4
 """Submissions that a GPU is at, where there are cores for that: one is measured, and the others are
@@ -69,12 +78,19 @@ sanitized at once, mostly by the processor, and the more there are, the less of 
 
 @contextmanager
 def open_session(
-    choice: Choice, gpu: str | None = None, cores: Cores | None = None
+    choice: Choice,
+    gpu: str | None = None,
+    cores: Cores | None = None,
+    *,
+    compiles_first: bool = False,
 ) -> Iterator[Session]:
     """On the device asked for; auto is the GPU where there is one. gpu: the UUID of that one.
-    cores: for those who measure, and for the rest. Raises UsageError where there is no such device,
-    JudgeFailure where it does not work."""
+    cores: for those who measure, and for the rest. compiles_first: what is done first is compiling,
+    so nobody waits until the device has said what it is, nor learns here that it does not work.
+    Raises UsageError where there is no such device, JudgeFailure where it does not work."""
     with open_lanes(choice, gpu, cores, lanes=1) as (session,):
+        if not compiles_first:
+            session.describe()
         yield session
 
 
@@ -82,20 +98,18 @@ def open_session(
 def open_lanes(
     choice: Choice, gpu: str | None = None, cores: Cores | None = None, lanes: int = LANES
 ) -> Iterator[Sequence[Session]]:
-    """As `open_session`: sessions that take turns on one device; without cores for them, one."""
+    """As `open_session`: sessions that take turns on one device; without cores for them, one. Who
+    asks them what it is learns whether it works."""
     role = _role(choice)
     with ExitStack() as stack:
         devices = [
             stack.enter_context(Worker(role, gpu)) for _ in range(1 if cores is None else lanes)
         ]
-        described = devices[0].ask(Describe())
-        if isinstance(described, Fault):
-            raise JudgeFailure(described.message, described.details)
         common = _Common(
             scoring=role is Role.CUDA,
             gpu=gpu,
             cores=cores,
-            info=described,
+            describe=_describing(devices[0]),
             baseline=stack.enter_context(Worker(Role.CUDA, gpu)),
             checker=stack.enter_context(Worker(Role.CHECKER, gpu)),
         )
@@ -114,14 +128,35 @@ class _Common:
     """Whether its times mean something."""
     gpu: str | None
     cores: Cores | None
-    info: DeviceInfo
+    describe: Callable[[], DeviceInfo]
     baseline: Worker
     checker: Worker
+
+    @property
+    def arch(self) -> str:
+        known = arch_of(self.gpu) if self.scoring else DEFAULT_ARCH
+        return known or self.describe().arch
 
     def hold(self, use: Use, progress: Progress) -> AbstractContextManager[None]:
         if not self.scoring:
             return nullcontext()
-        return hold_gpu(self.info.uuid or self.info.name, use, progress)
+        info = self.describe()
+        return hold_gpu(info.uuid or info.name, use, progress)
+
+
+def _describing(device: Worker) -> Callable[[], DeviceInfo]:
+    """Asks the device at once what it is, and waits for the answer only where it is wanted."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="describing")
+    asked = thread.submit(device.ask, Describe())
+    thread.shutdown(wait=False)
+
+    def answer() -> DeviceInfo:
+        described = asked.result()
+        if isinstance(described, Fault):
+            raise JudgeFailure(described.message, described.details)
+        return described
+
+    return answer
 
 
 class _Lane:
@@ -146,7 +181,8 @@ class _Lane:
         self._prepare()
         try:
             yield Session(
-                info=self._common.info,
+                arch=self._common.arch,
+                describe=self._common.describe,
                 compiler=self._compiler,
                 device=self._device,
                 cpu_sanitizer=self._cpu_sanitizer if scoring else None,

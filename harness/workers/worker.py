@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -56,6 +57,7 @@ class Worker:
         self.isolation: tuple[str, ...] = ()
         self._child: _Child | None = None
         self._load: Load | None = None
+        self._asking = Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -100,8 +102,12 @@ class Worker:
         """The child's answer, or the Fault that came of asking.
 
         After a Fault the child is gone; the next request starts another, and one that needs a
-        kernel is preceded by the last one loaded.
+        kernel is preceded by the last one loaded. Who asks while others do waits.
         """
+        with self._asking:
+            return self._ask(request)
+
+    def _ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
         try:
             child = self._child = self._child or self._start()
         except OSError as error:

@@ -18,7 +18,11 @@ from harness.report import CompileError, Report, Stage, Submission, Verdict
 from harness.workers.session import Session
 from tests.arena.checkups import WELL
 from tests.arena.handing_in import submission
-from tests.stages.fakes import INFO, FakeDevice
+from tests.stages.fakes import (
+    INFO,
+    FakeDevice,
+    session,
+)
 from tests.test_report import report
 from tests.waiting import PATIENCE
 
@@ -44,7 +48,7 @@ def turn(_: Progress) -> Iterator[None]:
 def test_as_many_submissions_are_compiled_at_once_as_there_are_lanes() -> None:
     both = threading.Barrier(2)
     compilers = [Compiler(both), Compiler(both)]
-    judge = Judge([Session(INFO, each, FakeDevice(), turn=turn) for each in compilers], quick=True)
+    judge = Judge([session(each, FakeDevice(), turn=turn) for each in compilers], quick=True)
     assert judge.lanes == 2
     verdicts: list[str] = []
 
@@ -78,7 +82,7 @@ def test_a_check_up_is_quick_also_where_submissions_are_graded_in_full(
     monkeypatch.setattr(judging, "calibrate", calibrate)
     monkeypatch.setattr(judging, "health", lambda _: WELL)
     info = INFO.model_copy(update={"uuid": "GPU-1", "arch": "sm_90a"})
-    judge = Judge([Session(info, FakeDevice(), FakeDevice(), turn=turn)], quick=False)
+    judge = Judge([session(FakeDevice(), FakeDevice(), info, turn=turn)], quick=False)
     found = judge.check_up(Silent())
     names = ["02_shared_tile", "17_split_tail", "36_wgmma_one_accumulator"]
     assert graded == [(name, True) for name in names]

@@ -35,12 +35,18 @@ from harness.report import (
     Stage,
     ToolRun,
 )
+from harness.workers.session import Session
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="fake", arch="sm_90a", fp32_peak_tflops=67.0)
 
 Multiply = Callable[[Matrix, Matrix], Matrix]
+
+
+def session(compiler: Any, device: Any, info: DeviceInfo = INFO, **parts: Any) -> Session:
+    """Of parts that are no processes."""
+    return Session(info.arch, lambda: info, compiler, device, **parts)
 
 
 def right(A: Matrix, B: Matrix) -> Matrix:

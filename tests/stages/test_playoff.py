@@ -40,7 +40,13 @@ from harness.stages.rounds import Extent
 from harness.workers.session import Session
 from problem.cases import Shape
 from tests.leaderboard.factory import rejected, report
-from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, Watcher
+from tests.stages.fakes import (
+    INFO,
+    FakeCompiler,
+    FakeDevice,
+    Watcher,
+    session,
+)
 from tests.stages.playing import Player, Table
 
 SHAPE = Shape(64, 32, 48)
@@ -255,7 +261,7 @@ class Machine:
             assert count == len(self.times[gpu])
             yield Table(self.times[gpu], noise=3e-4).workers
 
-        yield Session(on(gpu), FakeCompiler(), FakeDevice(), side_by_side=side_by_side)
+        yield session(FakeCompiler(), FakeDevice(), on(gpu), side_by_side=side_by_side)
 
 
 @pytest.fixture

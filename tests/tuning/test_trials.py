@@ -38,7 +38,14 @@ from harness.tuning.tune import Tuning, TuningOptions, Variant, tune
 from harness.workers.session import Session
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
-from tests.stages.fakes import INFO, FakeDevice, Watcher, kernel, right
+from tests.stages.fakes import (
+    INFO,
+    FakeDevice,
+    Watcher,
+    kernel,
+    right,
+    session,
+)
 from tests.stages.playing import Table
 
 SOURCE = """\
@@ -125,7 +132,7 @@ class Machine:
     @property
     def session(self) -> Session:
         timing = self.table.workers[0] if self.ms is not None else None
-        return Session(INFO, self, self, timing=timing, renew=self.renew, turn=self.turn)
+        return session(self, self, timing=timing, renew=self.renew, turn=self.turn)
 
 
 def tuned(machine: Machine, listener: Listener | None = None, **options: Any) -> Tuning:

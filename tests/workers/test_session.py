@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,8 +22,15 @@ from harness.workers.gpu_lock import Use
 from harness.workers.isolation import Role
 from harness.workers.session import LANES, Session, open_lanes, open_session
 from tests.stages.fakes import INFO
+from tests.waiting import PATIENCE
 
 CORES = Cores(measuring=frozenset({1, 2}), helping=frozenset({3, 4}))
+
+
+def already() -> Event:
+    event = Event()
+    event.set()
+    return event
 
 
 class FakeWorker:
@@ -52,6 +60,7 @@ class FakeWorker:
 
     def ask(self, request: Any) -> Any:
         if request == Describe():
+            assert self.house.answers.wait(PATIENCE)
             return self.house.described
         self.done.append(request)
         return Done()
@@ -62,6 +71,10 @@ class House:
     """All workers of a session, in the order in which they are made."""
 
     described: DeviceInfo | Fault = INFO
+    answers: Event = field(default_factory=already)
+    """Set once devices say what they are."""
+    arch: str | None = "sm_90a"
+    """What the driver says before."""
     workers: list[FakeWorker] = field(default_factory=list)
     locked: list[str] = field(default_factory=list)
     sanitizer_resets: int = 0
@@ -96,6 +109,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
     monkeypatch.setattr(session_of, "CpuSanitizer", FakeSanitizer)
     monkeypatch.setattr(session_of, "hold_gpu", hold)
     monkeypatch.setattr(session_of, "why_no_cuda", lambda: None)
+    monkeypatch.setattr(session_of, "arch_of", lambda gpu: found.arch)
     return found
 
 
@@ -325,7 +339,32 @@ def test_a_device_that_does_not_work_is_the_judges_failure(house: House) -> None
     with pytest.raises(JudgeFailure, match="no driver") as failure, on_gpu(house):
         pass
     assert failure.value.details == "why"
-    assert [worker.done[-1] for worker in house.workers] == ["ended"]
+    assert all(worker.done[-1] in ("ended", "closed") for worker in house.workers)
+
+
+@pytest.mark.parametrize("choice", ["cuda", "cpu"])
+def test_who_compiles_first_waits_for_no_device(choice: Any, house: House) -> None:
+    house.answers.clear()
+    with open_session(choice, compiles_first=True) as session:
+        assert session.arch == "sm_90a"
+        house.answers.set()
+        assert session.info is INFO
+
+
+def test_where_the_driver_does_not_say_the_device_says_what_is_compiled(house: House) -> None:
+    house.arch = None
+    house.described = INFO.model_copy(update={"arch": "sm_80"})
+    with on_gpu(house) as session:
+        assert session.arch == "sm_80"
+
+
+def test_a_device_that_does_not_work_is_said_to_whom_asks_it(house: House) -> None:
+    house.described = Fault(cause="judge", message="no driver")
+    with open_session("cuda", compiles_first=True) as session:
+        with pytest.raises(JudgeFailure, match="no driver"):
+            _ = session.info
+        with pytest.raises(JudgeFailure, match="no driver"), session.turn(Silent()):
+            pass
 
 
 @pytest.mark.parametrize("choice", ["auto", "cuda", "cpu"])

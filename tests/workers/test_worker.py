@@ -21,7 +21,7 @@ from harness.workers.scratch import Scratch
 from harness.workers.worker import Worker, processes_of_session
 from problem.cases import Case, Shape
 from problem.reference import compare
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 KERNEL = (
     "__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, "
@@ -56,6 +56,24 @@ def test_a_worker_that_takes_too_long_is_ended(compiler: Worker) -> None:
     assert isinstance(answer, Fault) and answer.cause == "time-limit"
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+def test_who_asks_while_another_does_waits_for_its_turn(compiler: Worker) -> None:
+    answers: list[object] = []
+    wrong = KERNEL.replace("1;", "1")
+
+    def ask(source: str) -> None:
+        answers.append(compiler.ask(Compile(source=source)))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in (KERNEL, wrong) * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert (
+        sorted(type(answer).__name__ for answer in answers)
+        == ["CompileError"] * 3 + ["Compiled"] * 3
+    )
 
 
 class Misread(DeviceRequest[Ready]):

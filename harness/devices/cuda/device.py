@@ -11,6 +11,7 @@ import cupy
 import numpy as np
 
 from harness.compiling.occupancy import multiprocessor
+from harness.devices.available import arch_named
 from harness.devices.cuda import baseline, memory, sanitizer
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import faults_told
@@ -208,9 +209,7 @@ class _Attached:
 
 def _info() -> DeviceInfo:
     properties = cupy.cuda.runtime.getDeviceProperties(0)
-    number = f"{properties['major']}{properties['minor']}"
-    # Hopper and later have instructions that only the architecture-specific target gives.
-    arch = f"sm_{number}a" if int(number) >= 90 else f"sm_{number}"
+    arch = arch_named(properties["major"], properties["minor"])
     clocks = Clocks()
     clock_mhz = clocks.max_mhz
     lanes = multiprocessor(arch).fp32_lanes

@@ -17,11 +17,11 @@ from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.timing import TimingWorkers
 from harness.report import Submission
 from harness.views.explanation import screen
-from harness.workers.session import Session
 from problem.cases import Shape
 from tests.devices.cpu.runner import compiled
 from tests.explain.ladder import SOLUTIONS, device_with
-from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer
+from tests.stages.fakes import FakeCompiler, FakeDevice, FakeSanitizer
+from tests.stages.fakes import session as session_of
 
 TILE = (SOLUTIONS / "02_shared_tile.cu").read_text(encoding="utf-8")
 FORBIDDEN = """\
@@ -81,9 +81,7 @@ def test_the_rest_of_an_explanation_goes_on(
 
     gpu = Gpu()
     timing = TimingWorkers(gpu, gpu, checker=gpu, newcomer=gpu)
-    session = Session(
-        info=INFO, compiler=Compiler(), device=gpu, cpu_sanitizer=Beside(), timing=timing
-    )
+    session = session_of(Compiler(), gpu, cpu_sanitizer=Beside(), timing=timing)
     monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)
     examined = examine(submission, session, GradingOptions(quick=True, seed=3))
