@@ -96,6 +96,11 @@ class StartSanitizers(TimingRequest[Done]):
     tools: tuple[Tool, ...]
 
 
+class OpenLibraries(TimingRequest[Done]):
+    """Create a CUDA context and load cuBLAS, which takes a third of a second, before a measurement
+    waits for it."""
+
+
 class SharedMatrices(Value):
     """A (M×N), B (N×K) and C (M×K) in GPU memory that is the checker's, for others to open."""
 
@@ -154,6 +159,11 @@ class Checker(Protocol):
     """
 
     def ask(self, request: CheckerRequest[Answer_co]) -> Answer_co | Fault: ...
+
+
+class OpenKernels(CheckerRequest[Done]):
+    """Create a CUDA context and compile the judge's own kernels, before a measurement waits for
+    it."""
 
 
 class LayOut(CheckerRequest[SharedMatrices]):

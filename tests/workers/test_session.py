@@ -14,7 +14,7 @@ from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Silent
 from harness.protocol.device import Describe
 from harness.protocol.request import Done, Fault
-from harness.protocol.timing import StartSanitizers
+from harness.protocol.timing import OpenKernels, OpenLibraries, StartSanitizers
 from harness.report import DeviceInfo, Tool
 from harness.workers import session as session_of
 from harness.workers.cores import Cores
@@ -215,6 +215,23 @@ def test_in_company_a_kernel_has_a_process_that_is_gone_afterwards(house: House)
             assert ("closed" in worker.done) is (id(worker) == id(session.device))
 
 
+def test_in_company_those_who_will_time_a_kernel_get_ready(house: House) -> None:
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None
+        house.forget()
+        with session.company(Silent()):
+            pass
+        assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
+        assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
+        house.forget()
+        with session.turn(Silent()):
+            assert not any(isinstance(each, OpenKernels) for each in house.of(Role.CHECKER)[0].done)
+    with open_session("cpu") as session, session.company(Silent()):
+        pass
+    assert house.of(Role.CHECKER)[-1].done == ["opened", "ended"]
+
+
 def test_lanes_share_baseline_and_checker(house: House) -> None:
     with open_lanes("cuda", "GPU-7", CORES) as sessions:
         assert len(sessions) == LANES
@@ -269,7 +286,10 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
             asked = StartSanitizers(tools=(Tool.MEMCHECK,))
             for worker in house.workers:
                 more = [asked] if worker is session.device else []
-                assert worker.done == ([] if worker in always else ["started", *more, "started"])
+                if worker in always:
+                    assert "started" not in worker.done
+                else:
+                    assert worker.done == ["started", *more, "started"]
         house.forget()
         session.renew_compiler()
         assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]

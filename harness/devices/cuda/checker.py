@@ -21,6 +21,7 @@ from harness.protocol.timing import (
     Fetched,
     FetchLaunch,
     LayOut,
+    OpenKernels,
     SharedMatrices,
     TimedInputs,
 )
@@ -39,6 +40,11 @@ class CudaChecker:
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
         raise TypeError(f"the checker does not answer {type(request).__name__}")
+
+    @answer.register
+    def open_kernels(self, request: OpenKernels) -> Done:
+        judge_kernels.load()
+        return Done()
 
     @answer.register
     def lay_out(self, request: LayOut) -> SharedMatrices:

@@ -42,6 +42,7 @@ from harness.protocol.timing import (
     LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
+    OpenLibraries,
     RunBaseline,
     SharedMatrices,
     StartSanitizers,
@@ -159,6 +160,11 @@ class CudaDevice:
     @answer.register
     def host_memory(self, request: MeasureHostMemory) -> HostMemory:
         return host_memory(request)
+
+    @answer.register
+    def open_libraries(self, request: OpenLibraries) -> Done:
+        baseline.version()
+        return Done()
 
     @answer.register
     def attach(self, request: Attach) -> Done:

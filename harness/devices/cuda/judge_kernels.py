@@ -25,6 +25,11 @@ def _module() -> Any:
     return cupy.RawModule(code=source, options=("--std=c++17",))
 
 
+def load() -> None:
+    """Compile them and load them into the context, which is created where there is none."""
+    _module().get_function("draw")
+
+
 class Scaling(IntEnum):
     """What U(-1, 1) is multiplied by: as `enum Scaling` in judge_kernels.cu."""
 
