@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from harness.devices.drawing import draw_on_host
@@ -10,24 +11,31 @@ from harness.protocol.timing import Fetched
 from harness.report import Outcome, Rule, RuleViolation, Stage
 from harness.stages.verify import wrong_answer
 from problem.cases import RANKED, Matrix
-from problem.reference import MAX_ERROR, compare, compare_repeated
+from problem.reference import MAX_ERROR, Comparison, compare, compare_repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One of the first two launches, with the few rows and columns that its A and B repeat; and one
-    of the timed launches, if one was to be kept."""
+    """One of the first two launches, as it compares; and one of the timed launches, if one was to
+    be kept."""
 
-    rows: Matrix
-    columns: Matrix
-    first: Matrix
+    first: Future[Comparison]
     timed: Fetched | None
+
+
+def begin(rows: Matrix, columns: Matrix, C: Matrix) -> Future[Comparison]:
+    """Compare the C of a first launch, whose A and B repeat these few rows and columns, while the
+    GPU gets ready for rounds."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="first-product")
+    begun = thread.submit(compare_repeated, rows, columns, C)
+    thread.shutdown(wait=False)
+    return begun
 
 
 def audit(kept: Kept, seed: int, progress: Progress) -> float | Outcome | None:
     """The error of the timed launch; an outcome where a launch was wrong."""
     progress.step("product of the first launch on the CPU")
-    comparison = compare_repeated(kept.rows, kept.columns, kept.first)
+    comparison = kept.first.result()
     if not comparison.passed:
         return RuleViolation(
             stage=Stage.MEASURE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 
 from harness.progress import Progress
@@ -32,7 +33,7 @@ from harness.report import (
     Unscored,
 )
 from harness.stages import interim
-from harness.stages.audit import Kept, audit
+from harness.stages.audit import Kept, audit, begin
 from harness.stages.outcomes import launch_outcome, load_outcome
 from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
 from harness.stages.score import possible_tflops, score
@@ -106,6 +107,7 @@ def measure(
         return load_outcome(ready, seconds)
     if isinstance(ready, Refusal):
         return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
+    first_product = begin(rows, columns, first.C)
     timed = timed_rounds(
         workers,
         QUICK if quick else FULL,
@@ -113,6 +115,7 @@ def measure(
         seconds=seconds,
         progress=progress,
         audit=not quick,
+        quiet=lambda: wait([first_product]),
     )
     if not isinstance(timed, Timed):
         return timed
@@ -146,7 +149,7 @@ def measure(
     violation = impossible(result, info, kernel.facts)
     if violation is not None:
         return violation
-    return Measured(result, measurement, Kept(rows, columns, first.C, timed.audited))
+    return Measured(result, measurement, Kept(first_product, timed.audited))
 
 
 def audited(measured: Measured, seed: int, progress: Progress) -> Measured | Outcome:

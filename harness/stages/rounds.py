@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -115,11 +115,12 @@ def timed_rounds(
     progress: Progress,
     shape: Shape = RANKED.shape,
     audit: bool = True,
+    quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
     """Time the loaded kernel beside the baseline (or the baseline beside itself).
 
     seconds: time limit of one launch. audit: keep one launch, to hold it to the full CPU product
-    besides the checks of every one.
+    besides the checks of every one. quiet: waits until this host is at nothing else.
     """
     measuring = Measuring(workers, shape, seconds)
     result: Timed | Outcome
@@ -127,6 +128,7 @@ def timed_rounds(
         progress.step("warm-up")
         measuring.attach(measuring.lay_out(), baseline)
         warm_up = measuring.warm_up()
+        quiet()
         result = _rounds(measuring, extent, warm_up, progress, audit)
     except MeasurementAborted as aborted:
         result = aborted.outcome

@@ -11,7 +11,7 @@ from harness.devices.drawing import draw_on_host
 from harness.protocol.timing import Fetched
 from harness.report import Outcome, Rule, RuleViolation, Stage, WrongAnswer
 from harness.stages import audit as module
-from harness.stages.audit import Kept, audit
+from harness.stages.audit import Kept, audit, begin
 from problem.cases import Case, Shape
 from problem.reference import MAX_ERROR
 from tests.stages.fakes import Watcher, right
@@ -37,7 +37,7 @@ def kept(first_off: float = 0.0, timed_off: float | None = 0.0, timed_scale: flo
         C = right(A, B) * np.float32(timed_scale)
         C[-1, -1] += timed_off
         timed = Fetched(seed_of_A=5, seed_of_B=6, C=C)
-    return Kept(rows, columns, first, timed)
+    return Kept(begin(rows, columns, first), timed)
 
 
 def told(**launches: Any) -> tuple[list[str], float | Outcome | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event, Timer
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ from harness.stages.measure import MAX_LAUNCH_SECONDS, Measured, audited, imposs
 from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
 from harness.stages.score import possible_tflops
 from problem.cases import RANKED, Case, Shape
+from problem.reference import Comparison, compare_repeated
 from tests.stages.fakes import INFO, Watcher, kernel, right
+from tests.waiting import PATIENCE
 
 SMALL = Case(Shape(256, 16, 512))
 """Stands for the ranked size."""
@@ -143,7 +146,7 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
     assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
     assert measured.audit_error is None and measured.first_launch == TIMES
-    assert found.kept.timed is FETCHED and found.kept.first.shape == (256, 512)
+    assert found.kept.timed is FETCHED and found.kept.first.result().passed
     assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
     assert measured.sizes == () and measured.pinning_pays_after is None
 
@@ -159,8 +162,9 @@ def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
     assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     rows, columns = Case(Shape(256, 16, 256)).draw(9)
     assert isinstance(found, Measured)
-    for has in (first, found.kept):
-        assert np.array_equal(has.rows, rows) and np.array_equal(has.columns, columns)
+    assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
+    blocks = found.kept.first.result().block_errors
+    assert blocks.shape == (16, 32) and 0 < blocks.max() < 1e-5
 
 
 @pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
@@ -182,15 +186,41 @@ def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
 def test_the_kernel_is_timed_beside_the_baseline(rounds: Rounds, quick: bool) -> None:
     progress = Silent()
     run(Device(), quick=quick, progress=progress)
-    assert rounds.asked == [
-        {
-            "extent": QUICK if quick else FULL,
-            "baseline": False,
-            "seconds": 4.0,
-            "progress": progress,
-            "audit": not quick,
-        }
-    ]
+    (asked,) = rounds.asked
+    asked.pop("quiet")()
+    assert asked == {
+        "extent": QUICK if quick else FULL,
+        "baseline": False,
+        "seconds": 4.0,
+        "progress": progress,
+        "audit": not quick,
+    }
+
+
+def test_rounds_wait_for_the_product_of_the_first_launch(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes all cores: the host would be late for its clock."""
+    go = Event()
+    waited: list[bool] = []
+
+    def slowly(*parts: Any) -> Comparison:
+        assert go.wait(PATIENCE)
+        compared = compare_repeated(*parts)
+        waited.append(True)
+        return compared
+
+    def timed(*_: Any, quiet: Callable[[], object], **__: Any) -> Outcome:
+        Timer(0.05, go.set).start()
+        assert not waited
+        quiet()
+        assert waited
+        return stopped
+
+    stopped = JudgeError(stage=Stage.MEASURE, message="that was all")
+    monkeypatch.setattr("harness.stages.audit.compare_repeated", slowly)
+    monkeypatch.setattr(module, "timed_rounds", timed)
+    assert run(Device()) is stopped
 
 
 def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:

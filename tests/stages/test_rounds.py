@@ -192,6 +192,15 @@ def test_a_kernel_that_does_not_look_at_all_elements_is_found_out() -> None:
     assert "single elements of 2^20" in outcome.message
 
 
+def test_the_host_is_quiet_when_rounds_begin() -> None:
+    launches: list[int] = []
+    workers = FakeWorkers()
+    timed = timed_without_audit(
+        workers, Extent(12, 1), quiet=lambda: launches.append(workers.kernel.launches)
+    )
+    assert isinstance(timed, Timed) and launches == [timed.warm_up.launches // 2]
+
+
 def test_warm_up_waits_for_a_steady_clock() -> None:
     def rising(launch: int) -> LaunchTime:
         return launch_time(10).model_copy(update={"clock_mhz": min(1980, 1000 + 100 * launch)})
