@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.devices.available import why_no_cuda
-from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled, Kernel
 from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sanitized
 from harness.protocol.request import Fault
 from harness.protocol.timing import Attach, LayOut
@@ -46,12 +46,7 @@ def examine(session: Session) -> Iterator[Part]:
         yield Part("compiler", False, compiled.message)
         return
     yield Part("compiler", True, f"NVRTC {compiled.nvrtc}")
-    counted = bool(compiled.kernel.facts.instructions)
-    yield Part(
-        "disassembler",
-        counted,
-        "nvdisasm reads the machine code" if counted else "install nvidia-cuda-nvdisasm",
-    )
+    yield _disassembler(session, compiled.kernel)
     works = _run(session, compiled.kernel)
     yield works
     if works.works:
@@ -67,6 +62,15 @@ def examine(session: Session) -> Iterator[Part]:
         bool(rules),
         "; ".join(rules) or "this system holds workers to nothing: see SECURITY.md",
     )
+
+
+def _disassembler(session: Session, kernel: Kernel) -> Part:
+    found = session.compiler.ask(Disassemble(kernel=kernel))
+    if not isinstance(found, Disassembled):
+        return Part("disassembler", False, found.message)
+    reads = bool(found.kernel.instructions)
+    says = "nvdisasm reads the machine code" if reads else "install nvidia-cuda-nvdisasm"
+    return Part("disassembler", reads, says)
 
 
 def _run(session: Session, kernel: Kernel) -> Part:

@@ -6,7 +6,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,13 @@ from harness import __version__
 from harness.errors import JudgeFailure, UsageError, crash
 from harness.explain.examined import Examined
 from harness.progress import Progress, Silent
-from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Kernel, PtxProgram
+from harness.protocol.compiler import (
+    COMPILE_SECONDS,
+    Compiled,
+    Disassembled,
+    Kernel,
+    PtxProgram,
+)
 from harness.protocol.device import (
     Count,
     Counted,
@@ -33,9 +39,11 @@ from harness.report import (
     MAX_PRINTED,
     Accepted,
     Counters,
+    DisassembledKernel,
     Environment,
     HostMemoryKind,
     JudgeError,
+    KernelFacts,
     Measurement,
     MemoryFault,
     Outcome,
@@ -51,7 +59,7 @@ from harness.report import (
     WrongAnswer,
 )
 from harness.stages import interim
-from harness.stages.compile import compile_kernel, load_kernel
+from harness.stages.compile import compile_kernel, disassemble_kernel, load_kernel
 from harness.stages.measure import Measured, audited, measure
 from harness.stages.preparation import Preparation
 from harness.stages.sanitize import (
@@ -129,14 +137,14 @@ def examine(
         return submission.error
     grading = _Grading(session, options, progress or Silent(), only_examines=True)
     failure = grading.outcome(submission, grading.look_over)
-    if grading.compiled is None:
+    if grading.disassembled is None:
         assert failure is not None
         return failure
     return Examined(
         name=submission.name,
         source=submission.source,
         device=session.info,
-        kernel=grading.compiled.kernel.facts,
+        kernel=grading.disassembled.kernel,
         counters=grading.counters,
         outcome=failure,
         blocks_share_work=bool(grading.counters and grading.counters.blocks_depend),
@@ -156,6 +164,9 @@ class _Grading:
     """Most launches will be watched, by checks or counters."""
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     compiled: Compiled | None = None
+    disassembling: Future[Disassembled | Outcome] | None = None
+    """What the compiler is at while others check the kernel."""
+    disassembled: Disassembled | None = None
     verification: Verification | None = None
     printed: list[str] = field(default_factory=list)
     wrong: Outcome | None = None
@@ -197,6 +208,7 @@ class _Grading:
                     self._work_ahead(compiled.kernel)
                 return stages(compiled.kernel)
             finally:
+                self._end_disassembling()
                 self.session.renew()
                 if self.preparation is not None:
                     self.preparation.close()
@@ -210,7 +222,7 @@ class _Grading:
             return JudgeError(stage=stage, message=message, details=details)
 
     def report(self, submission: Submission, outcome: Outcome) -> Report:
-        compiled = self.compiled
+        compiled, disassembled = self.compiled, self.disassembled
         return Report(
             environment=Environment(
                 judge=__version__,
@@ -226,8 +238,11 @@ class _Grading:
             submission=submission,
             device=self.session.info,
             outcome=outcome,
-            diagnostics=compiled.warnings if compiled else (),
-            kernel=compiled.kernel.facts if compiled else None,
+            diagnostics=(
+                *(compiled.warnings if compiled else ()),
+                *(disassembled.warnings if disassembled else ()),
+            ),
+            kernel=self.kernel,
             verification=self.verification,
             sanitizing=self.sanitizing,
             measurement=self.measurement,
@@ -236,10 +251,18 @@ class _Grading:
             stages=tuple(self.times),
         )
 
+    @property
+    def kernel(self) -> KernelFacts | None:
+        if self.disassembled is not None:
+            return self.disassembled.kernel
+        return self.compiled.kernel.facts if self.compiled else None
+
     def look_over(self, kernel: Kernel) -> Outcome | None:
         """Verify on a few cases, sanitize, count: None where nothing was wrong so far."""
         with self.session.turn(self.progress):  # the GPU's counters tell of whatever runs there
-            return self._looked_over(kernel)
+            outcome = self._looked_over(kernel)
+            known = self._disassemble(kernel)
+        return outcome if isinstance(known, DisassembledKernel) else known
 
     def _looked_over(self, kernel: Kernel) -> Outcome | None:
         with self._timed(Stage.COMPILE):
@@ -262,7 +285,9 @@ class _Grading:
                 outcome = self._sanitized(watching) if isinstance(watching, Watching) else watching
         if outcome is None and self.session.timing is not None:
             self._read_counters()
-        self._count(EXAMINED)
+        known = self._disassemble(kernel)
+        if isinstance(known, DisassembledKernel):
+            self._count(EXAMINED, known)
         return outcome
 
     def _read_counters(self) -> None:
@@ -281,15 +306,15 @@ class _Grading:
                 return checked
             if self.session.cpu_sanitizer is not None:
                 company.close()  # the CPU device does the rest, and the GPU need not wait for it
-            found = self._checked_beside(checked)
-            if found is not None:
-                return found
+            known = self._checked_beside(kernel, checked)
+            if not isinstance(known, DisassembledKernel):
+                return known
         timing = self.session.timing
         if timing is None:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
         with self.session.turn(self.progress), self._timed(Stage.MEASURE):
-            measured = self._measured(kernel, timing)
+            measured = self._measured(kernel, known, timing)
         with self._timed(Stage.MEASURE):
             if isinstance(measured, Measured):
                 measured = audited(measured, self.seed, self.progress)
@@ -318,15 +343,20 @@ class _Grading:
             if failure is not None and not _worth_sanitizing(failure.outcome):
                 return failure.outcome
         with self._timed(Stage.SANITIZE):
+            if failure is None:
+                self._begin_counting(kernel)
             return self._sanitize(kernel, failure)
 
-    def _checked_beside(self, watching: Watching) -> Outcome | None:
-        """The verdict of a kernel that is wrong or unsafe."""
+    def _checked_beside(self, kernel: Kernel, watching: Watching) -> DisassembledKernel | Outcome:
+        """The verdict of a kernel that is wrong or unsafe; what is known of any other."""
         with self._timed(Stage.SANITIZE):
             found = self._sanitized(watching)
-            if found is None and not self.options.quick:
-                self._count(counting_case(self.seed))
-            return found
+            if found is not None:
+                return found
+            known = self._disassemble(kernel)
+            if isinstance(known, DisassembledKernel) and not self.options.quick:
+                self._count(counting_case(self.seed), known)
+            return known
 
     @contextmanager
     def _timed(self, stage: Stage) -> Iterator[None]:
@@ -354,7 +384,31 @@ class _Grading:
             # failed.
             if self.session.cpu_sanitizer is not None and not self.options.quick:
                 self.session.cpu_sanitizer.load(compiled.kernel)
+            if self.session.timing is not None or self.only_examines:
+                self._begin_disassembling(compiled.kernel)
         return compiled
+
+    def _begin_disassembling(self, kernel: Kernel) -> None:
+        """Where the processor has little else to do, or there is no doubt that it is needed."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="disassembling")
+        self.disassembling = thread.submit(disassemble_kernel, self.session.compiler, kernel)
+        thread.shutdown(wait=False)
+
+    def _disassemble(self, kernel: Kernel) -> DisassembledKernel | Outcome:
+        """Whoever needs it first waits for it."""
+        if self.disassembled is None:
+            begun = self.disassembling
+            found = begun.result() if begun else disassemble_kernel(self.session.compiler, kernel)
+            if not isinstance(found, Disassembled):
+                return found
+            self.disassembled = found
+            self.progress.found(interim.of_machine_code(found.kernel, found.warnings))
+        return self.disassembled.kernel
+
+    def _end_disassembling(self) -> None:
+        if self.disassembling is not None and not self.disassembling.done():
+            self.session.renew_compiler()
+            wait([self.disassembling])
 
     def _load_ahead(self, program: PtxProgram) -> None:
         """The CPU device needs no machine code, and translates as long as that takes."""
@@ -366,6 +420,7 @@ class _Grading:
         """While others have the GPU."""
         self._begin_beside(kernel)
         self.preparation = prepare(self.seed, quick=self.options.quick, sampled=False, ahead=None)
+        self._begin_counting(kernel)
 
     def _begin_beside(self, kernel: Kernel) -> None:
         """The CPU device waits for no GPU."""
@@ -373,7 +428,16 @@ class _Grading:
         if beside is None or self.options.quick or self.sanitizing_beside is not None:
             return
         self.sanitizing_beside = begin_beside(beside, kernel, self.seed, seconds=SANITIZE_SECONDS)
-        self.counting_beside = beside.count(_counting(counting_case(self.seed), self.seed))
+
+    def _begin_counting(self, kernel: Kernel) -> None:
+        """By the CPU device, once it has sanitized the kernel."""
+        beside = self.session.cpu_sanitizer
+        if beside is None or self.options.quick or self.counting_beside is not None:
+            return
+        known = self._disassemble(kernel)
+        if isinstance(known, DisassembledKernel):
+            case = counting_case(self.seed)
+            self.counting_beside = beside.count(_counting(case, self.seed, known))
 
     def _verify(self, kernel: Kernel, ready: Ready, max_flop: int | None = None) -> Failure | None:
         verified = verify(
@@ -424,25 +488,28 @@ class _Grading:
         seen = self.wrong.counterexample if isinstance(self.wrong, WrongAnswer) else None
         return unsafe(found.findings, seen) or self.wrong or found.outcome
 
-    def _count(self, case: Case) -> None:
+    def _count(self, case: Case, known: DisassembledKernel) -> None:
         """What the memory system would do, where the CPU device can tell in time. Of C, which few
         blocks have written to, nothing is asked here."""
         beside = self.session.cpu_sanitizer
         if beside is None:
-            counted = self.session.device.ask(_counting(case, self.seed))
+            counted = self.session.device.ask(_counting(case, self.seed, known))
         else:
-            begun = self.counting_beside or beside.count(_counting(case, self.seed))
+            begun = self.counting_beside or beside.count(_counting(case, self.seed, known))
             counted = begun.result()
         if isinstance(counted, Fault):
             self.uncounted = f"its accesses could not be counted: {counted.message}"
         if isinstance(counted, Counted):
             self.counters = counted.counters
 
-    def _measured(self, kernel: Kernel, workers: TimingWorkers) -> Measured | Outcome:
+    def _measured(
+        self, kernel: Kernel, known: DisassembledKernel, workers: TimingWorkers
+    ) -> Measured | Outcome:
         return measure(
             workers,
             self.session.info,
             kernel,
+            known,
             compile_seconds=sum(t.seconds for t in self.times if t.stage is Stage.COMPILE),
             host_memory=() if self.options.quick else self.options.host_memory,
             quick=self.options.quick,
@@ -453,11 +520,12 @@ class _Grading:
         )
 
 
-def _counting(case: Case, seed: int) -> Count:
+def _counting(case: Case, seed: int, known: DisassembledKernel) -> Count:
     A, B = case.draw(seed)
     return Count(
         inputs=LaunchInputs(shape=case.shape, A=A, B=B),
         max_blocks=COUNTED_BLOCKS,
+        code=known.lines,
         seconds=COUNTING_SECONDS,
     )
 

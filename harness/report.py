@@ -145,7 +145,7 @@ class CodeLoop(Value):
 
 
 class KernelFacts(Value):
-    """What is known of a kernel before it runs."""
+    """What is known of every kernel that compiles."""
 
     code_sha256: Sha256
     """Of the words of the source and its launch line: it tells which file was graded, however
@@ -157,6 +157,12 @@ class KernelFacts(Value):
     launch: LaunchLine
     resources: Resources
     occupancy: Occupancy
+
+
+class DisassembledKernel(KernelFacts):
+    """What is known besides of one whose machine code was read: nothing was found against it, or it
+    is to be explained."""
+
     badges: tuple[Badge, ...]
     """The launch's, behind that of the cores; the launch's alone where the machine code could not
     be read."""
@@ -646,7 +652,7 @@ class Report(Value):
     outcome: Outcome
     diagnostics: tuple[Diagnostic, ...] = ()
     """Warnings of the reader and the compiler; the errors are in the outcome."""
-    kernel: KernelFacts | None = None
+    kernel: DisassembledKernel | KernelFacts | None = None
     verification: Verification | None = None
     sanitizing: tuple[Sanitizing, ...] = ()
     """By compute-sanitizer where there is a GPU, and always by the CPU device."""
@@ -674,7 +680,7 @@ class Report(Value):
         if isinstance(self.outcome, Accepted):
             needed: dict[str, object] = {
                 "device": self.device,
-                "kernel": self.kernel,
+                "kernel": self.kernel if isinstance(self.kernel, DisassembledKernel) else None,
                 "verification": self.verification,
                 "sanitizing": self.sanitizing or None,
             }

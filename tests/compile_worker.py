@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.protocol.compiler import Compiled
-from harness.report import CompileError, RuntimeFault
+from harness.report import CompileError, DisassembledKernel, RuntimeFault
 
 Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]
+
+Disassembling = Callable[[str], DisassembledKernel]

@@ -11,15 +11,15 @@ from hypothesis import settings
 
 from harness import __version__
 from harness.devices.available import why_no_cuda
-from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.device import Describe
 from harness.protocol.request import Fault
-from harness.report import CompileError, RuntimeFault
+from harness.report import CompileError, DisassembledKernel, RuntimeFault
 from harness.workers.isolation import Role
 from harness.workers.session import Session, open_session
 from harness.workers.worker import Worker
 from problem.cases import CASES_VERSION
-from tests.compile_worker import Compiling
+from tests.compile_worker import Compiling, Disassembling
 from tests.grading import lasting
 
 pytest_plugins = ["tests.postgres"]
@@ -72,16 +72,35 @@ def gpu_properties() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def compiling() -> Iterator[Compiling]:
-    """Compile source text in a worker."""
+def compiler() -> Iterator[Worker]:
     with Worker(Role.COMPILER) as compiler:
+        yield compiler
 
-        def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
-            answer = compiler.ask(Compile(source=source))
-            assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
-            return answer
 
-        yield compile_text
+@pytest.fixture(scope="session")
+def compiling(compiler: Worker) -> Compiling:
+    """Compile source text in a worker."""
+
+    def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
+        answer = compiler.ask(Compile(source=source))
+        assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
+        return answer
+
+    return compile_text
+
+
+@pytest.fixture(scope="session")
+def disassembling(compiler: Worker, compiling: Compiling) -> Disassembling:
+    """Compile and disassemble source text in a worker."""
+
+    def disassemble_text(source: str) -> DisassembledKernel:
+        compiled = compiling(source)
+        assert isinstance(compiled, Compiled), compiled
+        answer = compiler.ask(Disassemble(kernel=compiled.kernel))
+        assert isinstance(answer, Disassembled) and not answer.warnings, answer
+        return answer.kernel
+
+    return disassemble_text
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.protocol.device import Count, LaunchInputs, Sanitize
-from harness.report import Tool
+from harness.report import CodeLine, Tool
 from problem.cases import Case, Shape
 
 
@@ -18,5 +18,7 @@ def sanitize_on(*shapes: Shape, seconds: float = 60) -> Sanitize:
     return Sanitize(launches=launches, tools=tuple(Tool), seconds=seconds)
 
 
-def count_on(shape: Shape, max_blocks: int, seconds: float = 60) -> Count:
-    return Count(inputs=given(shape), max_blocks=max_blocks, seconds=seconds)
+def count_on(
+    shape: Shape, max_blocks: int, seconds: float = 60, code: tuple[CodeLine, ...] = ()
+) -> Count:
+    return Count(inputs=given(shape), max_blocks=max_blocks, seconds=seconds, code=code)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 
 from harness.devices.drawing import draw_on_host
 from harness.errors import JudgeFailure, UsageError
-from harness.grade import GradingOptions, grade
+from harness.explain.examined import Examined
+from harness.grade import GradingOptions, examine, grade
 from harness.progress import Progress
+from harness.protocol.compiler import Disassemble, Disassembled
 from harness.protocol.device import BeginSanitizing, Count, Sanitize
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
@@ -38,7 +40,11 @@ from harness.protocol.timing import (
 )
 from harness.report import (
     Accepted,
+    Badge,
+    CodeLine,
     DeviceInfo,
+    Diagnostic,
+    DisassembledKernel,
     Finding,
     FirstLaunch,
     Hazard,
@@ -61,7 +67,15 @@ from harness.stages.sanitize import sanitizer_cases
 from harness.workers.session import Session
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
-from tests.stages.fakes import INFO, FakeCompiler, FakeDevice, FakeSanitizer, Multiply, right
+from tests.stages.fakes import (
+    INFO,
+    FakeCompiler,
+    FakeDevice,
+    FakeSanitizer,
+    Multiply,
+    disassembled,
+    right,
+)
 from tests.stages.fakes import session as session_of
 from tests.waiting import PATIENCE, eventually
 
@@ -395,13 +409,12 @@ def test_what_is_found_is_told_before_the_grading_is_over() -> None:
     wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
     told = said(session(wrong))
     assert [stage for stage, _ in told] == [
-        *(Stage.COMPILE, Stage.COMPILE),
+        Stage.COMPILE,
         Stage.VERIFY,
         *(Stage.SANITIZE, Stage.SANITIZE),
     ]
-    (_, used), (_, badges), (_, failed), (_, clean), (_, race) = told
+    (_, used), (_, failed), (_, clean), (_, race) = told
     assert used.startswith("32 registers, 0 B shared memory, 0 B spilled; 100% occupancy")
-    assert badges == "cuda-cores, default-launch"
     assert failed.startswith("wrong-answer: wrong at ") and "2 times what it should be" in failed
     assert "nothing found by memcheck" in clean and "racecheck" not in clean
     assert race == "racecheck: a race"
@@ -411,6 +424,127 @@ def test_what_is_right_is_told_too() -> None:
     sentences = [sentence for _, sentence in said(with_times(FakeGpu()), quick=True)]
     assert any("cases right; worst block" in each for each in sentences)
     assert any(each.startswith("first launch ") for each in sentences)
+    assert "cuda-cores, default-launch" in sentences
+
+
+# --------------------------------------------------------------------------------- disassembling
+
+
+@dataclass
+class Disassembler(FakeCompiler):
+    """A compiler that is asked for machine code, and answers so."""
+
+    answer: Callable[[Disassemble], Any] = lambda request: None
+    asked: list[Disassemble] = field(default_factory=list)
+
+    def ask(self, request: Any) -> Any:
+        if not isinstance(request, Disassemble):
+            return super().ask(request)
+        self.asked.append(request)
+        return self.answer(request) or super().ask(request)
+
+
+WRONG = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
+
+
+def test_a_kernel_is_disassembled_when_nothing_was_found_against_it() -> None:
+    compiler = Disassembler()
+    for device in (WRONG, FakeDevice(findings=(RACE,))):
+        report = graded(replace(session(device), compiler=compiler))
+        assert report.outcome.verdict != "accepted" and compiler.asked == []
+        assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
+    accepted = graded(replace(session(FakeDevice()), compiler=compiler))
+    assert isinstance(accepted.kernel, DisassembledKernel) and len(compiler.asked) == 1
+    assert [badge.value for badge in accepted.kernel.badges] == ["cuda-cores", "default-launch"]
+
+
+def test_where_a_gpu_verifies_it_is_disassembled_meanwhile() -> None:
+    verifying = threading.Event()
+
+    def meanwhile(_: Disassemble) -> None:
+        assert verifying.wait(PATIENCE)
+
+    compiler = Disassembler(meanwhile)
+    device = FakeGpu(run=lambda _: verifying.set() or {})  # type: ignore[func-returns-value]
+    report = graded(replace(with_times(device), compiler=compiler), quick=True)
+    assert report.score is not None and len(compiler.asked) == 1
+
+
+def test_nobody_waits_for_the_machine_code_of_a_kernel_that_is_wrong() -> None:
+    ended = threading.Event()
+
+    def without_end(_: Disassemble) -> Fault:
+        assert ended.wait(PATIENCE), "it is ended"
+        return Fault(cause="judge", message="the compiler hung up")
+
+    renewed: list[bool] = []
+    made = replace(
+        with_times(FakeGpu(multiply=WRONG.multiply)),
+        compiler=Disassembler(without_end),
+        renew_compiler=ended.set,
+        renew=lambda: renewed.append(ended.is_set()),
+    )
+    report = graded(made, quick=True)
+    assert isinstance(report.outcome, WrongAnswer) and renewed == [True]
+    assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
+
+
+@pytest.mark.parametrize("times", [True, False])
+@pytest.mark.parametrize(
+    ("cause", "verdict"), [("judge", "judge-error"), ("time-limit", "time-limit")]
+)
+def test_who_cannot_be_disassembled_in_time_is_not_accepted(
+    cause: Any, verdict: str, times: bool
+) -> None:
+    compiler = Disassembler(lambda _: Fault(cause=cause, message="it went wrong"))
+    here = with_times(FakeGpu()) if times else session(FakeDevice())
+    report = graded(replace(here, compiler=compiler))
+    assert report.verdict == verdict and report.measurement is None
+    assert len(compiler.asked) == 1, "once is enough"
+
+
+def test_machine_code_that_cannot_be_read_is_warned_of() -> None:
+    warning = Diagnostic(severity="warning", message="not to be read")
+
+    def unreadable(request: Disassemble) -> Disassembled:
+        known = disassembled(request.kernel)
+        update = {"badges": (Badge.DEFAULT_LAUNCH,), "instructions": {}}
+        return Disassembled(kernel=known.model_copy(update=update), warnings=(warning,))
+
+    made = replace(session(FakeDevice()), compiler=Disassembler(unreadable))
+    assert graded(made).diagnostics == (warning,)
+    sentences = [sentence for _, sentence in said(made)]
+    assert sentences[-2:] == ["default-launch", "warning: not to be read"]
+
+
+def test_who_counts_accesses_is_told_the_machine_code() -> None:
+    line = CodeLine(line=7, opcodes={"LDS.128": 1})
+    counts: list[Count] = []
+
+    def with_a_line(request: Disassemble) -> Disassembled:
+        known = disassembled(request.kernel).model_copy(update={"lines": (line,)})
+        return Disassembled(kernel=known, warnings=())
+
+    class Counting(FakeGpu):
+        def ask(self, request: Any) -> Any:
+            counts.extend([request] if isinstance(request, Count) else [])
+            return super().ask(request)
+
+    for made in (
+        session(Counting()),
+        replace(with_times(FakeGpu()), cpu_sanitizer=FakeSanitizer(Counting())),
+    ):
+        graded(replace(made, compiler=Disassembler(with_a_line)))
+    assert [count.code for count in counts] == [(line,), (line,)]
+
+
+def test_whatever_is_explained_is_disassembled() -> None:
+    examined = examine(SUBMISSION, session(WRONG))
+    assert isinstance(examined, Examined) and isinstance(examined.outcome, WrongAnswer)
+    assert examined.kernel.instructions == {"FFMA": 1}
+    fault = Fault(cause="judge", message="it went wrong")
+    broken = replace(session(FakeDevice()), compiler=Disassembler(lambda _: fault))
+    assert isinstance(examine(SUBMISSION, broken), JudgeError)
 
 
 def test_a_defect_is_said_without_a_path() -> None:

@@ -22,6 +22,7 @@ from harness.report import (
     WrongAnswer,
 )
 from problem.cases import Case, Shape
+from tests.stages.fakes import disassembled, kernel
 
 
 def report(**fields: Any) -> Report:
@@ -83,6 +84,15 @@ SCORE = Score(ratio=1, low=0.99, high=1.01, kernel_ms=1, baseline_ms=1, tflops=1
 def test_an_accepted_report_shows_what_it_rests_on(fields: Any, missing: str) -> None:
     with pytest.raises(ValidationError, match=missing):
         report(**fields)
+
+
+def test_an_accepted_kernel_has_been_disassembled() -> None:
+    known = disassembled(kernel())
+    assert Report.model_validate_json(report(kernel=known).model_dump_json()).kernel == known
+    accepted = Accepted(score=Unscored(reason="device", message="m"))
+    for missing, facts in (("device, verification", known), ("device, kernel", kernel().facts)):
+        with pytest.raises(ValidationError, match=f"needs {missing}"):
+            report(outcome=accepted, kernel=facts)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from harness.errors import JudgeFailure, UsageError
 from harness.files import write_whole
 from harness.protocol.compiler import DEFAULT_ARCH, Kernel
 from harness.protocol.profile import NoProfile, Profile, Recording
-from harness.report import Counters
+from harness.report import CodeLine, Counters
 from harness.views.console import Terminal
 from problem.cases import Case, Shape
 
@@ -142,7 +142,7 @@ def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) ->
     from harness.compiling.source import parse
     from harness.explain.agreement import markdown
     from harness.explain.records import of_source
-    from harness.workers.compilers import compile_all
+    from harness.workers.compilers import compile_all, disassemble_all
 
     found = {
         name: of_source(record, parse(sources[name]))
@@ -151,12 +151,16 @@ def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) ->
     }
     current = {name: launches for name, launches in found.items() if launches is not None}
     kernels = compile_all({name: sources[name] for name in current}, DEFAULT_ARCH)
-    counted = _counted(current, kernels, terminal)
-    return markdown(recording, current, counted, kernels)
+    code = {name: known.lines for name, known in disassemble_all(kernels).items()}
+    counted = _counted(current, kernels, code, terminal)
+    return markdown(recording, current, counted, kernels, code)
 
 
 def _counted(
-    recorded: Mapping[str, tuple[Profile, ...]], kernels: dict[str, Kernel], terminal: Terminal
+    recorded: Mapping[str, tuple[Profile, ...]],
+    kernels: dict[str, Kernel],
+    code: Mapping[str, tuple[CodeLine, ...]],
+    terminal: Terminal,
 ) -> dict[str, list[Counters]]:
     """Every block of the same launches, by the CPU device."""
     from harness.protocol.device import Count, Counted, LaunchInputs, Ready
@@ -175,9 +179,13 @@ def _counted(
                 A, B = Case(shape).draw(0)
                 inputs = LaunchInputs(shape=shape, A=A, B=B)
                 blocks = shape.M * shape.K
-                answer = session.device.ask(
-                    Count(inputs=inputs, max_blocks=blocks, seconds=COUNTING_SECONDS)
+                request = Count(
+                    inputs=inputs,
+                    max_blocks=blocks,
+                    seconds=COUNTING_SECONDS,
+                    code=code[name],
                 )
+                answer = session.device.ask(request)
                 if not isinstance(answer, Counted):
                     raise JudgeFailure(f"{name} could not be counted at {shape}")
                 found[name].append(answer.counters)

@@ -29,15 +29,23 @@ from harness.compiling.occupancy import occupancy
 from harness.compiling.ptxas import assemble
 from harness.compiling.resources import resources
 from harness.compiling.source import Source, parse, without_host_code
-from harness.protocol.compiler import Compile, Compiled, Kernel, PtxProgram, Translate
+from harness.protocol.compiler import (
+    Compile,
+    Compiled,
+    Disassemble,
+    Disassembled,
+    Kernel,
+    PtxProgram,
+    Translate,
+)
 from harness.ptx.errors import PtxError
 from harness.ptx.parser import parse as parse_ptx
 from harness.ptx.printer import canonical, fingerprint
 from harness.ptx.syntax import Function, Program
 from harness.report import (
-    Badge,
     CompileError,
     Diagnostic,
+    DisassembledKernel,
     KernelFacts,
     RuntimeFault,
     Stage,
@@ -212,14 +220,6 @@ def _to_machine_code(found: _Translated, arch: str) -> Compiled:
     too_large = entries.shared_memory_problem(taken, arch)
     if too_large:
         raise _Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
-    functions = disassembly.disassemble(assembled.cubin, FILE_NAME)
-    instructions = disassembly.opcodes(functions)
-    if not instructions:
-        message = (
-            "the machine code could not be disassembled: the kernel has no badge for its cores, "
-            "and no rank among those that have"
-        )
-        warnings.append(Diagnostic(severity="warning", message=message))
     return Compiled(
         kernel=Kernel(
             entry=entry.name,
@@ -232,10 +232,6 @@ def _to_machine_code(found: _Translated, arch: str) -> Compiled:
                 launch=found.launch,
                 resources=taken,
                 occupancy=occupancy(taken, arch),
-                badges=_badges(source, instructions),
-                instructions=instructions,
-                lines=disassembly.lines(functions, entry.name),
-                loops=disassembly.loops(functions, entry.name),
             ),
         ),
         warnings=tuple(warnings),
@@ -250,10 +246,27 @@ def _identity(program: Program, entry: Function, source: Source) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _badges(source: Source, instructions: dict[str, int]) -> tuple[Badge, ...]:
-    """What the machine code uses, where it could be read, and how it is launched."""
-    launch = Badge.DEFAULT_LAUNCH if source.launch.is_default else Badge.DECLARED_LAUNCH
-    if not instructions:
-        return (launch,)
-    tensor = disassembly.uses_tensor_cores(instructions)
-    return (Badge.TENSOR_CORES if tensor else Badge.CUDA_CORES, launch)
+# ------------------------------------------------------------- machine code → its instructions
+
+
+def disassemble_kernel(request: Disassemble) -> Disassembled:
+    """What is known of a kernel, and what its instructions say. They take the disassembler half a
+    second, however few they are, so it is asked only of kernels that need them."""
+    kernel = request.kernel
+    functions = disassembly.disassemble(kernel.cubin, FILE_NAME)
+    instructions = disassembly.opcodes(functions)
+    unreadable = Diagnostic(
+        severity="warning",
+        message="the machine code could not be disassembled: the kernel has no badge for its "
+        "cores, and no rank among those that have",
+    )
+    return Disassembled(
+        kernel=DisassembledKernel(
+            **dict(kernel.facts),
+            badges=disassembly.badges(kernel.launch, instructions),
+            instructions=instructions,
+            lines=disassembly.lines(functions, kernel.entry),
+            loops=disassembly.loops(functions, kernel.entry),
+        ),
+        warnings=() if instructions else (unreadable,),
+    )

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from cuda import pathfinder
 
-from harness.report import CodeLine, CodeLoop
+from harness.report import Badge, CodeLine, CodeLoop
+from problem.launcher import LaunchLine
 
 INSTRUCTION_BYTES = 16
 """On every architecture since sm_70."""
@@ -146,6 +147,15 @@ def _loop(body: tuple[Instruction, ...]) -> CodeLoop:
         last_line=max(numbers, default=None),
         opcodes=dict(Counter(each.opcode for each in body)),
     )
+
+
+def badges(launch: LaunchLine, instructions: dict[str, int]) -> tuple[Badge, ...]:
+    """How a kernel is launched, and which cores its machine code uses, where that could be read."""
+    launched = Badge.DEFAULT_LAUNCH if launch.is_default else Badge.DECLARED_LAUNCH
+    if not instructions:
+        return (launched,)
+    tensor = uses_tensor_cores(instructions)
+    return (Badge.TENSOR_CORES if tensor else Badge.CUDA_CORES, launched)
 
 
 def uses_tensor_cores(instructions: dict[str, int]) -> bool:

@@ -14,7 +14,7 @@ from harness.protocol.compiler import Kernel
 from harness.protocol.profile import Profile, ProfileLine, Recording
 from harness.ptx.parser import parse
 from harness.ptx.syntax import Instruction, Integer
-from harness.report import Counters, LineCounters
+from harness.report import CodeLine, Counters, LineCounters
 
 QUANTITIES: dict[str, Callable[[ProfileLine | LineCounters], int]] = {
     "sectors": lambda line: line.global_sectors,
@@ -59,8 +59,9 @@ class Cause(StrEnum):
     UNKNOWN = "order of the blocks, or place in memory"
 
 
-def cause(kernel: Kernel, found: Difference) -> Cause:
-    here = next((each for each in kernel.facts.lines if each.line == found.line), None)
+def cause(kernel: Kernel, code: Iterable[CodeLine], found: Difference) -> Cause:
+    """code: what its lines became."""
+    here = next((each for each in code if each.line == found.line), None)
     opcodes = here.opcodes if here is not None else {}
     if found.hardware == 0 and any(each.startswith("LDGSTS.E.BYPASS") for each in opcodes):
         return Cause.PREDICATE
@@ -107,9 +108,11 @@ def markdown(
     recorded: Mapping[str, Sequence[Profile]],
     counted: Mapping[str, Sequence[Counters]],
     kernels: Mapping[str, Kernel],
+    code: Mapping[str, Sequence[CodeLine]],
 ) -> str:
     """recorded: the launches of kernels whose source is still the same.
-    counted: of these, by the CPU device, at the same sizes in the same order."""
+    counted: of these, by the CPU device, at the same sizes in the same order.
+    code: what the lines of these became."""
     days = sorted({str(record.date) for record in recording.kernels.values()})
     head = (
         "# The CPU device's counters beside the hardware's",
@@ -129,7 +132,7 @@ def markdown(
             rows.append("| " + " | ".join(cells) + " |")
         for profile, counters in zip(recorded.get(name, ()), counted.get(name, ()), strict=True):
             found = differences(profile, counters)
-            groups = _by_cause(kernels[name], found)
+            groups = _by_cause(kernels[name], code[name], found)
             totals = [sum(map(of, profile.lines)) for of in QUANTITIES.values()]
             cells = [name, str(profile.shape), *map(figures.grouped, totals), _said(groups)]
             rows.append("| " + " | ".join(cells) + " |")
@@ -140,10 +143,10 @@ def markdown(
 _Groups = dict[Cause, list[Difference]]
 
 
-def _by_cause(kernel: Kernel, found: Iterable[Difference]) -> _Groups:
+def _by_cause(kernel: Kernel, code: Sequence[CodeLine], found: Iterable[Difference]) -> _Groups:
     groups: _Groups = {}
     for each in found:
-        groups.setdefault(cause(kernel, each), []).append(each)
+        groups.setdefault(cause(kernel, code, each), []).append(each)
     return groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.protocol.profile import Profile
-from harness.report import Counters, DeviceInfo, KernelFacts, Outcome, Report
+from harness.report import Counters, DeviceInfo, DisassembledKernel, Outcome, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Examined:
     name: str
     source: str
     device: DeviceInfo | None
-    kernel: KernelFacts
+    kernel: DisassembledKernel
     counters: Counters | None
     outcome: Outcome | None = None
     measured_ms: float | None = None
@@ -28,8 +28,8 @@ class Examined:
 
 
 def from_report(report: Report) -> Examined | None:
-    """None of a kernel that did not compile."""
-    if report.kernel is None:
+    """None of a kernel of which too little is known: it did not compile, or was wrong."""
+    if not isinstance(report.kernel, DisassembledKernel):
         return None
     return Examined(
         name=report.submission.name,

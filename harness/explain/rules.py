@@ -27,7 +27,7 @@ from harness.explain.workload import (
     workload,
 )
 from harness.protocol.profile import Profile
-from harness.report import CodeLoop, Counters, KernelFacts, LineCounters
+from harness.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
 
 WORTH_SAYING = 1.05
@@ -43,7 +43,7 @@ class Evidence:
     blocks_share_work: the blocks depend on one another, so that they need not be equally long.
     """
 
-    facts: KernelFacts
+    facts: DisassembledKernel
     counters: Counters
     gpu: Gpu
     blocks_share_work: bool = False

@@ -10,7 +10,7 @@ from harness.compiling.occupancy import WARP
 from harness.explain.explanation import Unit
 from harness.explain.gpu import L2_BYTES, LSU_WAVEFRONTS, MMA_SYNC_SHARE, WARP_INSTRUCTIONS, Gpu
 from harness.explain.opcodes import Kind, matrix_instruction, mix
-from harness.report import CodeLoop, Counters, KernelFacts, LineCounters
+from harness.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
 
 OVERLAP = 4.0
@@ -46,7 +46,7 @@ class Workload:
         return replace(self, clocks={**self.clocks, unit: left})
 
 
-def scale(facts: KernelFacts, counters: Counters) -> float:
+def scale(facts: DisassembledKernel, counters: Counters) -> float:
     """By how much more the ranked size is than what was counted: in blocks, so that those at an
     edge, which are partly outside, count for what they do."""
     columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
@@ -92,7 +92,7 @@ def tensor_warps(counters: Counters) -> float:
     return threads / WARP
 
 
-def hot_loop(facts: KernelFacts, counters: Counters | None) -> CodeLoop | None:
+def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
     """The loop that computes most: with the most tensor instructions where such are executed, else
     with the most multiply-adds."""
     tensor = counters is not None and bool(tensor_work(counters))
@@ -101,7 +101,7 @@ def hot_loop(facts: KernelFacts, counters: Counters | None) -> CodeLoop | None:
     return max(loops, key=lambda loop: mix(loop.opcodes).get(wanted, 0), default=None)
 
 
-def issued_warps(facts: KernelFacts, counters: Counters) -> float:
+def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
     """Warp instructions of machine code: those counted are of PTX, which the compiler shortens, so
     the loop that computes says how many there are for each multiply-add. Where blocks share the
     work out, it says the same for each matrix instruction: part of what was counted, such as
@@ -118,19 +118,19 @@ def issued_warps(facts: KernelFacts, counters: Counters) -> float:
     return min(counted, tensor_warps(counters) * sum(kinds.values()) / kinds[Kind.TENSOR])
 
 
-def blocks_and_waves(facts: KernelFacts, gpu: Gpu) -> tuple[int, float]:
+def blocks_and_waves(facts: DisassembledKernel, gpu: Gpu) -> tuple[int, float]:
     columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
     at_once = max(1, facts.occupancy.blocks) * gpu.multiprocessors
     return columns * rows, columns * rows / at_once
 
 
-def fill(facts: KernelFacts, gpu: Gpu) -> float:
+def fill(facts: DisassembledKernel, gpu: Gpu) -> float:
     """What partly filled last waves leave of the multiprocessors' time."""
     _, waves = blocks_and_waves(facts, gpu)
     return waves / -(-waves // 1)
 
 
-def workload(facts: KernelFacts, counters: Counters, gpu: Gpu) -> Workload:
+def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workload:
     """From the counters of some blocks at a small size, in proportion to the useful work."""
     ratio = scale(facts, counters) / gpu.multiprocessors
     shape = RANKED.shape

@@ -19,11 +19,10 @@ from harness.leaderboard import names
 from harness.leaderboard.edition import Edition
 from harness.report import (
     Accepted,
-    Badge,
     CompileError,
     DeviceInfo,
     DeviceKind,
-    KernelFacts,
+    DisassembledKernel,
     Measurement,
     Report,
     Score,
@@ -171,7 +170,8 @@ def _sums(source: str) -> set[str]:
 
 def _accepted(report: Report) -> Iterator[str]:
     device, kernel, verification = report.device, report.kernel, report.verification
-    assert device is not None and kernel is not None and verification is not None
+    assert device is not None and verification is not None
+    assert isinstance(kernel, DisassembledKernel)
     yield from _kernel(kernel, report.submission.source)
     yield from _device(device, kernel)
     yield from _verification(verification, complete=not report.quick)
@@ -190,8 +190,8 @@ def _accepted(report: Report) -> Iterator[str]:
         yield from _measurement(report, report.measurement, device, kernel)
 
 
-def _kernel(kernel: KernelFacts, source: str) -> Iterator[str]:
-    from harness.compiling.disassembly import uses_tensor_cores
+def _kernel(kernel: DisassembledKernel, source: str) -> Iterator[str]:
+    from harness.compiling.disassembly import badges
     from harness.compiling.errors import SourceError
     from harness.compiling.occupancy import occupancy
     from harness.compiling.source import parse
@@ -205,10 +205,7 @@ def _kernel(kernel: KernelFacts, source: str) -> Iterator[str]:
         yield "its code hash is that of another kernel"
     if kernel.launch != read.launch:
         yield "its source asks for another launch"
-    tensor = uses_tensor_cores(kernel.instructions)
-    cores = Badge.TENSOR_CORES if tensor else Badge.CUDA_CORES
-    launch = Badge.DEFAULT_LAUNCH if kernel.launch.is_default else Badge.DECLARED_LAUNCH
-    wanted = (cores, launch) if kernel.instructions else (launch,)
+    wanted = badges(kernel.launch, kernel.instructions)
     if kernel.badges != wanted:
         yield f"its instructions and its launch say {' and '.join(wanted)}, its badges do not"
     try:
@@ -220,7 +217,7 @@ def _kernel(kernel: KernelFacts, source: str) -> Iterator[str]:
         yield "its occupancy does not follow from its registers and shared memory"
 
 
-def _device(device: DeviceInfo, kernel: KernelFacts) -> Iterator[str]:
+def _device(device: DeviceInfo, kernel: DisassembledKernel) -> Iterator[str]:
     from harness.compiling.occupancy import multiprocessor
 
     if device.arch != kernel.arch:
@@ -248,7 +245,7 @@ def _verification(verification: Verification, complete: bool) -> Iterator[str]:
 
 
 def _measurement(
-    report: Report, measurement: Measurement, device: DeviceInfo, kernel: KernelFacts
+    report: Report, measurement: Measurement, device: DeviceInfo, kernel: DisassembledKernel
 ) -> Iterator[str]:
     from harness.stages.clocks import judge_clocks
     from harness.stages.score import MIN_RATIOS, possible_tflops, ratios, score

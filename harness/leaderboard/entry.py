@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import NamedTuple, Self
 
-from harness.report import Badge, DeviceKind, Report, Verdict
+from harness.report import Badge, DeviceKind, DisassembledKernel, Report, Verdict
 
 ANONYMOUS = "anonymous"
 """The author of a report that names none."""
@@ -142,5 +142,5 @@ def _code(report: Report) -> str:
 def _badge(report: Report, *choices: Badge) -> str | None:
     """None, and so no rank in a league, where nobody could read the machine code."""
     kernel = report.kernel
-    badges = kernel.badges if kernel and kernel.instructions else ()
+    badges = kernel.badges if isinstance(kernel, DisassembledKernel) and kernel.instructions else ()
     return next((badge.value for badge in choices if badge in badges), None)

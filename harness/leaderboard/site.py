@@ -32,7 +32,7 @@ from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.leagues import Leagues
 from harness.leaderboard.ranking import Board, Filter, Row, Standing, rank, standing
-from harness.report import Badge, Report
+from harness.report import Badge, DisassembledKernel, Report
 from harness.stages.playoff import PlayOff
 from problem.cases import RANKED
 
@@ -267,7 +267,7 @@ def _roof(report: Report, explanation: Explanation | None) -> Roof | None:
     """The peak of the units that multiply: on tensor cores as many useful operations as their
     products allow, or all where it is not known how many products there are."""
     gpu = gpu_of(report.device)
-    if gpu is None or report.kernel is None:
+    if gpu is None or not isinstance(report.kernel, DisassembledKernel):
         return None
     if Badge.TENSOR_CORES not in report.kernel.badges:
         return Roof(name="FP32 units", tflops=gpu.fp32_tflops)

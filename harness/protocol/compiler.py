@@ -7,7 +7,14 @@ from typing import Generic, Literal, Protocol
 from pydantic import PositiveFloat
 
 from harness.protocol.request import Answer_co, Fault, Request
-from harness.report import CompileError, Diagnostic, KernelFacts, RuntimeFault, Value
+from harness.report import (
+    CompileError,
+    Diagnostic,
+    DisassembledKernel,
+    KernelFacts,
+    RuntimeFault,
+    Value,
+)
 from problem.launcher import LaunchLine
 
 DEFAULT_ARCH = "sm_90a"
@@ -57,6 +64,12 @@ class Compiled(Value):
     """Version of the compiler."""
 
 
+class Disassembled(Value):
+    kind: Literal["disassembled"] = "disassembled"
+    kernel: DisassembledKernel
+    warnings: tuple[Diagnostic, ...]
+
+
 class _OfSource(Value):
     """What is asked of this source, for an architecture such as sm_90a."""
 
@@ -76,3 +89,9 @@ class Translate(_OfSource, CompilerRequest[PtxProgram | CompileError | RuntimeFa
 
 class Compile(_OfSource, CompilerRequest[Compiled | CompileError | RuntimeFault]):
     """Go as far as machine code."""
+
+
+class Disassemble(CompilerRequest[Disassembled]):
+    """Say what a kernel's machine code is made of."""
+
+    kernel: Kernel

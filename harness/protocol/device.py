@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from harness.protocol.compiler import Kernel, PtxProgram
 from harness.protocol.matrix import SentMatrix
 from harness.protocol.request import Answer_co, Done, Fault, Launching, Request
-from harness.report import Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
+from harness.report import CodeLine, Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
 from problem.cases import Shape
 
 
@@ -148,6 +148,8 @@ class Count(Launching, DeviceRequest[Counted | Uncounted]):
 
     inputs: LaunchInputs
     max_blocks: PositiveInt
+    code: tuple[CodeLine, ...] = ()
+    """The machine code that a GPU would run, where it is known."""
 
 
 class BackgroundSanitizer(Protocol):

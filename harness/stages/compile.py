@@ -9,6 +9,8 @@ from harness.protocol.compiler import (
     Compile,
     Compiled,
     Compiler,
+    Disassemble,
+    Disassembled,
     Kernel,
     PtxProgram,
     Translate,
@@ -39,8 +41,17 @@ def compile_kernel(
     return answer if isinstance(answer, Compiled) else _outcome(answer, seconds)
 
 
+def disassemble_kernel(compiler: Compiler, kernel: Kernel) -> Disassembled | Outcome:
+    """Its badges, loops and lines, which nobody needs of a kernel that is wrong."""
+    request = Disassemble(kernel=kernel)
+    answer = compiler.ask(request)
+    if isinstance(answer, Disassembled):
+        return answer
+    return _outcome(answer, request.time_limit)
+
+
 def _outcome(answer: CompileError | RuntimeFault | Fault, seconds: float) -> Outcome:
-    """Of what did not compile."""
+    """Of what did not become machine code that can be read."""
     if not isinstance(answer, Fault):
         return answer
     if answer.cause == "time-limit" or answer.signal == "SIGXCPU":

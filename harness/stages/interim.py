@@ -8,6 +8,7 @@ from harness import figures
 from harness.report import (
     Accepted,
     Diagnostic,
+    DisassembledKernel,
     Finding,
     FirstLaunch,
     KernelFacts,
@@ -27,8 +28,16 @@ def of_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterable[s
         f"{figures.grouped(spilled)} B spilled; {room.fraction:.0%} occupancy, "
         f"limited by {room.limited_by}"
     )
-    if kernel.badges:
-        yield ", ".join(badge.value for badge in kernel.badges)
+    yield from _warnings(warnings)
+
+
+def of_machine_code(kernel: DisassembledKernel, warnings: Sequence[Diagnostic]) -> Iterable[str]:
+    """What the disassembler says of it."""
+    yield ", ".join(badge.value for badge in kernel.badges)
+    yield from _warnings(warnings)
+
+
+def _warnings(warnings: Sequence[Diagnostic]) -> Iterable[str]:
     for warning in warnings:
         where = f"line {warning.line}: " if warning.line else ""
         yield f"{where}{warning.severity}: {warning.message}"

@@ -19,10 +19,10 @@ from harness.protocol.timing import (
 )
 from harness.report import (
     DeviceInfo,
+    DisassembledKernel,
     HostMemory,
     HostMemoryKind,
     JudgeError,
-    KernelFacts,
     Measurement,
     Outcome,
     Rule,
@@ -61,6 +61,7 @@ def measure(
     workers: TimingWorkers,
     info: DeviceInfo,
     kernel: Kernel,
+    disassembled: DisassembledKernel,
     *,
     compile_seconds: float,
     host_memory: Sequence[HostMemoryKind],
@@ -146,7 +147,7 @@ def measure(
         sizes=tuple(others),
     )
     result = score(timed.rounds, info)
-    violation = impossible(result, info, kernel.facts)
+    violation = impossible(result, info, disassembled)
     if violation is not None:
         return violation
     return Measured(result, measurement, Kept(first_product, timed.audited))
@@ -162,7 +163,7 @@ def audited(measured: Measured, seed: int, progress: Progress) -> Measured | Out
 
 
 def impossible(
-    result: Score | Unscored, info: DeviceInfo, kernel: KernelFacts
+    result: Score | Unscored, info: DeviceInfo, kernel: DisassembledKernel
 ) -> RuleViolation | None:
     """The verdict for a score beyond what the GPU can do."""
     possible = possible_tflops(info, kernel)

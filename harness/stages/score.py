@@ -9,7 +9,15 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from harness.report import Badge, DeviceInfo, KernelFacts, Round, RoundInputs, Score, Unscored
+from harness.report import (
+    Badge,
+    DeviceInfo,
+    DisassembledKernel,
+    Round,
+    RoundInputs,
+    Score,
+    Unscored,
+)
 from problem.cases import RANKED, Shape
 
 TARGET = 0.0025
@@ -126,7 +134,7 @@ def ratios(rounds: Sequence[Round]) -> list[float]:
     return [r.baseline_ms / r.kernel_ms for r in rounds if not r.dropped]
 
 
-def possible_tflops(info: DeviceInfo, kernel: KernelFacts) -> float:
+def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:
     """More than this is impossible with the units that the machine code uses.
 
     One level of Strassen saves an eighth of the products, two levels nearly a quarter; deeper ones

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -13,11 +14,13 @@ from pydantic import NonNegativeInt, PositiveInt
 from harness import __version__
 from harness.errors import crash
 from harness.progress import Progress
-from harness.protocol.compiler import Compiled
+from harness.protocol.compiler import Compiled, Disassembled, Kernel
 from harness.protocol.device import Ready
+from harness.protocol.timing import TimingWorkers
 from harness.report import (
     Accepted,
     DeviceInfo,
+    DisassembledKernel,
     JudgeError,
     KernelFacts,
     Outcome,
@@ -28,7 +31,7 @@ from harness.report import (
     Unscored,
     Value,
 )
-from harness.stages.compile import compile_kernel, load_kernel
+from harness.stages.compile import compile_kernel, disassemble_kernel, load_kernel
 from harness.stages.measure import impossible
 from harness.stages.rounds import QUICK, Timed, timed_rounds
 from harness.stages.score import score
@@ -55,8 +58,8 @@ class Variant(Value):
 
     setting: Setting
     outcome: Outcome
-    kernel: KernelFacts | None = None
-    """None where it did not compile."""
+    kernel: DisassembledKernel | KernelFacts | None = None
+    """None where it did not compile; disassembled where it was timed."""
     gpu: str | None = None
     """Where it was tried, by its UUID, if several GPUs tuned."""
 
@@ -198,33 +201,47 @@ class Trial:
             compiled = compile_kernel(self.session.compiler, source, self.session.arch)
             if not isinstance(compiled, Compiled):
                 return Variant(setting=setting, outcome=compiled)
-            outcome = self._run(compiled)
-            return Variant(setting=setting, outcome=outcome, kernel=compiled.kernel.facts)
+            outcome, known = self._run(compiled.kernel)
+            return Variant(setting=setting, outcome=outcome, kernel=known)
         except Exception as error:
             message, details = crash(error)
             outcome = JudgeError(stage=Stage.COMPILE, message=message, details=details)
             return Variant(setting=setting, outcome=outcome)
 
-    def _run(self, compiled: Compiled) -> Outcome:
-        kernel, device, timing = compiled.kernel, self.session.device, self.session.timing
-        ready = load_kernel(device, kernel)
+    def _run(self, kernel: Kernel) -> tuple[Outcome, KernelFacts]:
+        timing = self.session.timing
+        if timing is None:
+            unscored = Unscored(reason="device", message="scores come from a GPU")
+            return self._failure(kernel) or Accepted(score=unscored), kernel.facts
+        with ThreadPoolExecutor(1) as beside:
+            disassembling = beside.submit(disassemble_kernel, self.session.compiler, kernel)
+            failure = self._failure(kernel)
+        if failure is not None:
+            return failure, kernel.facts
+        found = disassembling.result()
+        if not isinstance(found, Disassembled):
+            return found, kernel.facts
+        return self._timed(kernel, found.kernel, timing), found.kernel
+
+    def _failure(self, kernel: Kernel) -> Outcome | None:
+        """Why the variant need not be timed."""
+        ready = load_kernel(self.session.device, kernel)
         if not isinstance(ready, Ready):
             return ready
-        verification = verify(
-            device,
+        verified = verify(
+            self.session.device,
             kernel.launch,
             self.planned.seed,
             quick=True,
-            sampled=timing is None,
+            sampled=self.session.timing is None,
             blocks_depend=ready.blocks_depend_on_one_another,
             seconds=self.planned.seconds,
             printed=[],
             progress=self.progress,
         )
-        if isinstance(verification, Failure):
-            return verification.outcome
-        if timing is None:
-            return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
+        return verified.outcome if isinstance(verified, Failure) else None
+
+    def _timed(self, kernel: Kernel, known: DisassembledKernel, timing: TimingWorkers) -> Outcome:
         self.progress.begin(Stage.MEASURE, None)
         ready = load_kernel(timing.kernel, kernel)
         if not isinstance(ready, Ready):
@@ -240,7 +257,7 @@ class Trial:
         if not isinstance(timed, Timed):
             return timed
         result = score(timed.rounds, self.session.info)
-        return impossible(result, self.session.info, kernel.facts) or Accepted(score=result)
+        return impossible(result, self.session.info, known) or Accepted(score=result)
 
 
 def _may_be_the_workers(outcome: Outcome) -> bool:

@@ -16,6 +16,7 @@ from harness.report import (
     CompileError,
     Counterexample,
     Counters,
+    DisassembledKernel,
     JudgeError,
     Measurement,
     MemoryFault,
@@ -123,12 +124,10 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
             f"{room.fraction:.0%}: {room.blocks} blocks a multiprocessor, "
             f"limited by {room.limited_by}",
         )
-        launch = kernel.launch
-        yield (
-            "launch",
-            f"16×16 threads, tile {launch.tile_rows}×{launch.tile_columns}"
-            f"  [{', '.join(badge.value for badge in kernel.badges)}]",
-        )
+        launch, badges = kernel.launch, ""
+        if isinstance(kernel, DisassembledKernel):
+            badges = f"  [{', '.join(badge.value for badge in kernel.badges)}]"
+        yield "launch", f"16×16 threads, tile {launch.tile_rows}×{launch.tile_columns}{badges}"
     if report.verification is not None:
         passed = report.verification
         sampled = [case for case in passed.cases if case.sampled_blocks]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from harness.errors import crash
-from harness.protocol.compiler import Compile, Translate
+from harness.protocol.compiler import Compile, Disassemble, Translate
 from harness.protocol.device import Finished
 from harness.protocol.request import Fault, Request, request_named
 from harness.report import Value
@@ -60,6 +60,8 @@ def _compiler() -> Answering:
     def answer(request: Request[Any]) -> Value:
         if isinstance(request, Translate):
             return compiler.translate_source(request)
+        if isinstance(request, Disassemble):
+            return compiler.disassemble_kernel(request)
         assert isinstance(request, Compile)
         return compiler.compile_source(request)
 

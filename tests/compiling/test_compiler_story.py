@@ -9,15 +9,29 @@ import pytest
 
 from harness import nvrtc
 from harness.compiling import compiler, disassembly, machine_code
-from harness.compiling.compiler import FILE_NAME, MAX_PASSES, compile_source, translate_source
+from harness.compiling.compiler import (
+    FILE_NAME,
+    MAX_PASSES,
+    compile_source,
+    disassemble_kernel,
+    translate_source,
+)
 from harness.compiling.disassembly import Instruction
 from harness.compiling.errors import SourceError
 from harness.compiling.headers import PRELUDE_NAME
 from harness.compiling.machine_code import EntryPoint, Parameter
 from harness.compiling.ptxas import Assembled
 from harness.nvrtc import Output, Source
-from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
-from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+from harness.protocol.compiler import (
+    Compile,
+    Compiled,
+    Disassemble,
+    Disassembled,
+    Kernel,
+    PtxProgram,
+    Translate,
+)
+from harness.report import Badge, CodeLine, CompileError, Diagnostic, RuntimeFault, Stage
 from problem.launcher import LaunchLine
 
 NAME = "matrix_multiplication_kernel"
@@ -106,6 +120,10 @@ def compiled(source: str = KERNEL, arch: str = "sm_90a") -> Compiled:
     return found
 
 
+def disassembled(kernel: Kernel) -> Disassembled:
+    return disassemble_kernel(Disassemble(kernel=kernel))
+
+
 def refused(source: str = KERNEL, arch: str = "sm_90a") -> CompileError:
     found = compile_source(Compile(source=source, arch=arch))
     assert isinstance(found, CompileError), found
@@ -123,20 +141,38 @@ def test_a_kernel_is_known_by_what_every_tool_says_of_it(tools: Tools) -> None:
     assert (taken.registers, taken.stack_bytes, taken.static_shared_bytes) == (40, 16, 1024)
     assert (taken.spill_store_bytes, taken.spill_load_bytes) == (4, 8)
     assert taken.dynamic_shared_bytes == 100 and facts.occupancy.blocks == 6
-    assert facts.arch == "sm_90a" and facts.instructions == {"FFMA": 1}
-    assert [(line.line, line.opcodes) for line in facts.lines] == [(3, {"FFMA": 1})]
-    assert facts.loops == ()
-    assert facts.badges == (Badge.CUDA_CORES, Badge.DECLARED_LAUNCH)
+    assert facts.arch == "sm_90a"
     (given,) = tools.sources
     assert given.name == FILE_NAME and given.headers["mine.h"] == "#pragma once\n"
     assert "--gpu-architecture=compute_90a" in tools.options and "-lineinfo" in tools.options
     assert f"--pre-include={PRELUDE_NAME}" in tools.options
     assert any(option.startswith("--include-path=/") for option in tools.options)
-    assert tools.asked == [
-        (kernel.ptx, "sm_90a"),
-        (b"machine code", NAME),
-        (b"machine code", FILE_NAME),
-    ]
+    assert tools.asked == [(kernel.ptx, "sm_90a"), (b"machine code", NAME)]
+
+
+def test_its_machine_code_is_read_when_somebody_asks(tools: Tools) -> None:
+    made = compiled(f"// solve: tile=32x16\n{KERNEL}").kernel
+    found = disassembled(made)
+    assert tools.asked[-1] == (b"machine code", FILE_NAME) and found.warnings == ()
+    known = found.kernel
+    assert dict(known) == dict(made.facts) | {
+        "badges": (Badge.CUDA_CORES, Badge.DECLARED_LAUNCH),
+        "instructions": {"FFMA": 1},
+        "lines": (CodeLine(line=3, opcodes={"FFMA": 1}),),
+        "loops": (),
+    }
+
+
+def test_machine_code_that_nobody_can_read_has_no_badge_for_its_cores(tools: Tools) -> None:
+    tools.instructions = ()
+    found = disassembled(compiled().kernel)
+    assert found.kernel.badges == (Badge.DEFAULT_LAUNCH,) and found.kernel.instructions == {}
+    (warning,) = found.warnings
+    assert (warning.severity, warning.message) == (
+        "warning",
+        "the machine code could not be disassembled: the kernel has no badge for its cores, and "
+        "no rank among those that have",
+    )
 
 
 def test_machine_code_is_made_of_the_ptx_that_was_handed_out_and_of_none_older(
@@ -165,18 +201,14 @@ def test_all_warnings_reach_the_user_in_the_order_of_the_story(tools: Tools) -> 
     tools.log = "kernel.cu(3): warning #177-D: unused\n  x\n  ^\n"
     warned = f"ptxas kernel.ptx, line 5; warning : slow\n{LOG}"
     tools.assembled = replace(tools.assembled, log=warned)
-    tools.instructions = ()
     found = compiled(f'#include "mine.h"\n{KERNEL}')
     assert [each.message for each in found.warnings] == [
         'header "mine.h" is not available to a submission; it was taken as empty',
         "unused",
         "kernel `other` is never launched by the judge",
         "ptxas: slow",
-        "the machine code could not be disassembled: the kernel has no badge for its cores, and "
-        "no rank among those that have",
     ]
     assert {each.severity for each in found.warnings} == {"warning"}
-    assert found.kernel.facts.badges == (Badge.DEFAULT_LAUNCH,)
     assert "other" not in found.kernel.ptx
 
 
@@ -184,15 +216,15 @@ def test_its_loops_and_its_clusters_are_known(tools: Tools) -> None:
     tools.ptx = ptx(entry(directives=".explicitcluster\n.reqnctapercluster 2, 1, 1"))
     tools.instructions = (*tools.instructions, Instruction("BRA", "0x0", None, 4))
     kernel = compiled().kernel
-    (loop,) = kernel.facts.loops
+    (loop,) = disassembled(kernel).kernel.loops
     assert (loop.first_line, loop.last_line) == (3, 4)
     assert kernel.launch.cluster == (2, 1, 1)
 
 
 def test_tensor_cores_are_a_badge(tools: Tools) -> None:
     tools.instructions = (Instruction("HMMA.16816", "", None, 3),)
-    facts = compiled().kernel.facts
-    assert facts.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
+    known = disassembled(compiled().kernel).kernel
+    assert known.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
 
 
 def test_a_source_that_cannot_be_a_submission_is_refused_while_reading(tools: Tools) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from harness.compiling.compiler import compile_source
+from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence
 from harness.grade import EXAMINED
-from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Load, Ready
-from harness.report import Counters, KernelFacts
+from harness.report import Counters, DisassembledKernel
 from tests.requests import count_on
 
 SOLUTIONS = Path(__file__).parent.parent.parent / "solutions"
@@ -35,10 +35,12 @@ def evidence_of_source(source: str) -> Evidence:
     """What the rules see of a kernel, compiled and counted now."""
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled), compiled
-    counted = device_with(compiled.kernel).count(count_on(EXAMINED.shape, 2, 30))
+    known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
+    device = device_with(compiled.kernel)
+    counted = device.count(count_on(EXAMINED.shape, 2, 30, code=known.lines))
     assert isinstance(counted, Counted), counted
     counters = counted.counters
-    return Evidence(compiled.kernel.facts, counters, H100, counters.blocks_depend)
+    return Evidence(known, counters, H100, counters.blocks_depend)
 
 
 def evidence_of(solution: str) -> Evidence:
@@ -52,6 +54,6 @@ RECORDED = Path(__file__).parent / "evidence"
 def recorded(solution: str) -> Evidence:
     """What the rules saw of a kernel that takes long to translate (record.py wrote it)."""
     facts, counters = (RECORDED / f"{solution}.jsonl").read_text(encoding="utf-8").splitlines()
-    kernel = KernelFacts.model_validate_json(facts)
+    kernel = DisassembledKernel.model_validate_json(facts)
     counted = Counters.model_validate_json(counters)
     return Evidence(kernel, counted, H100, counted.blocks_depend)

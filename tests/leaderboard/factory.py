@@ -24,6 +24,7 @@ from harness.report import (
     DeviceInfo,
     DeviceKind,
     Diagnostic,
+    DisassembledKernel,
     Element,
     Environment,
     Finding,
@@ -32,7 +33,6 @@ from harness.report import (
     HostMemory,
     HostMemoryKind,
     JudgeError,
-    KernelFacts,
     LineCounters,
     Measurement,
     MemoryFault,
@@ -131,7 +131,7 @@ def report(
         diagnostics=(
             Diagnostic(severity="warning", message='variable "unused" is not used', line=7),
         ),
-        kernel=KernelFacts(
+        kernel=DisassembledKernel(
             code_sha256=_code_sha256(source),
             arch=device.arch,
             launch=LaunchLine() if default else LaunchLine(128, 128),

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from harness.protocol.compiler import Compile, Compiled, Kernel, PtxProgram, Translate
+from harness.protocol.compiler import (
+    Compile,
+    Compiled,
+    Disassemble,
+    Disassembled,
+    Kernel,
+    PtxProgram,
+    Translate,
+)
 from harness.protocol.device import (
     BeginSanitizing,
     Count,
@@ -28,6 +36,7 @@ from harness.report import (
     Badge,
     DeviceInfo,
     DeviceKind,
+    DisassembledKernel,
     Finding,
     KernelFacts,
     Occupancy,
@@ -69,10 +78,16 @@ def kernel(launch: LaunchLine = LaunchLine()) -> Kernel:
         launch=launch,
         resources=resources,
         occupancy=Occupancy(blocks=8, warps=64, max_warps=64, limited_by="threads"),
+    )
+    return Kernel(entry="kernel", ptx="", cubin=b"", facts=facts)
+
+
+def disassembled(kernel: Kernel) -> DisassembledKernel:
+    return DisassembledKernel(
+        **dict(kernel.facts),
         badges=(Badge.CUDA_CORES, Badge.DEFAULT_LAUNCH),
         instructions={"FFMA": 1},
     )
-    return Kernel(entry="kernel", ptx="", cubin=b"", facts=facts)
 
 
 class Watcher:
@@ -97,6 +112,8 @@ class FakeCompiler:
     def ask(self, request: Any) -> Any:
         if isinstance(request, Translate):
             return PtxProgram(entry="kernel", ptx="", launch=LaunchLine())
+        if isinstance(request, Disassemble):
+            return Disassembled(kernel=disassembled(request.kernel), warnings=())
         assert isinstance(request, Compile)
         return Compiled(kernel=kernel(), warnings=(), nvrtc="13.0")
 

@@ -23,7 +23,7 @@ from harness.report import (
 )
 from harness.stages import interim
 from problem.cases import Case, Shape
-from tests.stages.fakes import kernel
+from tests.stages.fakes import disassembled, kernel
 
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
 
@@ -47,17 +47,20 @@ def test_a_kernel_is_said_with_what_it_takes_and_the_warnings() -> None:
     assert list(interim.of_kernel(known, warnings)) == [
         "32 registers, 10\N{NO-BREAK SPACE}000 B shared memory, 1\N{NO-BREAK SPACE}234 B spilled; "
         "38% occupancy, limited by registers",
-        "cuda-cores, default-launch",
         "line 1: warning: never used",
         "note: of the whole file",
     ]
 
 
-def test_a_kernel_whose_badges_are_not_known_has_none() -> None:
-    facts = kernel().facts.model_copy(update={"badges": ()})
-    assert len(list(interim.of_kernel(facts, []))) == 1
-    facts = kernel().facts.model_copy(update={"badges": (Badge.TENSOR_CORES,)})
-    assert list(interim.of_kernel(facts, []))[1:] == ["tensor-cores"]
+def test_machine_code_is_said_with_its_badges_and_the_warnings() -> None:
+    known = disassembled(kernel())
+    assert list(interim.of_machine_code(known, [])) == ["cuda-cores, default-launch"]
+    unread = known.model_copy(update={"badges": (Badge.DEFAULT_LAUNCH,)})
+    warning = Diagnostic(severity="warning", message="not to be read")
+    assert list(interim.of_machine_code(unread, [warning])) == [
+        "default-launch",
+        "warning: not to be read",
+    ]
 
 
 @pytest.mark.parametrize("note", [None, "a smaller size was run whole"])

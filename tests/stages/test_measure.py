@@ -44,7 +44,7 @@ from harness.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
 from harness.stages.score import possible_tflops
 from problem.cases import RANKED, Case, Shape
 from problem.reference import Comparison, compare_repeated
-from tests.stages.fakes import INFO, Watcher, kernel, right
+from tests.stages.fakes import INFO, Watcher, disassembled, kernel, right
 from tests.waiting import PATIENCE
 
 SMALL = Case(Shape(256, 16, 512))
@@ -134,7 +134,8 @@ def run(device: Device, newcomer: Device | None = None, **options: Any) -> Measu
         "progress": Silent(),
     }
     workers = TimingWorkers(device, device, checker=Device(), newcomer=newcomer or Device())
-    return measure(workers, INFO, kernel(), **chosen | options)
+    made = kernel()
+    return measure(workers, INFO, made, disassembled(made), **chosen | options)
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
@@ -333,7 +334,7 @@ def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
 
 
 def test_what_is_possible_depends_on_the_cores() -> None:
-    facts = kernel().facts
+    facts = disassembled(kernel())
     tensor = facts.model_copy(update={"badges": (Badge.TENSOR_CORES,)})
     assert possible_tflops(INFO, facts) == pytest.approx(67 * 4 / 3)
     assert possible_tflops(INFO, tensor) == 67 * 16
@@ -345,11 +346,11 @@ def test_the_limit_itself_is_possible() -> None:
     score = Score(
         ratio=1, low=1, high=1, kernel_ms=1, baseline_ms=1, tflops=67 * 4 / 3, peak_share=None
     )
-    assert impossible(score, INFO, kernel().facts) is None
+    assert impossible(score, INFO, disassembled(kernel())) is None
     more = score.model_copy(update={"tflops": 90.0})
-    assert impossible(more, INFO, kernel().facts) is not None
+    assert impossible(more, INFO, disassembled(kernel())) is not None
     unscored = Unscored(reason="throttled", message="it was hot")
-    assert impossible(unscored, INFO, kernel().facts) is None
+    assert impossible(unscored, INFO, disassembled(kernel())) is None
 
 
 @pytest.mark.parametrize(

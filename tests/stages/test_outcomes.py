@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
+from harness.protocol.compiler import (
+    Compile,
+    Compiled,
+    Disassemble,
+    Disassembled,
+    PtxProgram,
+    Translate,
+)
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.request import ANSWER_SECONDS, Fault
 from harness.report import (
@@ -24,11 +31,11 @@ from harness.report import (
     Unsupported,
     Verdict,
 )
-from harness.stages.compile import compile_kernel, load_kernel
+from harness.stages.compile import compile_kernel, disassemble_kernel, load_kernel
 from harness.stages.outcomes import judge_error, launch_outcome, load_outcome, wrote_outside
 from problem.cases import Shape
 from problem.launcher import LaunchLine
-from tests.stages.fakes import kernel
+from tests.stages.fakes import disassembled, kernel
 
 SHAPE = Shape(17, 33, 18)
 PLACE = Place(line=12)
@@ -179,6 +186,21 @@ def test_a_source_for_which_memory_does_not_suffice_is_told_so() -> None:
 def test_a_compiler_that_is_not_there_is_the_judges_fault(signal: str | None) -> None:
     broken = fault("judge", signal=signal, details="why")
     assert compile_kernel(Answering(broken), "", "sm_80") == judge_error(broken, Stage.COMPILE)
+
+
+def test_a_disassembled_kernel_is_handed_on() -> None:
+    found = Disassembled(kernel=disassembled(kernel()), warnings=())
+    compiler = Answering(found)
+    assert disassemble_kernel(compiler, kernel()) is found
+    assert compiler.asked == [Disassemble(kernel=kernel())]
+
+
+def test_machine_code_that_nobody_reads_in_time_is_a_verdict() -> None:
+    slow = disassemble_kernel(Answering(fault("time-limit")), kernel())
+    assert isinstance(slow, TimeLimit) and slow.stage is Stage.COMPILE
+    assert slow.seconds == Disassemble(kernel=kernel()).time_limit
+    broken = fault("judge", details="why")
+    assert disassemble_kernel(Answering(broken), kernel()) == judge_error(broken, Stage.COMPILE)
 
 
 def test_a_loaded_kernel_is_ready() -> None:

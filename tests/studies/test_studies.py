@@ -8,13 +8,13 @@ import pytest
 
 from harness.cli import main
 from harness.commands._command import Exit
-from harness.compiling.compiler import compile_source
+from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.available import why_no_cuda
 from harness.devices.cpu.device import CpuDevice
 from harness.explain.explanation import Unit
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence
-from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.study import Copies, Grading, Scatter, StudyResults
 from harness.report import Report
@@ -68,9 +68,10 @@ def test_what_the_cpu_device_says_of_clusters(name: str) -> None:
 def test_of_a_tile_the_l2_cache_has_little_to_do() -> None:
     """So that sharing tiles among blocks has nothing to gain."""
     device, kernel = on_cpu("cluster of 1")
-    counted = device.count(count_on(Shape(256, 1024, 256), 2))
+    known = disassemble_kernel(Disassemble(kernel=kernel)).kernel
+    counted = device.count(count_on(Shape(256, 1024, 256), 2, code=known.lines))
     assert isinstance(counted, Counted)
-    work = Evidence(kernel.facts, counted.counters, H100).work
+    work = Evidence(known, counted.counters, H100).work
     assert work.clocks[Unit.L2] < 0.12 * work.total
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from harness import __version__
 from harness.progress import Progress
-from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.request import Fault
 from harness.protocol.timing import Checked
 from harness.report import (
     Accepted,
     CompileError,
+    DisassembledKernel,
     JudgeError,
     Rule,
     RuleViolation,
@@ -42,6 +43,7 @@ from tests.stages.fakes import (
     INFO,
     FakeDevice,
     Watcher,
+    disassembled,
     kernel,
     right,
     session,
@@ -91,6 +93,8 @@ class Machine:
 
     compiled: Callable[[int], Any] = lambda rows: None
     """Another answer than a kernel."""
+    disassembled: Callable[[int], Any] = lambda rows: None
+    """Another answer than what is known of a kernel."""
     loaded: Callable[[int], Any] = lambda rows: Ready()
     multiply: Callable[[int], Callable[[Matrix, Matrix], Matrix]] = lambda rows: right
     ms: dict[int, float] | None = None
@@ -113,6 +117,10 @@ class Machine:
                 answer = self.compiled(self.rows)
                 made = kernel(LaunchLine(tile_rows=16 * self.rows))
                 return answer or Compiled(kernel=made, warnings=(), nvrtc="13.0")
+            case Disassemble():
+                return self.disassembled(self.rows) or Disassembled(
+                    kernel=disassembled(request.kernel), warnings=()
+                )
             case Load():
                 if self.ms is not None:
                     self.table.players[0].ms = self.ms[self.rows]
@@ -290,6 +298,23 @@ def test_a_variant_faster_than_the_gpu_can_be_is_not_the_best() -> None:
     impossible = found.variants[1].outcome
     assert isinstance(impossible, RuleViolation) and impossible.rule is Rule.IMPOSSIBLE_SCORE
     assert found.best == found.variants[0]
+
+
+def test_only_what_is_timed_is_disassembled() -> None:
+    slow = Fault(cause="time-limit", message="no end")
+    machine = Machine(
+        multiply=lambda rows: lambda A, B: right(A, B) * (1 if rows != 2 else 2),
+        disassembled=lambda rows: slow if rows == 3 else None,
+        ms={1: 8.0, 2: 1.0, 3: 1.0},
+    )
+    first, wrong, unread = tuned(machine).variants
+    assert isinstance(first.kernel, DisassembledKernel) and first.score is not None
+    for variant, kind in ((wrong, WrongAnswer), (unread, TimeLimit)):
+        assert isinstance(variant.outcome, kind)
+        assert variant.kernel is not None and not isinstance(variant.kernel, DisassembledKernel)
+    without_times = Machine()
+    tuned(without_times)
+    assert not any(isinstance(request, Disassemble) for request in without_times.asked)
 
 
 def test_blocks_that_depend_on_one_another_are_run_whole() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from harness.errors import JudgeFailure
-from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.report import CompileError, Stage
 from harness.workers import compilers
-from harness.workers.compilers import compile_all
+from harness.workers.compilers import compile_all, disassemble_all
 from harness.workers.isolation import Role
-from tests.stages.fakes import kernel
+from tests.stages.fakes import disassembled, kernel
 
 NAMES = [f"kernel {number}" for number in range(9)]
 
@@ -44,11 +44,13 @@ class Compiling:
         self.house.ended += 1
 
     def ask(self, request: Any) -> Any:
-        assert isinstance(request, Compile) and request.arch == "sm_80"
         with self.house.lock:
             assert id(self) not in self.house.at_work, "it is at another source"
             self.house.at_work.add(id(self))
         try:
+            if isinstance(request, Disassemble):
+                return Disassembled(kernel=disassembled(request.kernel), warnings=())
+            assert isinstance(request, Compile) and request.arch == "sm_80"
             if request.source == "wrong":
                 return CompileError(stage=Stage.COMPILE, message="no such thing")
             made = kernel().model_copy(update={"entry": request.source})
@@ -74,6 +76,12 @@ def test_each_source_becomes_its_kernel(
     assert {name: each.entry for name, each in made.items()} == {n: n.upper() for n in NAMES}
     assert [*made] == NAMES
     assert house.opened == house.ended == count
+
+
+def test_what_was_compiled_can_be_disassembled(house: Compilers) -> None:
+    found = disassemble_all({"one": kernel()})
+    assert found == {"one": disassembled(kernel())}
+    assert house.opened == house.ended == 1
 
 
 def test_nothing_needs_no_compiler(house: Compilers) -> None:

@@ -18,14 +18,14 @@ import pytest
 from pydantic import TypeAdapter
 
 from harness.compiling import compiler, headers
-from harness.protocol.compiler import Compile, Translate
+from harness.protocol.compiler import Compile, Disassemble, Translate
 from harness.protocol.device import Describe, Finished, Ready
 from harness.protocol.request import Fault
 from harness.report import CompileError, DeviceInfo, Stage
 from harness.workers import channel, entry_point, server
 from harness.workers.isolation import Role
 from harness.workers.server import Hello
-from tests.stages.fakes import INFO
+from tests.stages.fakes import INFO, kernel
 
 
 class Printed:
@@ -132,13 +132,18 @@ def test_the_compiler_loads_its_libraries_before_it_is_asked(
     refused = CompileError(stage=Stage.COMPILE, message="no")
     monkeypatch.setattr(headers, "include_directories", lambda: done.append("headers"))
     monkeypatch.setattr(compiler, "version", lambda: done.append("NVRTC"))
-    for name in ("translate_source", "compile_source"):
+    for name in ("translate_source", "compile_source", "disassemble_kernel"):
         monkeypatch.setattr(compiler, name, lambda request: done.append(request) or refused)
     answering = server._ANSWERING[Role.COMPILER]()
     assert done == ["headers", "NVRTC"]
     assert answering(Compile(source="text")) is refused
     assert answering(Translate(source="text")) is refused
-    assert done[2:] == [Compile(source="text"), Translate(source="text")]
+    assert answering(Disassemble(kernel=kernel())) is refused
+    assert done[2:] == [
+        Compile(source="text"),
+        Translate(source="text"),
+        Disassemble(kernel=kernel()),
+    ]
     with pytest.raises(AssertionError):
         answering(Describe())
 

@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import singledispatchmethod
+from functools import partial, singledispatchmethod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,7 +59,6 @@ from harness.ptx.errors import PtxError
 from harness.ptx.parser import parse
 from harness.ptx.syntax import Program
 from harness.report import (
-    CodeLine,
     DeviceInfo,
     DeviceKind,
     Finding,
@@ -94,8 +93,6 @@ class Module:
     block: tuple[int, int, int] = BLOCK
     plain: Mode = Mode.RUN
     """How a launch without instruments is made."""
-    code: tuple[CodeLine, ...] = ()
-    """The machine code that a GPU would run, where it is known."""
     loaded: dict[Mode, Loaded] = field(default_factory=dict)
 
     def grid(self, shape: Shape) -> tuple[int, int, int]:
@@ -113,16 +110,12 @@ class _Launch:
     instruments: Instruments
 
 
-_Instruments = Callable[[Module, Loaded, Shape], Instruments]
+_Instruments = Callable[[Loaded, Shape], Instruments]
 """Makes those of one launch."""
 
 
-def _checks(module: Module, loaded: Loaded, shape: Shape) -> Instruments:
+def _checks(loaded: Loaded, shape: Shape) -> Instruments:
     return sanitize.instruments(loaded, 4 * shape.M * shape.K)
-
-
-def _counters(module: Module, loaded: Loaded, shape: Shape) -> Instruments:
-    return counters.instruments(loaded, shape, module.code)
 
 
 class CpuDevice:
@@ -170,10 +163,7 @@ class CpuDevice:
         program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
         wanted = LoadAhead(program=program, mostly_watched=request.mostly_watched)
         ahead, self._ahead = self._ahead, None
-        ready = ahead[1] if ahead and ahead[0] == wanted else self._translate(wanted)
-        if self._module is not None:
-            self._module.code = kernel.facts.lines
-        return ready
+        return ahead[1] if ahead and ahead[0] == wanted else self._translate(wanted)
 
     def load_ptx(
         self,
@@ -273,7 +263,7 @@ class CpuDevice:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
         C = poisoned(shape.M, shape.K)
         arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
-        instruments = tool(module, loaded, shape) if tool else Instruments()
+        instruments = tool(loaded, shape) if tool else Instruments()
         printer = Printer()
         outcome = launch(
             self._cache,
@@ -351,7 +341,8 @@ class CpuDevice:
         given = request.inputs
         grid, cluster = module.grid(given.shape), module.line.cluster
         blocks = counters.choose_blocks(grid, cluster, request.max_blocks, module.depends)
-        done = self._launch(_counters, given.shape, given.A, given.B, request.seconds, blocks)
+        tool = partial(counters.instruments, code=request.code)
+        done = self._launch(tool, given.shape, given.A, given.B, request.seconds, blocks)
         if isinstance(done, Fault):
             return done
         if done.outcome.stopped:

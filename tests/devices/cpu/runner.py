@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 
-from harness.compiling import disassembly
-from harness.compiling.compiler import compile_source
+from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
-from harness.protocol.compiler import Compile, Compiled, Kernel
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Finished, Ready, Refusal, Run, Sanitized
 from harness.protocol.request import Fault
-from harness.report import Counters, Finding
+from harness.report import Counters, DisassembledKernel, Finding
 from problem.cases import Matrix, Shape
 from tests.requests import count_on, sanitize_on
 
@@ -31,11 +29,9 @@ def compiled(source: str) -> Kernel:
 
 
 @functools.cache
-def translatable(source: str) -> Kernel:
-    """The same where there is no disassembler: what that says is for reports, and saying it takes
-    half a second, however small the kernel."""
-    with patch.object(disassembly, "disassemble", return_value=()):
-        return compiled.__wrapped__(source)
+def disassembled(source: str) -> DisassembledKernel:
+    """What its machine code says of it, too, which takes half a second."""
+    return disassemble_kernel(Disassemble(kernel=compiled(source))).kernel
 
 
 def inputs(shape: Shape) -> tuple[Matrix, Matrix]:
@@ -56,7 +52,7 @@ class Runner:
     device: CpuDevice
 
     def load(self, source: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready | Refusal:
-        kernel = translatable(source)
+        kernel = compiled(source)
         return self.device.load_ptx(kernel.ptx, kernel.entry, kernel.launch, block)
 
     def load_file(self, name: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready:

@@ -19,7 +19,7 @@ from harness.protocol.device import Load, Ready
 from harness.workers.isolation import CACHE_VARIABLE, Role
 from harness.workers.worker import environment
 from problem.cases import Shape
-from tests.devices.cpu.runner import KERNELS, Runner, translatable
+from tests.devices.cpu.runner import KERNELS, Runner, compiled
 from tests.waiting import PATIENCE
 
 
@@ -116,7 +116,7 @@ def test_kernels_are_taken_from_it(
 def test_damage_in_the_folder_costs_nothing_but_time(
     cpu_device: CpuDevice, cache_directory: Path, tmp_path: Path
 ) -> None:
-    kernel = translatable((KERNELS / "naive.cu").read_text())
+    kernel = compiled((KERNELS / "naive.cu").read_text())
     cpu_device.load(Load(kernel=kernel))
     shutil.copytree(cache_directory / "cpu", tmp_path / "cpu")
     for path in (tmp_path / "cpu").iterdir():

@@ -11,7 +11,7 @@ from harness.protocol.request import Fault
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.devices.cpu.interpreter import Launch, interpret
-from tests.devices.cpu.runner import KERNELS, Runner, inputs, translatable
+from tests.devices.cpu.runner import KERNELS, Runner, compiled, inputs
 
 HEAD = """.version 8.0
 .target sm_90
@@ -169,7 +169,7 @@ def test_random_programs(cpu: Runner, block: Block, seed: int) -> None:
 
 def test_naive_kernel(cpu: Runner) -> None:
     """What NVRTC makes of the naive kernel, with its grid, its edges and its loop."""
-    kernel = translatable((KERNELS / "naive.cu").read_text())
+    kernel = compiled((KERNELS / "naive.cu").read_text())
     shape = Shape(5, 6, 18)
     A, B = inputs(shape)
     C = np.full((shape.M, shape.K), np.nan, np.float32)

@@ -25,7 +25,7 @@ from harness.protocol.profile import Profile, Recording
 from harness.report import Counters
 from harness.views.explanation import screen as view
 from problem.cases import Shape
-from tests.devices.cpu.runner import compiled
+from tests.devices.cpu.runner import compiled, disassembled
 from tests.explain.ladder import device_with
 from tests.requests import count_on
 
@@ -47,7 +47,8 @@ def source(name: str) -> str:
 
 def counted(name: str) -> Counters:
     kernel = compiled(source(name))
-    found = device_with(kernel).count(count_on(SHAPE, max_blocks=1 << 20))
+    code = disassembled(source(name)).lines
+    found = device_with(kernel).count(count_on(SHAPE, max_blocks=1 << 20, code=code))
     assert isinstance(found, Counted)
     return found.counters
 
@@ -71,11 +72,12 @@ def test_a_line_that_differs_is_told_with_its_cause() -> None:
         gpu="a GPU", kernels={name: recorded(parse(text), (hardware,), date(2026, 1, 2))}
     )
     kernels = {name: compiled(text)}
-    table = markdown(recording, {name: [hardware]}, {name: [counters]}, kernels)
+    code = {name: disassembled(text).lines}
+    table = markdown(recording, {name: [hardware]}, {name: [counters]}, kernels, code)
     assert f"| 1 line: {Cause.UNKNOWN} |" in table
     cells = f"| 1 | {found.line} | {grouped(found.hardware)} | {grouped(found.cpu)} |"
     assert f"| {Cause.UNKNOWN} | sectors {cells}" in table
-    table = markdown(recording, {}, {}, {})
+    table = markdown(recording, {}, {}, {}, {})
     assert "recorded of another source" in table and "equal |" not in table
 
 
@@ -96,10 +98,10 @@ LOADS_TWICE = """extern "C" __global__ void matrix_multiplication_kernel(
 
 
 def test_causes_of_differences() -> None:
-    kernel = compiled(LOADS_TWICE)
+    kernel, code = compiled(LOADS_TWICE), disassembled(LOADS_TWICE).lines
     lines = {text: 1 + LOADS_TWICE[: LOADS_TWICE.index(text)].count("\n") for text in CAUSES}
     for text, (quantity, why) in CAUSES.items():
-        assert cause(kernel, Difference(lines[text], quantity, 1, 2)) is why, text
+        assert cause(kernel, code, Difference(lines[text], quantity, 1, 2)) is why, text
 
 
 CAUSES = {
@@ -127,7 +129,7 @@ def explained(name: str, by_hardware: bool) -> Explanation:
             name,
             source(name),
             None,
-            compiled(source(name)).facts,
+            disassembled(source(name)),
             counted(name),
             profile=profile(name) if by_hardware else None,
         )
@@ -146,7 +148,7 @@ def test_advice_on_waiting_needs_idle_units() -> None:
     """Four blocks leave most of the GPU idle; where a unit is busy, waiting is not the matter."""
     idle = profile("09_vector_loads")
     busy = idle.model_copy(update={"l1_active": 0.95})
-    kernel, counters = compiled(source("09_vector_loads")).facts, counted("09_vector_loads")
+    kernel, counters = disassembled(source("09_vector_loads")), counted("09_vector_loads")
 
     def said(found: Profile | None) -> set[str]:
         return {each.rule for each in advice(Evidence(kernel, counters, H100, profile=found))}

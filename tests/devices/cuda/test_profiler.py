@@ -13,12 +13,13 @@ from harness.devices.cuda import profiler
 from harness.explain.examined import Examined
 from harness.explain.explain import explain
 from harness.grade import GradingOptions, examine
+from harness.protocol.compiler import Disassemble
 from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.timing import TimingWorkers
 from harness.report import Submission
 from harness.views.explanation import screen
 from problem.cases import Shape
-from tests.devices.cpu.runner import compiled
+from tests.devices.cpu.runner import compiled, disassembled
 from tests.explain.ladder import SOLUTIONS, device_with
 from tests.stages.fakes import FakeCompiler, FakeDevice, FakeSanitizer
 from tests.stages.fakes import session as session_of
@@ -77,7 +78,8 @@ def test_the_rest_of_an_explanation_goes_on(
 
     class Compiler(FakeCompiler):
         def ask(self, request: Any) -> Any:
-            return super().ask(request).model_copy(update={"kernel": kernel})
+            made = disassembled(TILE) if isinstance(request, Disassemble) else kernel
+            return super().ask(request).model_copy(update={"kernel": made})
 
     gpu = Gpu()
     timing = TimingWorkers(gpu, gpu, checker=gpu, newcomer=gpu)
