@@ -33,7 +33,8 @@ def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on(machine: Machine, uuid: str) -> Session:
-    return replace(machine.session, info=INFO.model_copy(update={"uuid": uuid}))
+    info = INFO.model_copy(update={"uuid": uuid})
+    return replace(machine.session, describe=lambda: info)
 
 
 def tuned(

@@ -305,7 +305,7 @@ def tune_on_stand_in(
         device = StandIn(session.device, ms_of_tile)
         baseline = StandIn(session.device, {})
         timing = TimingWorkers(device, baseline, StandInChecker(), newcomer=device)
-        timed = replace(session, info=info, device=device, timing=timing)
+        timed = replace(session, describe=lambda: info, device=device, timing=timing)
         return tune(submission, timed, TuningOptions(seconds=PATIENCE), Listener())
 
 
