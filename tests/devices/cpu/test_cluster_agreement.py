@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.devices.cpu.cluster_kernels import KERNELS, SIZES, expected_places, places
-from tests.devices.cpu.runner import inputs, translatable
+from tests.devices.cpu.runner import compiled, inputs
 from tests.devices.cpu.test_agreement import on_gpu
 from tests.devices.cpu.test_cpu_clusters import PLACES, ROW, tiles
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel(name: str) -> None:
     source, expected = KERNELS[name]
-    kernel = translatable(source)
+    kernel = compiled(source)
     C = on_gpu(kernel.cubin, kernel.entry, kernel.launch, *inputs(ROW))
     for block, tile in enumerate(tiles(C)):
         assert np.array_equal(tile, expected(block, *inputs(ROW))), block
@@ -24,6 +24,6 @@ def test_kernel(name: str) -> None:
 
 @pytest.mark.parametrize("cluster", SIZES, ids=str)
 def test_special_registers(cluster: tuple[int, int, int]) -> None:
-    kernel = translatable(places(cluster))
+    kernel = compiled(places(cluster))
     C = on_gpu(kernel.cubin, kernel.entry, kernel.launch, *inputs(PLACES))
     assert np.array_equal(C, expected_places(PLACES, cluster))
