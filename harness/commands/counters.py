@@ -144,16 +144,14 @@ def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) ->
     from harness.explain.records import of_source
     from harness.workers.compilers import compile_all, disassemble_all
 
-    found = {
-        name: of_source(record, parse(sources[name]))
-        for name, record in recording.kernels.items()
-        if name in sources
-    }
+    records = {name: each for name, each in recording.kernels.items() if name in sources}
+    chosen = recording.model_copy(update={"kernels": records})
+    found = {name: of_source(each, parse(sources[name])) for name, each in records.items()}
     current = {name: launches for name, launches in found.items() if launches is not None}
     kernels = compile_all({name: sources[name] for name in current}, DEFAULT_ARCH)
     code = {name: known.lines for name, known in disassemble_all(kernels).items()}
     counted = _counted(current, kernels, code, terminal)
-    return markdown(recording, current, counted, kernels, code)
+    return markdown(chosen, current, counted, kernels, code)
 
 
 def _counted(

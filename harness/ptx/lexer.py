@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Iterable
@@ -10,14 +11,14 @@ from harness.ptx.errors import PtxError
 from harness.ptx.syntax import Float, Integer
 
 # Read as ptxas reads it, and nothing else: no escapes in strings, no preprocessor lines, ASCII.
-_TOKEN = re.compile(
-    r"""(?P<skip>[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)
-      | (?P<state_space>\.(?:reg|local|shared|param|global|const)(?=\.))
-      | (?P<string>"[^"\\\r\n]*")
-      | (?P<word>(?:[A-Za-z0-9_$%.]|::)+)
-      | (?P<mark>[{}()\[\],;:|!@+\-*<>=])""",
-    re.X | re.S,
-)
+_SKIPPED = r"[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/"
+_READABLE = r"""\.(?:reg|local|shared|param|global|const)(?=\.)
+    | "[^"\\\r\n]*"
+    | (?:[A-Za-z0-9_$%.]|::)+
+    | [{}()\[\],;:|!@+\-*<>=]"""
+_TOKEN = re.compile(rf"(?>(?:{_SKIPPED})*)({_READABLE}|\Z|.+)", re.X | re.S)
+"""The last alternative is a rest that cannot be read."""
+_LAST = re.compile(_READABLE, re.X)
 
 _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}")
 _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}")
@@ -31,16 +32,11 @@ IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
 
 def tokens(text: str) -> list[str]:
     """All tokens of a text, in order."""
-    found: list[str] = []
-    at = 0
-    for match in _TOKEN.finditer(text):
-        if match.start() != at:
-            break
-        if match.lastgroup != "skip":
-            found.append(match[0])
-        at = match.end()
-    if at < len(text):
-        raise PtxError(f"unreadable PTX: {text[at : at + 40].splitlines()[0]!r}")
+    found: list[str] = _TOKEN.findall(text)
+    while found and not found[-1]:  # the end of the text
+        found.pop()
+    if found and not _LAST.fullmatch(found[-1]):
+        raise PtxError(f"unreadable PTX: {found[-1][:40].splitlines()[0]!r}")
     return found
 
 
@@ -49,6 +45,7 @@ def joined(words: Iterable[str]) -> str:
     return _TIGHT.sub("", " ".join(words))
 
 
+@functools.lru_cache(1 << 12)
 def number(word: str) -> Integer | Float | None:
     """An integer (decimal, hexadecimal, octal, binary) or a float written as its bits."""
     if not word[:1].isdigit():

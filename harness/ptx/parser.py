@@ -281,7 +281,7 @@ class _Parser(Declarations):
             self.pragma()
         elif word.startswith("."):
             self.fail(f"unknown PTX directive {word!r}")
-        elif self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == ":":
+        elif word and self.tokens[self.at + 1] == ":":
             self.label(function)
             self.finish(start)
         else:
@@ -422,11 +422,11 @@ class _Parser(Declarations):
         return tuple(found)
 
     def named(self, function: Function, word: str) -> Operand:
-        if found := number(word):
-            return found
         name = self.resolve(word)
         if name in function.registers:
             return Register(name)
+        if found := number(word):
+            return found
         if SPECIAL.fullmatch(word):
             return Special(word[1:])
         if word.startswith("%") or not IDENTIFIER.fullmatch(word):

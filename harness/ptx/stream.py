@@ -23,7 +23,7 @@ class TokenStream:
     """The tokens, how far they are read, and the program that is read from them."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = tokens(text)
+        self.tokens = [*tokens(text), ""]
         self.at = 0
         self.line = 0
         self.owner = ""
@@ -31,20 +31,20 @@ class TokenStream:
 
     @property
     def next(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+        """Empty at the end, which nothing goes past."""
+        return self.tokens[self.at]
 
     def take(self) -> str:
-        word = self.next
+        word = self.tokens[self.at]
         if not word:
             self.fail("the PTX ends too early")
         self.at += 1
         return word
 
     def accept(self, word: str) -> bool:
-        if self.next == word:
-            self.at += 1
-            return True
-        return False
+        found = self.tokens[self.at] == word
+        self.at += found
+        return found
 
     def expect(self, word: str) -> None:
         if not self.accept(word):

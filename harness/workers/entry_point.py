@@ -6,6 +6,7 @@ before the rules hold may start threads that they do not hold.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ def main(role: Role, handle: int) -> None:
     scratch = Path(os.environ[SCRATCH_VARIABLE])
     cache = [Path(os.environ[CACHE_VARIABLE])] if CACHE_VARIABLE in os.environ else []
     enforced = confine(role, scratch, cache)
+    gc.set_threshold(10_000)  # a large program is a million small objects, and none is garbage
 
     from multiprocessing.connection import Connection
 

@@ -17,8 +17,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.devices.cpu.device import CACHE_VARIABLE, CpuDevice
-from harness.files import write_whole
+from harness.devices.cpu.device import CpuDevice
+from harness.files import cache_directory, write_whole
 from problem.cases import RANKED
 from tests.explain.ladder import SOLUTIONS
 
@@ -45,14 +45,14 @@ def processor() -> float:
 def main(table: Path, names: list[str]) -> None:
     rows, loads = _rows(table) if names else {}, []
     with tempfile.TemporaryDirectory() as cache:
-        CpuDevice(Path(cache))
-        environment = os.environ | {CACHE_VARIABLE: cache}
+        os.environ["XDG_CACHE_HOME"] = cache
+        CpuDevice(cache_directory())
         for path in sorted(SOLUTIONS.glob("*.cu")):
             if names and path.stem not in names:
                 continue
             used, started = processor(), time.perf_counter()
             command = (sys.executable, "-m", "harness", "explain", "--device", "cpu", str(path))
-            subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             elapsed = time.perf_counter() - started
             rows[path.stem] = f"| {path.stem} | {processor() - used:.1f} | {elapsed:.1f} |"
             loads.append(os.getloadavg()[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,17 @@ WORDS = ["a", "%r1", "0x1F", ".b32", "[", "]", "+", "-", ",", "{", "}", "@", "!"
 @given(st.lists(st.sampled_from(WORDS)))
 def test_tokens_survive_printing(words: list[str]) -> None:
     assert tokens(joined(words)) == words
+
+
+def test_blanks_and_comments_leave_nothing_behind() -> None:
+    assert tokens(" ") == tokens("// x") == tokens("/* x */\n") == []
+    assert tokens("a// x\n") == tokens("\na /**/") == ["a"]
+
+
+@pytest.mark.parametrize("rest", ["#a b", "/* b", '"b', "\u0440"])
+def test_what_cannot_be_read_is_quoted_from_there_on(rest: str) -> None:
+    with pytest.raises(PtxError, match="unreadable PTX: '" + re.escape(rest)):
+        tokens(f"a {rest}\nc {rest}")
 
 
 REFUSED = {

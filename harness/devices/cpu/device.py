@@ -88,8 +88,8 @@ class Module:
     memory: Bytes
     """The kernel's __device__ variables: they live as long as the module, as on a GPU."""
     depends: bool
-    shared_bytes: int
-    """What a block of it takes."""
+    flat: FlatKernel
+    """As a launch without instruments takes it."""
     block: tuple[int, int, int] = BLOCK
     plain: Mode = Mode.RUN
     """How a launch without instruments is made."""
@@ -184,11 +184,10 @@ class CpuDevice:
             memory = zeros(placed.size + 16)
             for offset, image in initial.items():
                 memory[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
-            flat = flatten(program, entry, line.shared_memory)
+            flat = flatten(program, entry, line.shared_memory, gaps=plain is Mode.WATCH)
             depends = blocks_depend_on_one_another(flat)
             line = replace(line, cluster=flat.cluster)
-            size = flat.shared.size
-            module = Module(text, entry, line, program, memory, depends, size, block, plain)
+            module = Module(text, entry, line, program, memory, depends, flat, block, plain)
             self._load(module, plain)
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
@@ -202,15 +201,13 @@ class CpuDevice:
 
     def _load(self, module: Module, mode: Mode) -> Loaded:
         if mode not in module.loaded:
-            kernel = self._flat(module, mode)
+            kernel = module.flat
+            if mode is not module.plain:
+                gaps = mode is Mode.WATCH
+                kernel = flatten(module.program, module.entry, module.line.shared_memory, gaps)
             loaded = load(self._cache, module.text, kernel, module.block, mode)
             module.loaded[mode] = loaded
         return module.loaded[mode]
-
-    @staticmethod
-    def _flat(module: Module, mode: Mode) -> FlatKernel:
-        dynamic = module.line.shared_memory
-        return flatten(module.program, module.entry, dynamic, gaps=mode is Mode.WATCH)
 
     # -- running
 
@@ -354,7 +351,7 @@ class CpuDevice:
 
 def _refused(module: Module, grid: tuple[int, int, int]) -> str:
     """Why a GPU would not accept the launch; empty if it would."""
-    shared, threads = module.shared_bytes, math.prod(module.block)
+    shared, threads = module.flat.shared_bytes, math.prod(module.block)
     if shared > MAX_SHARED_BYTES:
         return f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
     if threads > 1024:

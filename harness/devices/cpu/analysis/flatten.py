@@ -31,6 +31,8 @@ MAX_LOCAL_BYTES = 64 << 10  # bytes of local arrays per thread
 LINE = 128  # bytes of a cache line: where drivers put what is larger (seen on an H100)
 GAP = 128  # bytes between variables, so that running over one's end is seen
 
+_CLUSTER_DIRECTIVES = {"reqnctapercluster", "explicitcluster"}
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -78,6 +80,8 @@ class FlatKernel:
     shared: Memory
     local: Memory
     module: Memory
+    shared_bytes: int = 0
+    """What a block takes of shared memory, which `shared` may have gaps in."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     is_explicit_cluster: bool = False
     temporaries: dict[str, int] = field(default_factory=dict)
@@ -146,11 +150,15 @@ class _Inliner:
             Memory(GAP if gaps else 0),
             Memory(16),
             module_memory(program)[0],
-            entry.cluster,
-            not {"reqnctapercluster", "explicitcluster"}.isdisjoint(entry.directives),
+            cluster=entry.cluster,
+            is_explicit_cluster=not {"reqnctapercluster", "explicitcluster"}.isdisjoint(
+                entry.directives
+            ),
         )
         for parameter in entry.parameters:
             self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)
+        self.tight = Memory()
+        """Shared memory without gaps."""
         self.dynamic: list[Variable] = []
         self.shared: dict[tuple[str, str], str] = {}
         """What the shared variables of functions are called in the kernel."""
@@ -159,6 +167,7 @@ class _Inliner:
                 self.place_shared(variable)
         self.copy(entry, "", {}, 0)
         self.place_dynamic(dynamic)
+        self.kernel.shared_bytes = self.tight.size
         if self.kernel.local.size > MAX_LOCAL_BYTES:
             raise CannotTranslate(
                 f"the kernel's local arrays take {self.kernel.local.size} bytes a thread; "
@@ -169,7 +178,8 @@ class _Inliner:
         if variable.extern:
             self.dynamic.append(variable)
         else:
-            self.kernel.shared.add(variable.name, variable.size, max(16, variable.align))
+            for memory in (self.kernel.shared, self.tight):
+                memory.add(variable.name, variable.size, max(16, variable.align))
 
     def place_shared_of(self, function: Function, variable: Variable) -> str:
         """Its name: the variable's own, unless another function has one of that name."""
@@ -186,6 +196,7 @@ class _Inliner:
         if not self.dynamic and not size:
             return
         align = max((v.align for v in self.dynamic), default=16)
+        self.tight.add("dynamic shared memory", size, max(16, align))
         place = self.kernel.shared.add("dynamic shared memory", size, max(16, align))
         for variable in self.dynamic:
             self.kernel.shared.variables[variable.name] = Placed(variable.name, place.offset, size)

@@ -150,8 +150,10 @@ def read(
     total: Counter[str] = Counter()
     lines: dict[int, Counter[str]] = defaultdict(Counter)
     for index, values in enumerate(rows):
-        row = dict(zip(layout.COUNT, values, strict=True))
+        if not any(values):
+            continue
         item = kernel.instruction(index)
+        row = dict(zip(layout.COUNT, values, strict=True))
         total["divergent"] += row["divergent"]
         if item is None:
             continue
