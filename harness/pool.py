@@ -20,16 +20,26 @@ from typing import Generic, Protocol, TypeVar
 from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Stoppable, Stopped
 from harness.workers.cores import Cores, keep_to, shared_out
-from harness.workers.session import Session, open_lanes
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
 Job_contra = TypeVar("Job_contra", contravariant=True)
 
-Opening = Callable[[str, Cores | None], AbstractContextManager[Sequence[Session]]]
+
+class Lane(Protocol):
+    """One of those who take turns on a GPU."""
+
+    def stop(self) -> None:
+        """End what it is at."""
+        ...
+
+
+AnyLane = TypeVar("AnyLane", bound=Lane)
+
+Opening = Callable[[str, Cores | None], AbstractContextManager[Sequence[AnyLane]]]
 """Opens the lanes of the GPU of this UUID."""
 
-Work = Callable[[Job, Session, Progress], Found]
+Work = Callable[[Job, AnyLane, Progress], Found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +67,13 @@ class Watcher(Protocol[Job_contra]):
         ...
 
 
-def open_gpu(gpu: str, cores: Cores | None) -> AbstractContextManager[Sequence[Session]]:
-    return open_lanes("cuda", gpu, cores)
-
-
 @contextmanager
 def working(
     jobs: Iterable[Job],
     gpus: Sequence[str],
-    work: Work[Job, Found],
+    work: Work[Job, AnyLane, Found],
     watcher: Watcher[Job],
-    opening: Opening = open_gpu,
+    opening: Opening[AnyLane],
 ) -> Generator[Iterable[Finished[Job, Found] | Lost], None, None]:
     """Inside, what is done comes in the order in which it is done. Leaving ends what is not.
 
@@ -86,22 +92,24 @@ def working(
 
 
 def _open(
-    gpus: Sequence[str], cores: Sequence[Cores] | None, opening: Opening, stack: ExitStack
-) -> tuple[list[tuple[str, Session]], list[Lost]]:
-    """All sessions are opened before the first measures: opening one touches its GPU."""
+    gpus: Sequence[str],
+    cores: Sequence[Cores] | None,
+    opening: Opening[AnyLane],
+    stack: ExitStack,
+) -> tuple[list[tuple[str, AnyLane]], list[Lost]]:
+    """All lanes are opened before the first measures: opening one touches its GPU."""
 
-    def opened(place: int) -> Sequence[tuple[str, Session]] | Lost:
+    def opened(place: int) -> Sequence[tuple[str, AnyLane]] | Lost:
         gpu = gpus[place]
         manager = opening(gpu, cores[place] if cores else None)
         try:
-            sessions = manager.__enter__()
-            closing.append(manager)
-            sessions[0].describe()
+            lanes = manager.__enter__()
         except (UsageError, JudgeFailure) as error:
             return Lost(gpu, str(error))
-        return [(gpu, session) for session in sessions]
+        closing.append(manager)
+        return [(gpu, lane) for lane in lanes]
 
-    closing: list[AbstractContextManager[Sequence[Session]]] = []
+    closing: list[AbstractContextManager[Sequence[AnyLane]]] = []
     stack.callback(lambda: [manager.__exit__(None, None, None) for manager in closing])
     with ThreadPoolExecutor(len(gpus)) as threads:
         found = list(threads.map(opened, range(len(gpus))))
@@ -111,10 +119,12 @@ def _open(
     )
 
 
-class _Pool(Generic[Job, Found]):
+class _Pool(Generic[Job, AnyLane, Found]):
     """The lanes at work."""
 
-    def __init__(self, jobs: Iterable[Job], work: Work[Job, Found], watcher: Watcher[Job]) -> None:
+    def __init__(
+        self, jobs: Iterable[Job], work: Work[Job, AnyLane, Found], watcher: Watcher[Job]
+    ) -> None:
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         for job in jobs:
             self._jobs.put(job)
@@ -123,14 +133,14 @@ class _Pool(Generic[Job, Found]):
         self._work = work
         self._watcher = watcher
         self._stopping = threading.Event()
-        self._lanes: list[tuple[Session, threading.Thread]] = []
+        self._lanes: list[tuple[AnyLane, threading.Thread]] = []
 
     def results(
-        self, lanes: Sequence[tuple[str, Session]], lost: Iterable[Lost]
+        self, lanes: Sequence[tuple[str, AnyLane]], lost: Iterable[Lost]
     ) -> Iterable[Finished[Job, Found] | Lost]:
-        for gpu, session in lanes:
-            thread = threading.Thread(target=self._serve, args=(gpu, session), daemon=True)
-            self._lanes.append((session, thread))
+        for gpu, lane in lanes:
+            thread = threading.Thread(target=self._serve, args=(gpu, lane), daemon=True)
+            self._lanes.append((lane, thread))
             thread.start()
         yield from lost
         at_work = len(lanes)
@@ -146,18 +156,18 @@ class _Pool(Generic[Job, Found]):
     def stop(self) -> None:
         """What lanes are at ends with its processes."""
         self._stopping.set()
-        at_work = [(session, thread) for session, thread in self._lanes if thread.is_alive()]
-        for session, _ in at_work:
-            session.renew()
+        at_work = [(lane, thread) for lane, thread in self._lanes if thread.is_alive()]
+        for lane, _ in at_work:
+            lane.stop()
         for _, thread in at_work:  # one that was not started yet will find nothing to do
             thread.join()
 
-    def _serve(self, gpu: str, session: Session) -> None:
+    def _serve(self, gpu: str, lane: AnyLane) -> None:
         try:
             while not self._stopping.is_set():
                 job = self._jobs.get_nowait()
                 with self._watcher.job(job, gpu) as shown:
-                    found = self._work(job, session, Stoppable(shown, self._stopping))
+                    found = self._work(job, lane, Stoppable(shown, self._stopping))
                 self._results.put(Finished(job, gpu, found))
         except (queue.Empty, Stopped):
             pass

@@ -8,21 +8,22 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import cli, pool
+from harness import cli, gpu_process, pool
 from harness.commands._arguments import chosen_gpus
 from harness.devices import available
 from harness.errors import JudgeFailure, UsageError
+from harness.grade import GradingOptions, grade
 from harness.pool import Finished, Lost, working
 from harness.progress import Progress, Silent
 from harness.protocol.request import Fault
-from harness.report import CompileError, DeviceInfo, Report, Stage, Verdict
+from harness.report import CompileError, Report, Stage, Verdict
 from harness.views.console import Terminal
 from harness.workers.cores import Cores, keep_to, shared_out
 from harness.workers.isolation import Role
@@ -50,6 +51,19 @@ class Shown:
         yield Silent()
 
 
+@dataclass(frozen=True)
+class FakeLane:
+    """Grades without a process of its own."""
+
+    session: Session
+
+    def grade(self, submission: Any, options: GradingOptions, progress: Progress) -> Report:
+        return grade(submission, self.session, options, progress)
+
+    def stop(self) -> None:
+        self.session.renew()
+
+
 @dataclass
 class Machine:
     """Fake GPUs: who is on which, and which sessions are open."""
@@ -64,10 +78,13 @@ class Machine:
     renewed: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
-    def lanes(self, gpu: str, cores: Cores | None = None) -> Iterator[Sequence[Session]]:
+    def lanes(self, gpu: str, cores: Cores | None = None) -> Iterator[Sequence[FakeLane]]:
         with ExitStack() as stack:
             count = 2 if cores else 1
-            yield [stack.enter_context(self._session(gpu)) for _ in range(count)]
+            lanes = [FakeLane(stack.enter_context(self._session(gpu))) for _ in range(count)]
+            if gpu in self.broken:
+                raise JudgeFailure("it does not answer")
+            yield lanes
 
     @contextmanager
     def _session(self, gpu: str) -> Iterator[Session]:
@@ -85,15 +102,8 @@ class Machine:
             ask = staticmethod(self.compiler)
 
         info = INFO.model_copy(update={"uuid": gpu})
-
-        def describe() -> DeviceInfo:
-            if gpu in self.broken:
-                raise JudgeFailure("it does not answer")
-            return info
-
-        made = session(Compiler(), FakeDevice(), info, renew=renew, turn=turn)
         try:
-            yield replace(made, describe=describe)
+            yield session(Compiler(), FakeDevice(), info, renew=renew, turn=turn)
         finally:
             self.closed[gpu] += 1
 
@@ -109,8 +119,8 @@ def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_job_is_done_once_and_every_session_closed(many_cores: None) -> None:
     machine, shown = Machine(), Shown()
 
-    def square(job: int, session: Session, progress: Progress) -> int:
-        with session.turn(progress):
+    def square(job: int, lane: FakeLane, progress: Progress) -> int:
+        with lane.session.turn(progress):
             return job * job
 
     with working(range(100), GPUS, square, shown, machine.lanes) as results:
@@ -129,12 +139,12 @@ def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
     all_on = threading.Barrier(len(GPUS))
     turns: Counter[str] = Counter()
 
-    def work(job: int, session: Session, progress: Progress) -> None:
-        gpu = session.info.uuid
+    def work(job: int, lane: FakeLane, progress: Progress) -> None:
+        gpu = lane.session.info.uuid
         assert gpu is not None
         if job < 2 * len(GPUS):
             ready[gpu].wait(PATIENCE)  # both lanes of the GPU compile
-        with session.turn(progress):
+        with lane.session.turn(progress):
             turns[gpu] += 1
             if turns[gpu] == 1:
                 all_on.wait(PATIENCE)  # every GPU is at its first job
@@ -179,9 +189,9 @@ def test_leaving_ends_what_is_not_done(many_cores: None) -> None:
     machine = Machine()
     at_work = threading.Event()
 
-    def endless(job: int, session: Session, progress: Progress) -> None:
+    def endless(job: int, lane: FakeLane, progress: Progress) -> None:
         while True:
-            if session.info.uuid == "GPU-a":
+            if lane.session.info.uuid == "GPU-a":
                 at_work.set()
             progress.step("round")
 
@@ -221,10 +231,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, many_cores: None) -> Machine:
     monkeypatch.setattr(available, "why_no_cuda", lambda: None)
     monkeypatch.setattr(available, "gpus", lambda: list(GPUS))
 
-    def opening(_: str, gpu: str, cores: Cores | None) -> AbstractContextManager[Sequence[Session]]:
-        return made.lanes(gpu, cores)
-
-    monkeypatch.setattr(pool, "open_lanes", opening)
+    monkeypatch.setattr(gpu_process, "open_gpu", made.lanes)
     return made
 
 

@@ -25,8 +25,8 @@ from harness.submission import Unreadable
 from harness.views.console import Terminal
 
 if TYPE_CHECKING:
+    from harness.gpu_process import Lane
     from harness.grade import GradingOptions
-    from harness.workers.session import Session
 
 HELP = """\
 examples:
@@ -157,17 +157,17 @@ def _on_several(
     terminal: Terminal,
 ) -> Graded:
     """On several GPUs at once, in the order in which they are done."""
-    from harness.grade import grade
+    from harness import gpu_process
     from harness.pool import Lost, working
     from harness.views.progress import PoolProgress
 
-    def work(job: Job, session: Session, progress: Progress) -> Report:
-        return grade(job.submission, session, options, progress)
+    def work(job: Job, lane: Lane, progress: Progress) -> Report:
+        return lane.grade(job.submission, options, progress)
 
     gpus = chosen_gpus(arguments)
     with (
         PoolProgress(terminal.results, len(jobs)) as progress,
-        working(jobs, gpus, work, progress) as results,
+        working(jobs, gpus, work, progress, gpu_process.open_gpu) as results,
     ):
         for result in results:
             if isinstance(result, Lost):
