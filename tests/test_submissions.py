@@ -139,8 +139,18 @@ def first_line(outcome: Outcome) -> int | None:
 MAX_TOLD = 50_000
 """Characters of a report on record where it is not what was expected."""
 
-STEADY_SECONDS = 5.0
-"""Of rounds in company, where no score becomes steady and only verdicts count."""
+FEW = rounds.Extent(rounds=2, seconds=1.0)
+
+IN_COMPANY = (
+    (measure, "FULL", FEW),
+    (measure, "QUICK", FEW),
+    (rounds, "MIN_RATIOS", FEW.rounds),
+    (rounds, "MIN_WARM_UP_SECONDS", 0.1),
+    (rounds, "STEADY_READINGS", 2),
+    (rounds, "judge_clocks", tuple),
+)
+"""Where several have the GPU no score becomes steady and no clock is in time: only verdicts count,
+and a launch of a naive kernel takes half a second of all."""
 
 
 @pytest.fixture(scope="module")
@@ -149,10 +159,9 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
     paths = {path: options(path, "cuda") for path in wanted(request, "test_on_a_gpu")}
     alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
     together = {path: how for path, how in paths.items() if path not in alone}
-    in_company = patch.object(measure, "FULL", replace(rounds.FULL, seconds=STEADY_SECONDS))
-    with ExitStack() as stack:
-        in_company.start()
-        stack.callback(in_company.stop)
+    with ExitStack() as stack, ExitStack() as in_company:
+        for module, name, value in IN_COMPANY:
+            in_company.enter_context(patch.object(module, name, value))
         threads = min(max(5, available_cores() // 2), max(1, len(together)))
         graded = stack.enter_context(graded_on_gpu(together, threads))
         timed: Callable[[Path], Report] | None = None
@@ -164,7 +173,7 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
             if timed is None:
                 for other in together:
                     graded(other)
-                in_company.stop()
+                in_company.close()
                 timed = stack.enter_context(graded_on_gpu(alone, threads=2))
             return timed(path)
 
@@ -185,6 +194,9 @@ def test_on_a_gpu(
     record_property("verdict", report.verdict)
     record_property("message", getattr(report.outcome, "message", ""))
     record_property("seconds", {time.stage.value: round(time.seconds, 1) for time in report.stages})
+    for program in report.sanitizing:
+        tools = {run.tool.value: (run.status, round(run.seconds, 1)) for run in program.tools}
+        record_property(program.program, tools)
     try:
         check(path, report)
     except AssertionError:  # the whole reason: nobody may have this GPU again soon
