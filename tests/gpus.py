@@ -199,6 +199,7 @@ class Run:
                     "name": report.submission.name,
                     "done": round(line.seconds, 2),
                     **{each.stage: round(each.seconds, 2) for each in report.stages},
+                    "context_ms": report.measurement and report.measurement.first_launch.context_ms,
                 }
                 for line, report in zip(lines, reports, strict=True)
             ],
