@@ -48,7 +48,7 @@ each of them first."""
 
 AGAIN = ("02_shared_tile", "02_shared_tile")
 ALONE = "17_split_tail"
-RIVALS = ("16_register_banks", "17_split_tail")
+RIVALS = ("10_no_bank_conflicts", "14_bulk_copies")
 CACHE = "XDG_CACHE_HOME"
 PARTS = ("gradings", "arena", "playoff", "one-lane")
 LEAST = {"gradings": 30.0, "arena": 50.0, "playoff": 50.0, "one-lane": 30.0}
