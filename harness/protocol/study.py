@@ -80,16 +80,27 @@ class StudyResults(Value):
     copies: tuple[Copies, ...]
 
 
+Situation = Literal["alone", "all GPUs at once", "and every core busy"]
+
+
 class Grading(Value):
     """One of several gradings of one file."""
 
-    situation: Literal["alone", "all GPUs at once", "and every core busy"]
+    situation: Situation
     gpu: str
     """Its UUID."""
     score: NonNegativeFloat
     low: NonNegativeFloat
     high: NonNegativeFloat
     ms: NonNegativeFloat
+
+
+class Withheld(Value):
+    """A grading that gave no score."""
+
+    situation: Situation
+    why: str
+    """In the judge's words."""
 
 
 class Scatter(Value):
@@ -100,3 +111,4 @@ class Scatter(Value):
     date: str
     kernel: str
     gradings: tuple[Grading, ...]
+    withheld: tuple[Withheld, ...] = ()

@@ -7,12 +7,13 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import plotly.graph_objects as go
 
 from harness import figures
-from harness.protocol.study import Copies, Grading, Scatter, StudyResults, Time
+from harness.protocol.study import Copies, Grading, Scatter, Situation, StudyResults, Time
 from harness.report import Report
 from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, STEPS
 from problem.cases import RANKED
@@ -84,7 +85,7 @@ def markdown(results: StudyResults, found: Sequence[Chapter]) -> str:
             "| " + " | ".join(chapter.head) + " |",
             "|" + "---|" + "---:|" * (len(chapter.head) - 1),
             *("| " + " | ".join(row) + " |" for row in chapter.rows),
-            *chapter.notes,
+            *(f"\n{note}" for note in chapter.notes),
         ]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
@@ -99,7 +100,7 @@ def page(results: StudyResults, found: Sequence[Chapter]) -> str:
         if chapter.figure is not None:
             parts.append(chapter.figure.to_html(full_html=False, include_plotlyjs=script))
             script = False
-        parts.append(table)
+        parts += [table, *(f"<p>{html.escape(note)}</p>" for note in chapter.notes)]
     title = f"Studies on an {results.gpu}"
     style = (
         "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
@@ -280,12 +281,22 @@ def _scatter(scattered: Sequence[Scatter]) -> Chapter:
 
 
 def _unscored(scattered: Sequence[Scatter]) -> Iterator[str]:
-    """A scatter on several GPUs goes through all situations; one in which nothing was scored is
-    missing in it."""
     for each in scattered:
-        found = {grading.situation for grading in each.gradings}
-        if "all GPUs at once" in found and "and every core busy" not in found:
-            yield f"\nOn {each.model}, no grading gave a score while every core was busy."
+        for situation, gradings in groupby(each.withheld, lambda grading: grading.situation):
+            found = list(gradings)
+            yield (
+                f"On {each.model}, {len(found)} gradings {_WHEN[situation]} gave no score, but: "
+                f"“{found[0].why}”. A kernel can change what the GPU's clock says, so the judge "
+                "believes only what the host's clock confirms, and who waits for a core reads that "
+                "late."
+            )
+
+
+_WHEN: dict[Situation, str] = {
+    "alone": "on a GPU alone",
+    "all GPUs at once": "on all GPUs at once",
+    "and every core busy": "while every core was busy",
+}
 
 
 def _copies(results: StudyResults) -> Chapter:

@@ -8,13 +8,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 from harness.errors import JudgeFailure
-from harness.protocol.study import Grading, Scatter
-from harness.report import Report
-
-Situation = Literal["alone", "all GPUs at once", "and every core busy"]
+from harness.protocol.study import Grading, Scatter, Situation, Withheld
+from harness.report import Accepted, Report, Unscored
 
 
 def scatter(file: Path, gpus: Sequence[str], times: int) -> Scatter:
@@ -31,13 +28,14 @@ def scatter(file: Path, gpus: Sequence[str], times: int) -> Scatter:
 
 
 def summary(found: Iterable[tuple[Situation, Sequence[Report]]]) -> Scatter:
-    """Of reports of one file on GPUs of one model; those without a score are left out. Raises
-    JudgeFailure where none has one."""
+    """Of reports of one file on GPUs of one model. Raises JudgeFailure where none has a score."""
     gradings: list[Grading] = []
+    withheld: list[Withheld] = []
     model = kernel = date = ""
     for situation, reports in found:
         for report in reports:
             if report.score is None or report.device is None:
+                withheld.append(Withheld(situation=situation, why=_why(report)))
                 continue
             score, model, kernel = report.score, report.device.name, report.submission.name
             date = report.created.date().isoformat()
@@ -57,7 +55,15 @@ def summary(found: Iterable[tuple[Situation, Sequence[Report]]]) -> Scatter:
         date=date,
         kernel=kernel,
         gradings=tuple(gradings),
+        withheld=tuple(withheld),
     )
+
+
+def _why(report: Report) -> str:
+    outcome = report.outcome
+    if isinstance(outcome, Accepted):
+        return outcome.score.message if isinstance(outcome.score, Unscored) else "no GPU"
+    return outcome.message
 
 
 def _grade(gpu: str, file: Path, times: int) -> subprocess.Popen[bytes]:

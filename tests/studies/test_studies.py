@@ -16,11 +16,11 @@ from harness.explain.gpu import H100
 from harness.explain.rules import Evidence
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Finished, Load, Ready, Run, Sanitized
-from harness.protocol.study import Copies, Grading, Scatter, StudyResults
-from harness.report import Report
+from harness.protocol.study import Copies, Grading, Scatter, Situation, StudyResults, Withheld
+from harness.report import Accepted, Report, Unscored
 from harness.studies.page import chapters, markdown, page, pays_after
 from harness.studies.plan import CLUSTERS, OUTPUTS, SIDES, sources
-from harness.studies.scatter import Situation
+from harness.studies.scatter import summary
 from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.explain.ladder import SOLUTIONS
@@ -152,7 +152,23 @@ def test_a_situation_without_a_score_is_named(results: StudyResults) -> None:
     chapter = list(chapters(results, (), [found]))[-1]
     assert len(chapter.rows) == 4
     (note,) = chapter.notes
-    assert "no grading gave a score while every core was busy" in note
+    assert "4 gradings while every core was busy gave no score" in note
+    assert "in 20 of 30 rounds the host's clock and the GPU's do not agree" in note
+
+
+def test_what_the_judge_says_in_place_of_a_score_is_kept() -> None:
+    text = (RESULTS.parent / "h100-five-in-a-row.jsonl").read_text(encoding="utf-8")
+    scored = Report.model_validate_json(text.splitlines()[0])
+    assert isinstance(scored.outcome, Accepted)
+    why = Unscored(reason="clocks", message="the clocks do not agree")
+    without = scored.model_copy(
+        update={"outcome": scored.outcome.model_copy(update={"score": why})}
+    )
+    found = summary([("alone", [scored]), ("and every core busy", [without])])
+    assert len(found.gradings) == 1
+    assert found.withheld == (
+        Withheld(situation="and every core busy", why="the clocks do not agree"),
+    )
 
 
 def test_without_a_gpu_nothing_scatters(capsys: pytest.CaptureFixture[str]) -> None:
