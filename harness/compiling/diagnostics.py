@@ -15,11 +15,11 @@ MAX_MESSAGE = 500
 """A source can make the compiler print a megabyte; a report keeps what a person would read."""
 
 _FRONT_END = re.compile(
-    r"^(?P<file>[^()\n]+)\((?P<line>\d+)\): (?:catastrophic )?"
+    r"^(?P<file>[^()\s][^()\n]*)\((?P<line>\d{1,9})\): (?:catastrophic )?"
     r"(?P<severity>error|warning)(?: #\S+)?: (?P<message>.*)$"
 )
 _PTXAS = re.compile(
-    r"^ptxas (?:[^,;]+, line (?P<line>\d+); )?"
+    r"^ptxas (?:[^,;]+, line (?P<line>\d{1,9}); )?"
     r"(?P<severity>error|fatal|warning)\s*: (?P<message>.*)$"
 )
 # Advice has a number: (C7510) says that wgmma instructions wait for each other.
@@ -29,7 +29,7 @@ _HOST = re.compile(r"is considered a host (?:function|variable), and host (?:fun
 
 def of_nvrtc(log: str, file_name: str) -> list[Diagnostic]:
     """NVRTC's errors, and its warnings about the submission's own lines."""
-    lines = log.splitlines()
+    lines = log.split("\n")
     found: list[Diagnostic] = []
     for number, text in enumerate(lines):
         match = _FRONT_END.match(text)
@@ -56,7 +56,7 @@ def of_nvrtc(log: str, file_name: str) -> list[Diagnostic]:
 def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]:
     """What ptxas said, its advice as warnings; `line_of` gives the source's line for one of PTX."""
     found = []
-    for text in log.splitlines():
+    for text in log.split("\n"):
         advice = _PTXAS_ADVICE.match(text)
         if advice:
             found.append(Diagnostic(severity="warning", message=f"ptxas: {advice['message']}"))

@@ -18,7 +18,7 @@ MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
 """Of __device__ variables: nine times all three matrices of the ranked size. What reads machine
 code counts in 32 bits."""
 
-_MANGLED = re.compile(r"_Z(\d+)(\w+)")
+_MANGLED = re.compile(r"_Z(\d{1,9})(\w+)")
 
 
 def base_name(entry: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from harness.ptx.stream import MAX_SAID
 from harness.ptx.syntax import (
     Address,
     Function,
@@ -17,7 +18,7 @@ from harness.ptx.syntax import (
 )
 from harness.report import Diagnostic
 
-_ACCESS = re.compile(r"(ld|st)\.param(?:::entry|::func)?(?:\.v([248]))?\.[busf]([0-9]+)")
+_ACCESS = re.compile(r"(ld|st)\.param(?:::entry|::func)?(?:\.v([248]))?\.[busf]([0-9]{1,3})")
 _OF_PARAMETERS = re.compile(r"(?!isspacep).*\.param\b")
 
 
@@ -28,7 +29,7 @@ def misuse(program: Program) -> Diagnostic | None:
         kernels = {p.name for p in function.parameters} if function.is_entry else set()
         for item in function.body:
             if isinstance(item, Instruction) and not _stays_inside(item, sizes, kernels):
-                message = f"`{item.text}` does not stay inside a parameter"
+                message = f"`{item.text[:MAX_SAID]}` does not stay inside a parameter"
                 return Diagnostic(severity="error", message=message, line=item.line or None)
     return None
 

@@ -8,6 +8,7 @@ from harness.ptx.syntax import Float, Variable
 from harness.ptx.types import Type
 
 MAX_VARIABLE = 1 << 40  # bytes
+MAX_ALIGNMENT = 1 << 20  # bytes; with gigabytes ptxas and nvdisasm are at work for minutes
 
 _POINTER_SPACES = {".const", ".global", ".local", ".shared"}
 
@@ -59,6 +60,8 @@ class Declarations(TokenStream):
         align = self.natural()
         if align < 1 or align & (align - 1):
             self.fail(f"an alignment of {align} is not a power of two")
+        if align > MAX_ALIGNMENT:
+            self.fail(f"an alignment of {align} bytes; at most {MAX_ALIGNMENT} are supported")
         return align
 
     def dimension(self) -> int:
@@ -91,8 +94,9 @@ class Declarations(TokenStream):
                 self.expect(")")
             else:
                 pointees.append(self.symbol())
-            if self.next in ("+", "-"):
-                self.integer()
+            while self.next in ("+", "-"):
+                self.take()
+                self.product()
             return bytes(kind.bytes)
         sign = -1 if self.accept("-") else 1
         found = number(self.take())

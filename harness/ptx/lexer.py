@@ -45,20 +45,27 @@ def joined(words: Iterable[str]) -> str:
     return _TIGHT.sub("", " ".join(words))
 
 
+_MAX_DIGITS = 100
+"""Of a number: 64 bits have 64 of them in binary."""
+
+
 @functools.lru_cache(1 << 12)
 def number(word: str) -> Integer | Float | None:
-    """An integer (decimal, hexadecimal, octal, binary) or a float written as its bits."""
-    if not word[:1].isdigit():
+    """An integer (decimal, hexadecimal, octal, binary) of at most 64 bits, of which ptxas drops the
+    others, or a float written as its bits."""
+    if not word[:1].isdigit() or len(word) > _MAX_DIGITS:
         return None
     if _SINGLE.fullmatch(word):
         return Float(int(word[2:], 16), 32)
     if _DOUBLE.fullmatch(word):
         return Float(int(word[2:], 16), 64)
-    plain = word.removesuffix("U")
-    if _INTEGER.fullmatch(plain):
-        return Integer(int(plain, 0))
-    if _OCTAL.fullmatch(plain):
-        return Integer(int(plain, 8))
     if _DECIMAL.fullmatch(word):
         return Float(struct.unpack("<Q", struct.pack("<d", float(word)))[0], 64)
-    return None
+    plain = word.removesuffix("U")
+    if _INTEGER.fullmatch(plain):
+        value = int(plain, 0)
+    elif _OCTAL.fullmatch(plain):
+        value = int(plain, 8)
+    else:
+        return None
+    return Integer(value) if value < 1 << 64 else None

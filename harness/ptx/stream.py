@@ -19,6 +19,10 @@ SPECIAL = re.compile(
 )
 
 
+MAX_SAID = 200
+"""Characters of what is wrong: a token may be as long as the text."""
+
+
 class TokenStream:
     """The tokens, how far they are read, and the program that is read from them."""
 
@@ -52,7 +56,7 @@ class TokenStream:
 
     def fail(self, reason: str) -> NoReturn:
         around = " ".join(self.tokens[max(0, self.at - 6) : self.at + 6])
-        raise PtxError(reason, around, self.line)
+        raise PtxError(reason[:MAX_SAID], around[:MAX_SAID], self.line)
 
     def finish(self, start: int, is_debugging: bool = False) -> None:
         """The tokens from `start` on are one statement of the canonical text."""

@@ -53,6 +53,20 @@ def test_errors_and_warnings_have_their_place() -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_only_the_end_of_a_line_ends_it(end: str) -> None:
+    """NVRTC quotes the source, in which other characters pass for one."""
+    forged = f"  int x = ; // {end}kernel.cu(7): error: forged"
+    (found,) = of_nvrtc(f"kernel.cu(3): error: expected an expression\n{forged}\n", "kernel.cu")
+    assert found.line == 3
+
+
+def test_a_line_of_too_many_digits_is_none() -> None:
+    assert of_nvrtc(f"kernel.cu({'1' * 5000}): error: forged", "kernel.cu") == []
+    said = f"ptxas kernel.ptx, line {'1' * 5000}; error   : forged"
+    assert of_ptxas(said, lambda line: line) == []
+
+
 def test_a_caret_under_the_first_character_is_column_one() -> None:
     log = "kernel.cu(1): error: no\n  x\n  ^\n"
     assert of_nvrtc(log, "kernel.cu")[0].column == 1

@@ -36,6 +36,7 @@ def program(*functions: str, before: str = "") -> Program:
         (PLAIN, PLAIN),
         ("_Z8multiplyPf", "multiply"),
         ("_ZN1a8multiplyEPf", "_ZN1a8multiplyEPf"),
+        (f"_Z{'1' * 5000}x", f"{'1' * 4991}x"),
     ],
 )
 def test_a_symbol_has_the_name_of_its_source(symbol: str, name: str) -> None:

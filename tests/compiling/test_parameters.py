@@ -49,6 +49,7 @@ BEYOND = {
     "by another load": "ldu.param.u32 %r1, [N];",
     "by a load with an order": "ld.weak.param.u32 %r1, [N+64];",
     "by modifiers apart": "ld .param .u32 %r1, [N+64];",
+    "of a size of 5000 digits": f"ld.param.u{'1' * 5000} %r1, [N];",
     "as a value to store": "{ .param .b64 p; st.param.b64 [p], C; }",
     "as an argument": "call.uni f, (C);",
     "in a pair": "mov.b64 %a|N, C;",

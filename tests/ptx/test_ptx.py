@@ -12,7 +12,7 @@ from harness.ptx.errors import PtxError
 from harness.ptx.lexer import joined, tokens
 from harness.ptx.parser import parse
 from harness.ptx.printer import canonical, fingerprint
-from harness.ptx.syntax import Instruction, Register
+from harness.ptx.syntax import Instruction, Integer, Register
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
@@ -117,6 +117,13 @@ REFUSED = {
     "a letter that is not ASCII": module("mov.u32 \u0440, %r1;"),
     "a preprocessor line": module("#line 3"),
     "a comment without an end": module("/* ret;"),
+    "a number of 65 bits": module("mov.u64 %rd1, 18446744073709551616;"),
+    "an offset of 65 bits": module("ld.param.u64 %rd1, [A+0x10000000000000000];"),
+    "a number of 5000 digits": module(f"mov.u32 %r1, {'1' * 5000};"),
+    "an array of 5000 digits": HEAD + f".global .b8 x[{'1' * 5000}];",
+    "a line of 5000 digits": module(f".loc 1 {'1' * 5000} 0"),
+    "a float of 5000 digits": module(f"mov.f64 %rd1, {'1' * 5000}.0;"),
+    "an alignment of gigabytes": HEAD + ".global .align 2147483648 .b8 x[4];",
 }
 
 
@@ -124,6 +131,30 @@ REFUSED = {
 def test_what_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(PtxError):
         parse(text)
+
+
+def test_what_is_wrong_is_said_shortly() -> None:
+    """However long the token is that it is said of."""
+    with pytest.raises(PtxError) as wrong:
+        parse(module(f"mov.u32 {'x' * 100_000}.y, 1;"))
+    assert len(wrong.value.reason) <= 200 >= len(wrong.value.instruction)
+
+
+@pytest.mark.parametrize(
+    "value", ["x", "generic(x)", "x+4", "generic(x)+4", "generic(x)+16-8", "x-4", "x+2*4"]
+)
+def test_a_variable_may_begin_with_an_address_inside_another(value: str) -> None:
+    text = f"{HEAD}.global .b8 x[16];\n.global .u64 p[2] = {{{value}, 7}};\n"
+    variable = parse(text).variables["p"]
+    assert variable.pointees == ("x",) and variable.image[8:] == (7).to_bytes(8, "little")
+    assert canonical(parse(text)).replace(" ", "").count(f"{{{value},7}}") == 1
+
+
+def test_a_number_has_64_bits() -> None:
+    text = module("mov.u64 %r1, 0xFFFFFFFFFFFFFFFF; mov.s64 %r1, -9223372036854775808;")
+    first, second, *_ = parse(text).functions["k"].body
+    assert isinstance(first, Instruction) and first.operands[1] == Integer(2**64 - 1)
+    assert isinstance(second, Instruction) and second.operands[1] == Integer(-(2**63))
 
 
 def test_scopes_of_one_depth_do_not_share_names() -> None:
