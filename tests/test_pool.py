@@ -27,8 +27,9 @@ from harness.report import CompileError, Report, Stage, Verdict
 from harness.views.console import Terminal
 from harness.workers.cores import Cores, keep_to, shared_out
 from harness.workers.isolation import Role
+from harness.workers.processes import environment
 from harness.workers.session import Session
-from harness.workers.worker import Worker, environment
+from harness.workers.worker import Worker
 from tests.stages.fakes import (
     INFO,
     FakeDevice,

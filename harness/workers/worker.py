@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock
@@ -21,29 +18,20 @@ from typing import Any, Self, TypeVar
 from pydantic import TypeAdapter
 
 from harness.errors import without_paths
-from harness.files import cache_directory
 from harness.protocol.device import Load
 from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, answer_to
 from harness.report import Value
-from harness.workers import channel
+from harness.workers import channel, processes
 from harness.workers import cores as cores_of
-from harness.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
-from harness.workers.scratch import Scratch, sweep
+from harness.workers.isolation import Role
+from harness.workers.processes import LOG
+from harness.workers.scratch import Scratch
 from harness.workers.server import Hello
 
 T = TypeVar("T", bound=Value)
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-
 START_SECONDS = 60.0
 """A worker that has not said hello by then never will: imports and a GPU context included."""
-
-_starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
-"""Linux ends a child with the thread that started it, if it is to end with its parent (isolation):
-so it is a thread that lasts as long as this process."""
-
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LANG")
-"""The worker's environment: nothing of the user's beyond what finds programs and the GPU."""
 
 
 class Worker:
@@ -210,7 +198,7 @@ class _Child:
             code = self.process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             return judge_fault(f"the {self.role} worker hung up")
-        log = self.scratch.path / _LOG
+        log = self.scratch.path / LOG
         details = without_paths(log.read_text(errors="replace")[-4096:]) if log.is_file() else ""
         if code < 0:
             name = signal.Signals(-code).name
@@ -231,54 +219,12 @@ def processes_of_session(leader: int) -> set[int]:
 
 
 def _start(role: Role, gpu: str | None) -> _Child:
-    sweep()
-    scratch = Scratch()
-    ours, theirs = Pipe()
-    try:
-        with open(scratch.path / _LOG, "wb") as log:
-            process = _starter.submit(
-                subprocess.Popen,
-                [sys.executable, "-m", "harness.workers.entry_point", role, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                cwd=scratch.path,
-                env=environment(role, scratch.path, gpu),
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            ).result()
-    except BaseException:
-        ours.close()
-        scratch.remove()
-        raise
-    finally:
-        theirs.close()
-    return _Child(role, process, ours, scratch)
-
-
-def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:
-    """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
-    code, which later gradings execute, belongs to the CPU device alone. It multiplies nothing of
-    size, so NumPy need not start a thread for each core."""
-    search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}
-    visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
-    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
-        **visible,
-        "PYTHONPATH": os.pathsep.join(search),
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
-        "CUDA_CACHE_DISABLE": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        SCRATCH_VARIABLE: str(scratch),
-        **cache,
-    }
+    started = processes.taken(role) or processes.start(role, gpu)
+    return _Child(role, started.process, started.connection, started.scratch)
 
 
 def judge_fault(message: str, details: str = "") -> Fault:
     return Fault(cause="judge", message=message, details=details)
 
 
-_LOG = "worker.log"
 _HELLO: TypeAdapter[Hello | Fault] = TypeAdapter(Hello | Fault)

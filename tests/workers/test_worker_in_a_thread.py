@@ -18,14 +18,16 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from harness.protocol.compiler import Kernel
+from harness.protocol.compiler import Compile, Kernel
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.request import GRACE_SECONDS, Fault, request_named
-from harness.workers import channel
+from harness.report import CompileError
+from harness.workers import channel, processes
 from harness.workers import worker as worker_of
 from harness.workers.isolation import Role
+from harness.workers.processes import environment
 from harness.workers.server import Hello
-from harness.workers.worker import Worker, environment
+from harness.workers.worker import Worker
 from problem.cases import Shape
 from tests.stages.fakes import INFO, kernel
 
@@ -351,11 +353,11 @@ def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
     given |= {"CUDA_VISIBLE_DEVICES": "0,1", "LANG": "C.UTF-8"}
     for name, value in (given | {"SECRET_TOKEN": "hunter2", "PYTHONPATH": "/mine"}).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(worker_of, "cache_directory", lambda: tmp_path / "cache")
+    monkeypatch.setattr(processes, "cache_directory", lambda: tmp_path / "cache")
     found = environment(role, tmp_path, gpu)
     assert found == given | {
         **({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}),
-        "PYTHONPATH": f"{worker_of.ROOT}{os.pathsep}/mine",
+        "PYTHONPATH": f"{processes.ROOT}{os.pathsep}/mine",
         "HOME": str(tmp_path),
         "TMPDIR": str(tmp_path),
         "CUDA_CACHE_DISABLE": "1",
@@ -383,7 +385,7 @@ def test_a_process_has_a_session_a_folder_and_a_log_of_its_own(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(subprocess, "Popen", Popen)
-    monkeypatch.setattr(worker_of, "sweep", lambda: swept.append(True))
+    monkeypatch.setattr(processes, "sweep", lambda: swept.append(True))
     child = worker_of._start(Role.CPU, "GPU-7")
     how = Popen.how
     handle = how["command"][-1]
@@ -399,6 +401,37 @@ def test_a_process_has_a_session_a_folder_and_a_log_of_its_own(
         os.fstat(int(handle))  # this side has let go of it
     child.connection.close()
     child.scratch.remove()
+
+
+def test_a_process_that_was_started_ahead_is_that_of_the_first_worker_of_its_role() -> None:
+    processes.start_ahead(Role.COMPILER)
+    ahead = processes._ahead[Role.COMPILER].process.pid
+    with Worker(Role.COMPILER) as first, Worker(Role.COMPILER) as second:
+        assert isinstance(first.ask(Compile(source="")), CompileError)
+        assert first.process_id == ahead
+        second.start()
+        assert second.process_id not in (None, ahead)
+
+
+def test_a_process_that_nobody_took_ends_with_the_judge(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "grade", "--no-such-option"]
+    told = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(processes.ROOT)}
+    done = subprocess.run(
+        command, env=os.environ | told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and "--no-such-option" in done.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_cannot_be_started_ahead_is_told_by_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    processes.start_ahead(Role.COMPILER)
+    assert not processes._ahead
+    with Worker(Role.COMPILER) as worker:
+        answer = worker.ask(Compile(source=""))
+    assert isinstance(answer, Fault) and "no compiler worker can be started" in answer.message
 
 
 def test_what_could_not_be_started_leaves_nothing(
