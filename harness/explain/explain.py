@@ -43,7 +43,8 @@ def explain(examined: Examined) -> Explanation:
     )
     work = evidence.work if evidence else None
     blocks, waves = blocks_and_waves(facts, gpu)
-    launch, shape = facts.launch, RANKED.shape
+    rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
+    shared = examined.blocks_share_work
     loop = hot_loop(facts, counted)
     findings: tuple[Advice, ...] = advice(evidence) if evidence else ()
     return Explanation(
@@ -56,13 +57,9 @@ def explain(examined: Examined) -> Explanation:
         occupancy=facts.occupancy,
         blocks=blocks,
         waves=waves,
-        tail=0.0 if examined.blocks_share_work else 1 - fill(facts, gpu),
-        block_bytes=4
-        * (
-            shape.N * (launch.tile_rows + launch.tile_columns)
-            + launch.tile_rows * launch.tile_columns
-        ),
-        block_flop=2 * launch.tile_rows * launch.tile_columns * shape.N,
+        tail=0.0 if shared else 1 - fill(facts, gpu),
+        block_bytes=None if shared else 4 * (shape.N * (rows + columns) + rows * columns),
+        block_flop=None if shared else 2 * rows * columns * shape.N,
         units=_units(work, gpu) if work else (),
         roofs=_roofs(evidence, gpu) if evidence else (),
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
@@ -103,14 +100,16 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
     flop = RANKED.shape.flop
     roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
     useful = flop / 2 / scale(evidence.facts, evidence.counters)
+    seconds, products = 0.0, []
     for kind in sorted({kind for kind, _ in tensor_work(evidence.counters)}):
         peak = gpu.tensor_macs(kind)
         work = tensor_work(evidence.counters)
-        macs = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True))
-        if peak is not None and macs:
-            products = macs / useful
-            name = f"{kind} tensor cores, {products:.2g} product{'s' * (products >= 1.05)}"
-            roofs.append(Roof(name=name, tflops=gpu.tflops(peak) / products))
+        share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
+        if peak is not None and share:
+            seconds += share / gpu.tflops(peak)
+            products.append(f"{share:.2g} products of {kind}")
+    if products:
+        roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))
     clocks = evidence.work.clocks
     for unit, name, per_clock in (
         (Unit.L1, "shared memory and L1", 128.0),

@@ -107,9 +107,10 @@ class Explanation(Value):
     """Times that the GPU is filled with blocks at the ranked size."""
     tail: float
     """Share of the time in which the last wave leaves multiprocessors idle."""
-    block_bytes: int
-    """Of A and B that one block must read, and of C that it must write."""
-    block_flop: int
+    block_bytes: int | None
+    """Of A and B that one block must read, and of C that it must write. None where blocks share
+    the work out: the tile of the launch is not what one of them computes."""
+    block_flop: int | None
     units: tuple[UnitTime, ...]
     """The busiest first."""
     roofs: tuple[Roof, ...]

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import ClassVar
 
 from harness import figures
@@ -29,6 +30,7 @@ from harness.explain.workload import (
 from harness.protocol.profile import Profile
 from harness.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
+from problem.launcher import BLOCK
 
 WORTH_SAYING = 1.05
 """Advice that promises less is not given: the model is not that exact."""
@@ -99,6 +101,8 @@ class Saving:
     ideal: float
     left: Workload
     line: int | None = None
+    see: str | None = None
+    """The file that shows it, where another than the rule's does."""
 
 
 class Rule(ABC):
@@ -227,6 +231,9 @@ class FewProductsPerLoad(Rule):
     remedy = "give each thread a tile of outputs, 8x8 of them in the end"
     see = "06_outputs_per_thread to 10_no_bank_conflicts"
 
+    SEVERAL_OUTPUTS = "08_block_tile_2d to 10_no_bank_conflicts"
+    """What shows it to those who give a thread several outputs already."""
+
     IDEAL = 0.25
     """Wavefronts for each multiply-add of a warp with 8x8 outputs a thread."""
 
@@ -243,6 +250,7 @@ class FewProductsPerLoad(Rule):
         line = max(loads, key=lambda each: each.shared_min_wavefronts)
         left = evidence.work.without(Unit.L1, evidence.clocks(least - self.IDEAL * fma))
         copies = evidence.loop_mix.get(Kind.SHARED_LOAD, 0) / evidence.loop_mix[Kind.FMA]
+        outputs = evidence.facts.launch.tile_rows * evidence.facts.launch.tile_columns
         issue = left.clocks[Unit.ISSUE]
         saved = issue * (1 - 1 / (1 + copies)) if copies > self.IDEAL else 0.0
         return Saving(
@@ -252,6 +260,7 @@ class FewProductsPerLoad(Rule):
             self.IDEAL,
             left.without(Unit.ISSUE, saved),
             line.line,
+            self.SEVERAL_OUTPUTS if outputs > prod(BLOCK) else None,
         )
 
 
@@ -374,8 +383,8 @@ class TensorCores(Rule):
             return None
         macs = 3 * RANKED.shape.flop / 2 / evidence.gpu.multiprocessors
         return Saving(
-            f"the FP32 units are busy {figures.percent(busy)} of the time, so on them at most "
-            f"{1 / busy:.2f} times as much is possible",
+            f"the FP32 units are busy {figures.percent(busy)} of the time, which leaves at most "
+            f"{1 / busy:.2f}× to them; the tensor cores do nothing",
             busy,
             1.0,
             Workload({Unit.TENSOR: macs / peak / self.REACHED}),
@@ -560,7 +569,7 @@ def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice,
                 cost=1 - 1 / gain,
                 gain=gain,
                 remedy=rule.remedy,
-                see=rule.see,
+                see=saving.see or rule.see,
             )
         )
     return tuple(sorted(found, key=lambda each: -each.gain)[:MAX_FINDINGS])

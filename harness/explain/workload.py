@@ -48,9 +48,13 @@ class Workload:
 
 def scale(facts: DisassembledKernel, counters: Counters) -> float:
     """By how much more the ranked size is than what was counted: in blocks, so that those at an
-    edge, which are partly outside, count for what they do."""
-    columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
-    return columns * rows / counters.counted_blocks * RANKED.shape.N / counters.shape.N
+    edge, which are partly outside, count for what they do. Of blocks that share the work out, and
+    whose tile of the launch is larger than all of what was counted, the number says nothing."""
+    launch, shape = facts.launch, counters.shape
+    if counters.blocks_depend and (launch.tile_rows > shape.M or launch.tile_columns > shape.K):
+        return RANKED.shape.flop / shape.flop
+    columns, rows, _ = launch.grid(RANKED.shape.M, RANKED.shape.K)
+    return columns * rows / counters.counted_blocks * RANKED.shape.N / shape.N
 
 
 def l1_clocks(line: LineCounters) -> int:
@@ -151,4 +155,4 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
             tensor += macs * ratio / (peak * share)
     if tensor:
         clocks[Unit.TENSOR] = tensor
-    return Workload(clocks, fill(facts, gpu))
+    return Workload(clocks, 1.0 if counters.blocks_depend else fill(facts, gpu))

@@ -107,15 +107,17 @@ def _facts(e: Explanation) -> Table:
         f"{figures.percent(room.fraction)}: {room.blocks} block{'s' * (room.blocks != 1)} a "
         f"multiprocessor, limited by {room.limited_by}",
     )
-    unused = f"{100 * e.tail:.1f} %"
-    tail = f", the last leaves {unused} of the time unused" if e.tail > 0.001 else ""
-    table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
-    intensity = e.block_flop / e.block_bytes
-    table.add_row(
-        "a block",
-        f"must move {e.block_bytes / 1e6:.2f} MB and do {e.block_flop / 1e6:.0f} MFLOP: "
-        f"{intensity:.1f} FLOP a byte",
-    )
+    if e.block_bytes is None or e.block_flop is None:
+        table.add_row("blocks", f"{figures.grouped(e.blocks)}, which share the work out")
+    else:
+        unused = f"{100 * e.tail:.1f} %"
+        tail = f", the last leaves {unused} of the time unused" if e.tail > 0.001 else ""
+        table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
+        table.add_row(
+            "a block",
+            f"must move {e.block_bytes / 1e6:.2f} MB and do {e.block_flop / 1e6:.0f} MFLOP: "
+            f"{e.block_flop / e.block_bytes:.1f} FLOP a byte",
+        )
     if e.mix:
         total = sum(e.mix.values())
         shown = ", ".join(

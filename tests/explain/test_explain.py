@@ -7,7 +7,9 @@ import pytest
 from harness.explain.examined import Examined
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation, Unit
-from tests.explain.ladder import SOLUTIONS, evidence_of
+from harness.explain.gpu import H100
+from problem.cases import RANKED
+from tests.explain.ladder import SOLUTIONS, evidence_of, recorded
 
 
 def explained(solution: str) -> Explanation:
@@ -45,6 +47,23 @@ def test_every_roof_lies_above_what_was_measured() -> None:
     for solution, ms in (("01_naive", 423.0), ("02_shared_tile", 50.1)):
         for roof in explained(solution).roofs:
             assert roof.tflops > 412.3 / ms
+
+
+def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing() -> None:
+    """36 has one of 4096x4, and was counted at 256x1024x256: one product of FP16 and two of INT8,
+    and an eighth more at the edge."""
+    evidence = recorded("36_wgmma_one_accumulator")
+    assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
+    found = explain(
+        Examined("x", "", None, evidence.facts, evidence.counters, blocks_share_work=True)
+    )
+    assert found.block_bytes is None and found.block_flop is None and found.tail == 0
+    roof = next(each for each in found.roofs if each.name.startswith("tensor cores"))
+    assert roof.name == "tensor cores (1.1 products of FP16, 2.2 products of INT8)"
+    one_of_fp16_alone = H100.tflops(H100.tensor_macs("FP16") or 0)
+    assert roof.tflops == pytest.approx(one_of_fp16_alone / 2 / 1.125, rel=0.01)
+    tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
+    assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9)
 
 
 def test_the_loop_is_found_and_told() -> None:

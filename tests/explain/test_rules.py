@@ -60,6 +60,18 @@ def test_kernels_that_do_not(rule: str) -> None:
         assert rule not in rules_that_speak_of(solution), solution
 
 
+@pytest.mark.parametrize(
+    ("solution", "file"),
+    [("02_shared_tile", "06_outputs_per_thread"), ("07_block_tile_1d", "08_block_tile_2d")],
+)
+def test_who_has_several_outputs_a_thread_is_shown_what_comes_behind(
+    solution: str, file: str
+) -> None:
+    first = advice(recorded(solution))[0]
+    assert first.rule == "few-products-per-load"
+    assert first.see is not None and first.see.startswith(file)
+
+
 ROWS_SHARE_A = """extern "C" __global__ void matrix_multiplication_kernel(
     const float* A, const float* B, float* C, int M, int N, int K) {
     __shared__ float tile_b[16][16];
