@@ -117,6 +117,7 @@ def open_lanes(
             worker.start()
             if cores is not None:
                 worker.keep_to(cores.measuring)
+        stack.callback(_close, (*devices, common.baseline, common.checker))
         yield [stack.enter_context(_Lane(common, device).open()) for device in devices]
 
 
@@ -216,8 +217,7 @@ class _Lane:
     def _renew(self) -> None:
         self._tools.wait()
         self._cpu_sanitizer.reset()
-        for worker in self._touched:
-            worker.close()
+        _close(self._touched)
 
     def _prepare(self, tools: tuple[Tool, ...] = ()) -> None:
         self._tools.wait()
@@ -258,9 +258,9 @@ class _Lane:
                     worker.keep_to(cores.measuring)
             yield
         finally:
-            for worker in self._on_device:
-                worker.close()
-                if cores is not None:
+            _close(self._on_device)
+            if cores is not None:
+                for worker in self._on_device:
                     worker.keep_to(cores.helping)
 
     @contextmanager
@@ -277,6 +277,13 @@ class _Lane:
 
     def _timing(self, kernel: Worker) -> TimingWorkers:
         return TimingWorkers(kernel, self._common.baseline, self._common.checker, self._newcomer)
+
+
+def _close(workers: Sequence[Worker]) -> None:
+    """All at once: the driver takes a while to let go of each."""
+    with ThreadPoolExecutor(len(workers), thread_name_prefix="closing") as threads:
+        for _ in threads.map(lambda worker: worker.close(), workers):
+            pass
 
 
 class _ToolsStarting:

@@ -229,7 +229,7 @@ def test_in_company_those_who_will_time_a_kernel_get_ready(house: House) -> None
             assert not any(isinstance(each, OpenKernels) for each in house.of(Role.CHECKER)[0].done)
     with open_session("cpu") as session, session.company(Silent()):
         pass
-    assert house.of(Role.CHECKER)[-1].done == ["opened", "ended"]
+    assert house.of(Role.CHECKER)[-1].done == ["opened", "closed", "ended"]
 
 
 def test_lanes_share_baseline_and_checker(house: House) -> None:
