@@ -74,7 +74,10 @@ def normalised(report: Report) -> Report:
     if data["device"] is not None:
         data["device"]["name"] = _name("a device", data["device"]["name"])
     created = report.created if report.created.tzinfo else report.created.replace(tzinfo=UTC)
-    data["created"] = created.astimezone(UTC)
+    try:
+        data["created"] = created.astimezone(UTC)
+    except OverflowError:
+        raise Implausible(f"it was graded in the year {created.year}, which is not so") from None
     _bound(data, "", may_be_infinite=False)
     return Report.model_validate(_visible(data))
 

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 
 from harness.report import Round, Rule, RuleViolation, Stage
-from harness.stages.score import MAX_DROPPED
+from harness.stages.score import MAX_DROPPED, heads
 
 MAX_ROUND_MS = 0.1
 """How much later than it usually is for the baseline the host's clock may read in one round. On an
@@ -65,7 +65,7 @@ def _chance(late: int, baseline_late: int) -> float:
     """The probability that at least `late` of the late launches are the kernel's, where each is as
     likely to be the baseline's: the sign test."""
     n = late + baseline_late
-    return math.fsum(math.comb(n, k) / 2.0**n for k in range(late, n + 1))
+    return math.fsum(heads(k, n) for k in range(late, n + 1))
 
 
 def _late(host_ms: float | None, ms: float) -> float:

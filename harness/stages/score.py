@@ -114,11 +114,18 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     below = 0  # ranks given up on either side
     tail = 0.0
     for rank in range(n // 2):
-        tail += math.comb(n, rank) / 2**n
+        tail += heads(rank, n)
         if 1 - 2 * tail < 0.95:
             break
         below = rank
     return ordered[below], ordered[n - 1 - below]
+
+
+def heads(count: int, throws: int) -> float:
+    """The probability of so many heads in so many throws of a coin. By logarithms: 2^1024 is no
+    float, and a report from elsewhere may have thousands of rounds."""
+    ways = math.lgamma(throws + 1) - math.lgamma(count + 1) - math.lgamma(throws - count + 1)
+    return math.exp(ways - throws * math.log(2))
 
 
 def is_steady(rounds: Sequence[Round]) -> bool:

@@ -45,6 +45,18 @@ def test_a_moment_is_kept_in_utc() -> None:
     assert kept == elsewhere and kept.utcoffset() == timedelta(0) and kept.day == 31
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-14))),
+    ],
+)
+def test_a_moment_that_is_none_in_utc_is_no_moment(moment: datetime) -> None:
+    with pytest.raises(Implausible, match=f"the year {moment.year}, which is not so"):
+        normalised(graded(moment))
+
+
 @pytest.fixture
 def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "EAST-5")

@@ -277,6 +277,27 @@ REFUSED: list[tuple[str, Json, str]] = [
         "items",
     ),
     ("the future", changed(HONEST, created=AHEAD), "which is not so"),
+    (
+        "the end of time, in the west",
+        changed(HONEST, created="9999-12-31T23:59:59-14:00"),
+        "the year 9999, which is not so",
+    ),
+    (
+        "the beginning of time, in the east",
+        changed(HONEST, created="0001-01-01T00:00:00+14:00"),
+        "the year 1, which is not so",
+    ),
+    (
+        "thousands of rounds that are late",
+        changed(
+            HONEST,
+            measurement__rounds=[
+                changed(each, kernel_host_ms=each["kernel_ms"] + 1)
+                for each in (HONEST["measurement"]["rounds"] * 100)[:3000]
+            ],
+        ),
+        "its two clocks do not agree",
+    ),
     ("the past", changed(HONEST, created="1970-01-01T00:00:00Z"), "which is not so"),
     # What is no report at all.
     ("another schema", changed(HONEST, schema_version=2), "schema_version"),

@@ -96,6 +96,14 @@ def test_the_usual_lateness_is_that_of_the_baseline() -> None:
     assert dropped(judge_clocks(rounds([0.25] * 9, [0.25] * 9))) == 0
 
 
+def test_thousands_of_late_rounds_are_judged_too() -> None:
+    """2^1024 is no float."""
+    judged = judge_clocks(rounds([0.5] * 1500 + [0.0] * 500))
+    assert isinstance(judged, RuleViolation) and "1500 of 2000 rounds" in judged.message
+    unsteady = judge_clocks(rounds([0.5] * 900 + [0.0] * 1100, [0.0] * 1100 + [0.5] * 900))
+    assert isinstance(unsteady, tuple)
+
+
 def test_what_is_said() -> None:
     often = judge_clocks(rounds([0.5] * 7 + [-0.25] * 13))
     assert isinstance(often, RuleViolation)

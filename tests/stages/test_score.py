@@ -1,12 +1,14 @@
 """From rounds to a score."""
 
+import math
+
 import numpy as np
 import pytest
 
 from harness.report import DeviceInfo, DeviceKind, Round, RoundInputs, Score, Unscored
 from harness.stages import score as module
 from harness.stages.clocks import judge_clocks
-from harness.stages.score import MAX_DROPPED, is_steady, median_interval, score
+from harness.stages.score import MAX_DROPPED, heads, is_steady, median_interval, score
 from problem.cases import Shape
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
@@ -31,6 +33,18 @@ def timed(kernel_ms: float, baseline_ms: float = 8.0, dropped: bool = False) -> 
 def test_the_interval_of_the_median_has_the_published_ranks(n: int, ranks: tuple[int, int]) -> None:
     """The usual table of order statistics for a 95 % interval."""
     assert median_interval(range(1, n + 1)) == ranks
+
+
+@pytest.mark.parametrize("throws", [1, 6, 31, 1000, 1023])
+def test_the_chance_of_heads_is_that_of_a_fair_coin(throws: int) -> None:
+    for count in {0, 1, throws // 3, throws // 2, throws}:
+        assert heads(count, throws) == pytest.approx(math.comb(throws, count) / 2**throws)
+
+
+def test_the_interval_of_thousands_has_ranks_too() -> None:
+    """As many rounds as a forged report may have: exactly, they would take a minute and more."""
+    low, high = median_interval(range(1, 20_001))
+    assert low + high == 20_001 and high - low == pytest.approx(1.96 * math.sqrt(20_000), rel=0.01)
 
 
 def test_too_few_for_an_interval_have_all_of_their_width() -> None:
