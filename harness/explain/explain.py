@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness import figures
 from harness.compiling.occupancy import WARP
 from harness.explain.examined import Examined
 from harness.explain.explanation import (
@@ -41,6 +42,11 @@ def explain(examined: Examined) -> Explanation:
         if counted
         else None
     )
+    notes = [examined.note] if examined.note else []
+    elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
+    if elsewhere:
+        evidence, counted = None, None
+        notes.append(elsewhere)
     work = evidence.work if evidence else None
     blocks, waves = blocks_and_waves(facts, gpu)
     rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
@@ -75,7 +81,26 @@ def explain(examined: Examined) -> Explanation:
         else None,
         lines=_lines(facts.lines, counted, examined.profile),
         findings=findings,
-        notes=(examined.note,) if examined.note else (),
+        notes=tuple(notes),
+    )
+
+
+TOO_BUSY = 1.1
+"""Times as long as a kernel was measured to take, a unit of the GPU cannot be busy: what was
+counted holds parts of tiles that lie outside, but not more of them than that."""
+
+
+def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | None) -> str:
+    """Why what was counted says nothing of the ranked size: a kernel may have a way of its own for
+    sizes that do not suit it, and advice on that would be wrong. Empty where nothing is known."""
+    unit = evidence.work.busiest
+    ms = evidence.work.clocks[unit] / gpu.clocks_per_ms
+    if measured_ms is None or ms <= TOO_BUSY * measured_ms:
+        return ""
+    return (
+        f"What was counted at {evidence.counters.shape} is not what it does at {RANKED.shape}: "
+        f"the {unit} alone would be busy for {figures.milliseconds(ms)} ms there, and it takes "
+        f"{figures.milliseconds(measured_ms)} ms. `explain` counts at a size that suits most tiles."
     )
 
 

@@ -253,7 +253,7 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
     return {
         "entry": entry,
         "report": report,
-        "why": explanation if explanation and explanation.units else None,
+        "why": explanation if explanation and (explanation.units or explanation.notes) else None,
         "heat": {line.line: line.l1_share for line in explanation.lines} if explanation else {},
         "roof": _roof(report, explanation),
         "counterexample": getattr(outcome, "counterexample", None),
@@ -271,10 +271,11 @@ def _roof(report: Report, explanation: Explanation | None) -> Roof | None:
         return None
     if Badge.TENSOR_CORES not in report.kernel.badges:
         return Roof(name="FP32 units", tflops=gpu.fp32_tflops)
-    counted = [roof for roof in explanation.roofs if "tensor" in roof.name] if explanation else []
+    roofs = explanation.roofs if explanation else ()
+    counted = next((roof for roof in roofs if roof.name.startswith("tensor cores")), None)
     one = gpu.tensor_macs("BF16")
-    if counted:
-        return max(counted, key=lambda roof: roof.tflops)
+    if counted is not None:
+        return counted
     return Roof(name="tensor cores, one BF16 product", tflops=gpu.tflops(one)) if one else None
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from harness.explain.examined import Examined
+from harness.explain.examined import Examined, from_report
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation, Unit
 from harness.explain.gpu import H100
+from harness.report import Report
 from problem.cases import RANKED
 from tests.explain.ladder import SOLUTIONS, evidence_of, recorded
 
@@ -79,3 +82,15 @@ def test_where_accesses_are_not_known_the_machine_code_is() -> None:
     found = explain(Examined("x", "", None, evidence.facts, None, note="no counters"))
     assert found.notes == ("no counters",) and not found.findings and not found.units
     assert found.mix and found.lines and found.occupancy.blocks == 8
+
+
+def test_what_was_counted_must_fit_what_was_measured() -> None:
+    """36 multiplies in FP32 at the size that its grading drew: 24 ms of work; it takes 1.3."""
+    text = (SOLUTIONS.parent / "reports" / "h100" / "02_shared_tile.json").read_text()
+    examined = from_report(Report.model_validate_json(text))
+    assert examined is not None and examined.measured_ms is not None
+    assert explain(examined).findings and not explain(examined).notes
+    unfit = explain(replace(examined, measured_ms=examined.measured_ms / 2))
+    assert not (unfit.findings or unfit.units or unfit.roofs or unfit.estimated_ms)
+    assert "is not what it does at 8192×6144×4096" in unfit.notes[0]
+    assert all(line.l1_share is None for line in unfit.lines)

@@ -149,11 +149,15 @@ def test_a_page_explains_what_can_be_explained(monkeypatch: pytest.MonkeyPatch) 
     page = page_of(uncompilable().model_copy(update=nothing | {"sanitizing": ()}))
     assert (page["why"], page["heat"], page["roof"]) == (None, {}, None)
     roof = Roof(name="tensor cores, two products", tflops=400.0)
-    found = SimpleNamespace(units=(), lines=[SimpleNamespace(line=9, l1_share=0.5)], roofs=(roof,))
+    found = SimpleNamespace(
+        units=(), notes=(), lines=[SimpleNamespace(line=9, l1_share=0.5)], roofs=(roof,)
+    )
     monkeypatch.setattr(making, "explain", lambda examined: found)
     page = page_of(report(cores=Badge.TENSOR_CORES))
     assert (page["why"], page["heat"], page["roof"]) == (None, {9: 0.5}, roof)
     found.units = ("FP32",)
+    assert page_of(report())["why"] is found
+    found.units, found.notes = (), ("why not",)
     assert page_of(report())["why"] is found
 
 
@@ -170,11 +174,10 @@ def test_a_kernel_lies_under_the_roof_of_the_units_that_multiply() -> None:
 def test_counted_products_say_which_roof_is_theirs() -> None:
     roofs = (
         Roof(name="FP32 units", tflops=900.0),
-        Roof(name="tensor cores, three products", tflops=300.0),
-        Roof(name="tensor cores, two products", tflops=400.0),
+        Roof(name="tensor cores (2 products of BF16)", tflops=400.0),
     )
     explanation: Any = SimpleNamespace(roofs=roofs)
-    assert making._roof(report(cores=Badge.TENSOR_CORES), explanation) == roofs[2]
+    assert making._roof(report(cores=Badge.TENSOR_CORES), explanation) == roofs[1]
     assert making._roof(report(cores=Badge.TENSOR_CORES), SimpleNamespace(roofs=roofs[:1])) == (  # type: ignore[arg-type]
         making._roof(report(cores=Badge.TENSOR_CORES), None)
     )
