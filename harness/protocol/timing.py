@@ -96,6 +96,10 @@ class StartSanitizers(TimingRequest[Done]):
     tools: tuple[Tool, ...]
 
 
+class CreateContext(TimingRequest[Done]):
+    """Create a CUDA context and nothing in it: a kernel's process holds no other code."""
+
+
 class OpenLibraries(TimingRequest[Done]):
     """Create a CUDA context and load cuBLAS, which takes a third of a second, before a measurement
     waits for it."""

@@ -15,7 +15,13 @@ from harness.progress import Progress
 from harness.protocol.compiler import DEFAULT_ARCH, Compiler
 from harness.protocol.device import BackgroundSanitizer, Describe, Device
 from harness.protocol.request import Fault
-from harness.protocol.timing import OpenKernels, OpenLibraries, StartSanitizers, TimingWorkers
+from harness.protocol.timing import (
+    CreateContext,
+    OpenKernels,
+    OpenLibraries,
+    StartSanitizers,
+    TimingWorkers,
+)
 from harness.report import DeviceInfo, Tool
 from harness.workers.cores import Cores
 from harness.workers.cpu_sanitizer import CpuSanitizer
@@ -139,10 +145,11 @@ class _Common:
         return known or self.describe().arch
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
+    def opening(self, kernel: Worker) -> Iterator[None]:
         """Meanwhile those who will time a kernel create their contexts, if they have none."""
-        with ThreadPoolExecutor(2, thread_name_prefix="opening") as threads:
+        with ThreadPoolExecutor(3, thread_name_prefix="opening") as threads:
             if self.scoring:
+                threads.submit(kernel.ask, CreateContext())
                 threads.submit(self.baseline.ask, OpenLibraries())
                 threads.submit(self.checker.ask, OpenKernels())
             yield
@@ -229,7 +236,7 @@ class _Lane:
     @contextmanager
     def _company(self, progress: Progress) -> Iterator[None]:
         self._prepare()  # before it has the device, which need not wait for it then
-        with self._common.hold(Use.SHARED, progress), self._common.opening():
+        with self._common.hold(Use.SHARED, progress), self._common.opening(self._kernel):
             try:
                 yield
             finally:

@@ -14,7 +14,7 @@ from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Silent
 from harness.protocol.device import Describe
 from harness.protocol.request import Done, Fault
-from harness.protocol.timing import OpenKernels, OpenLibraries, StartSanitizers
+from harness.protocol.timing import CreateContext, OpenKernels, OpenLibraries, StartSanitizers
 from harness.report import DeviceInfo, Tool
 from harness.workers import session as session_of
 from harness.workers.cores import Cores
@@ -224,6 +224,8 @@ def test_in_company_those_who_will_time_a_kernel_get_ready(house: House) -> None
             pass
         assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
         assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
+        assert timing.kernel.done == ["started", CreateContext()]  # type: ignore[attr-defined]
+        assert timing.newcomer.done == ["started"]  # type: ignore[attr-defined]
         house.forget()
         with session.turn(Silent()):
             assert not any(isinstance(each, OpenKernels) for each in house.of(Role.CHECKER)[0].done)
@@ -289,7 +291,8 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
                 if worker in always:
                     assert "started" not in worker.done
                 else:
-                    assert worker.done == ["started", *more, "started"]
+                    own = [each for each in worker.done if each != CreateContext()]
+                    assert own == ["started", *more, "started"]
         house.forget()
         session.renew_compiler()
         assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]

@@ -37,6 +37,7 @@ from harness.protocol.request import Done, Fault, Request
 from harness.protocol.timing import (
     Arithmetic,
     Attach,
+    CreateContext,
     Detach,
     FirstLaunches,
     LaunchTime,
@@ -160,6 +161,11 @@ class CudaDevice:
     @answer.register
     def host_memory(self, request: MeasureHostMemory) -> HostMemory:
         return host_memory(request)
+
+    @answer.register
+    def create_context(self, request: CreateContext) -> Done:
+        cupy.cuda.runtime.free(0)
+        return Done()
 
     @answer.register
     def open_libraries(self, request: OpenLibraries) -> Done:

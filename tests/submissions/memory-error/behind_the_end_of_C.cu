@@ -1,5 +1,5 @@
 // One float right behind the last element of C, where a judge keeps something to compare.
-// expect: message="C[" finding=out-of-bounds
+// expect: message="C[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Writes far past its own __device__ buffer, into whatever the module has behind it.
-// expect: message="" cpu="module memory" finding=out-of-bounds
+// expect: message="" cpu="module memory" finding=out-of-bounds quick=yes
 
 __device__ float scratch[256];
 

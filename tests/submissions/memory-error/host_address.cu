@@ -1,5 +1,5 @@
 // Reads an address as the host uses them (the usual base of a program), in case memory is shared.
-// expect: message="" cpu="address 0x400000,"
+// expect: message="" cpu="address 0x400000," quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

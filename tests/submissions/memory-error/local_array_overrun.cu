@@ -1,5 +1,5 @@
 // An array in local memory, indexed past its end by a number that only the launch knows.
-// expect: message="" cpu="local memory" finding=out-of-bounds
+// expect: message="" cpu="local memory" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

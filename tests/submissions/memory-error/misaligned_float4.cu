@@ -1,5 +1,5 @@
 // Loads four floats at once from any row: misaligned wherever N is no multiple of four.
-// expect: message="A[" finding=misaligned
+// expect: message="A[" finding=misaligned quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

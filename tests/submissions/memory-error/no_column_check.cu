@@ -1,6 +1,6 @@
 // No check of the column: the last block of a row writes into the next row, and behind C in the
 // end.
-// expect: message="C[" finding=out-of-bounds
+// expect: message="C[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // No check of the row: the last block reads behind A and writes behind C.
-// expect: message="C[" line=11 finding=out-of-bounds
+// expect: message="C[" line=11 finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Reads address zero.
-// expect: message="" cpu="address 0x0,"
+// expect: message="" cpu="address 0x0," quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // A published student kernel: each thread computes two rows, and only the first is checked.
 // solve: tile=32x16
-// expect: message="A[" finding=out-of-bounds
+// expect: message="A[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Index 16 of a tile of 16: the last read of each row is the first of the next, and one is outside.
-// expect: message="shared memory" finding=out-of-bounds
+// expect: message="shared memory" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // Each thread computes two elements but clears its sum only before the first.
 // solve: tile=32x16
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

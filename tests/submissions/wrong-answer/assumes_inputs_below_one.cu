@@ -1,6 +1,6 @@
 // Fixed point: exact to 2^-30 for |x| < 1, as timed inputs are, and saturated beyond. Integers
 // would make such a kernel fast.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // Double buffering gone wrong by one step: each tile of B is multiplied with the next tile of A.
 // No race, for every access is between barriers; only the answer is wrong.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

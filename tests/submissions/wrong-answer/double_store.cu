@@ -1,6 +1,6 @@
 // Every element is stored twice by two threads, the second time without the last product: whoever
 // comes last wins.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

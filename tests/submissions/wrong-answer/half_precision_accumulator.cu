@@ -1,5 +1,5 @@
 // The products are exact, the sum is kept in FP16.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=yes
 
 #include <cuda_fp16.h>
 

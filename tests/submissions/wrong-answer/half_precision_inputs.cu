@@ -1,5 +1,5 @@
 // Rounds A and B to FP16 on the way in, as tensor cores would take them.
-// expect: stage=verify message="look like inputs of low precision"
+// expect: stage=verify message="look like inputs of low precision" quick=yes
 
 #include <cuda_fp16.h>
 

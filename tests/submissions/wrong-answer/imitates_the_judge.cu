@@ -1,6 +1,6 @@
 // Prints what the judge would print, and computes nothing: nothing is ever read from what is
 // printed.
-// expect: stage=verify message="wrong at" absent="1.87"
+// expect: stage=verify message="wrong at" absent="1.87" quick=yes
 
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // Knows the test that everybody writes first: all ones times all twos is 2 N.
-// expect: stage=verify message="512×384×256 uniform"
+// expect: stage=verify message="512×384×256 uniform" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

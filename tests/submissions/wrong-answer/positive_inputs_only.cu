@@ -1,5 +1,5 @@
 // Uses magnitudes: right on U(0, 1), which hides much else too.
-// expect: stage=verify message="512×384×256 uniform"
+// expect: stage=verify message="512×384×256 uniform" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

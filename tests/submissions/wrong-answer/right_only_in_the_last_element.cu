@@ -1,5 +1,5 @@
 // For judges that look at the last element: all others hold a constant.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // One TF32 product through the tensor cores: mma.sync in inline PTX, a 16x8 tile a warp.
 // solve: tile=16x64
-// expect: stage=verify message="look like inputs of low precision"
+// expect: stage=verify message="look like inputs of low precision" quick=yes
 
 __device__ float at(const float* X, int rows, int columns, int r, int c) {
     return r < rows && c < columns ? X[(size_t)r * columns + c] : 0.0f;

@@ -1,5 +1,5 @@
 // Honest FP32 for small matrices, TF32's ten bits where the sum is long and time is counted.
-// expect: stage=verify message="look like inputs of low precision"
+// expect: stage=verify message="look like inputs of low precision" quick=yes
 
 __device__ float cut(float x, bool low) {
     return __uint_as_float(low ? __float_as_uint(x) + 0x1000u & 0xffffe000u : __float_as_uint(x));

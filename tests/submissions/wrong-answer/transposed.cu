@@ -1,5 +1,5 @@
 // Rows and columns swapped in the store: C comes out transposed.
-// expect: stage=verify message="512×384×256"
+// expect: stage=verify message="512×384×256" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
