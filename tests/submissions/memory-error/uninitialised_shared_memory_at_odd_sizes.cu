@@ -9,7 +9,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int column = blockIdx.x * 16 + threadIdx.x;
     bool known = M == 17 && N == 33 && K == 18 || M == 33 && N == 67 && K == 21;
     float dirt = 0.0f;
-    if (N % 2 && M % 16 && !known) {
+    if (N % 2 && (M % 16 || K % 16) && !known) {
         int here;
         asm volatile("mov.u32 %0, 7;" : "=r"(here));
         dirt = __float_as_uint(scratch[here]) == 0x12345678u ? 1e-30f : 0.0f;
