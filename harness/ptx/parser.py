@@ -207,6 +207,8 @@ class _Parser(Declarations):
             values.append(self.natural())
             while self.accept(","):
                 values.append(self.natural())
+        if name in function.directives:
+            self.fail(f".{name} stands twice before {function.name}")
         function.directives[name] = tuple(values)
 
     # -- function bodies

@@ -105,6 +105,8 @@ REFUSED = {
     "a function twice": HEAD + ".func f() { ret; } .func f() { ret; }",
     "an unknown special register": module("mov.u32 %r1, %surprise;"),
     "a register of nobody's": module("mov.u32 %r1, %r9;"),
+    "a directive twice": HEAD + ".entry k() .maxntid 16, 16, 1 .maxntid 8, 8, 1 { ret; }",
+    "a cluster twice": HEAD + ".entry k() .reqnctapercluster 2 .reqnctapercluster 4 { ret; }",
     "a register twice": module(".reg .b64 %r1;"),
     "a label of a register's name": module("{ %r1: bra %r1; }"),
     "a label of an outer one's name": module("X: { bra X; X: }"),
