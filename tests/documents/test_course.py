@@ -7,13 +7,20 @@ from pathlib import Path
 
 from harness import figures
 from harness.protocol.profile import Profile, Recording
+from problem.cases import Shape
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WAITS = ("long_scoreboard", "short_scoreboard", "barrier")
 
 
+SHAPE = Shape(4096, 3072, 2048)
+
+
 def row(name: str, profile: Profile) -> str:
     """How solutions/README.md shows one profile."""
+    shape = profile.shape
+    if shape != SHAPE:
+        name += f" at {shape.M}x{shape.N}x{shape.K}"
     samples: Counter[str] = Counter()
     for line in profile.lines:
         samples.update(line.stall_samples)
