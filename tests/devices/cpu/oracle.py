@@ -6,6 +6,7 @@ floating-point results are exact fractions, rounded once at the end.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -73,6 +74,7 @@ ZERO = Number(False, Fraction(0))
 ONE = Number(False, Fraction(1))
 
 
+@functools.cache
 def decode(bits: int, f: Format) -> Number:
     negative = bool(bits >> f.bits - 1 & 1)
     exponent, mantissa = bits >> f.mantissa & (1 << f.exponent) - 1, bits & (1 << f.mantissa) - 1

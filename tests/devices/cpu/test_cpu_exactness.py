@@ -160,7 +160,10 @@ def kernel(batch: list[tuple[str, list[str]]]) -> str:
     lines.append("ld.param.u64 %in, [A]; ld.param.u64 %out, [C]; mov.u32 %t, %tid.x;")
     lines.append(f"mul.wide.u32 %row, %t, {per_thread}; add.s64 %in, %in, %row;")
     lines.append(f"mul.wide.u32 %row, %t, {16 * len(batch)}; add.s64 %out, %out, %row;")
+    used = {register_class(type_) for _, types in batch for type_ in types}
     for i, (class_, j) in enumerate(itertools.product(CLASSES, range(4))):
+        if class_ not in used:
+            continue
         at = f"[%in+{8 * i}]"
         if class_ == "pred":
             lines.append(f"ld.global.u64 %w_pred, {at}; setp.ne.u64 %pred_{j}, %w_pred, 0;")

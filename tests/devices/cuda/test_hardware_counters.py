@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from datetime import date
 from pathlib import Path
@@ -35,6 +36,7 @@ SHAPE = Shape(256, 256, 256)
 NAMES = ("01_naive", "02_shared_tile", "09_vector_loads")
 
 
+@functools.cache
 def profile(name: str) -> Profile:
     functions = disassemble((NCU / f"{name}.cubin").read_bytes(), "kernel.cu")
     (found,) = read(NCU / f"{name}.ncu-rep", functions, ENTRY, (SHAPE,))
@@ -45,6 +47,7 @@ def source(name: str) -> str:
     return (NCU / f"{name}.cu").read_text(encoding="utf-8")
 
 
+@functools.cache
 def counted(name: str) -> Counters:
     kernel = compiled(source(name))
     code = disassembled(source(name)).lines
