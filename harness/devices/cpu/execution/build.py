@@ -17,7 +17,9 @@ from harness.devices.cpu.execution.cache import Cache
 from harness.devices.cpu.runtime import layout
 from harness.ptx.parser import parse
 
-LARGE_IR = 2_000_000  # characters; a larger kernel, or one that is watched, is optimised less
+LARGE_IR = 1_200_000
+"""Characters. A larger kernel, or one that is watched, is optimised less: what that would take
+longer to run, it would take longer yet to optimise."""
 
 SOURCES = (
     "declarations",
@@ -64,7 +66,8 @@ def _runtime(cache: Cache) -> native.Code:
     def make() -> bytes:
         return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS), whole=True)
 
-    code = native.Code(cache.get(("runtime", native.version()), make))
+    with cache.one_at_a_time():
+        code = native.Code(cache.get(("runtime", native.version()), make))
     for name in re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source):
         native.publish(name, code.address(name))
     _loaded.append(code)
