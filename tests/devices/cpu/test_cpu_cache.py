@@ -17,7 +17,7 @@ from harness.devices.cpu.execution import native
 from harness.devices.cpu.execution.cache import SECRET_NAME, Cache
 from harness.protocol.device import Load, Ready
 from harness.workers.isolation import CACHE_VARIABLE, Role
-from harness.workers.worker import environment
+from harness.workers.processes import environment
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner, compiled
 from tests.waiting import PATIENCE
@@ -124,6 +124,40 @@ def test_damage_in_the_folder_costs_nothing_but_time(
     bench = Runner(CpuDevice(tmp_path))
     assert isinstance(bench.device.load(Load(kernel=kernel)), Ready)
     assert bench.error(Shape(9, 9, 9)) < 1e-5
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from harness.devices.cpu.execution import cache as of
+cache, made = of.Cache(Path(sys.argv[1])), Path(sys.argv[2])
+def make():
+    with made.open("a") as file:
+        file.write("made\\n")
+    time.sleep(0.5)
+    return b"code"
+of.WAIT_SECONDS = float(sys.argv[3])
+with cache.one_at_a_time():
+    assert cache.get(("key",), make) == b"code"
+"""
+
+
+def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(folder / "made"), str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    return subprocess.Popen(command, env=environment)
+
+
+def test_what_one_process_makes_the_others_wait_for(tmp_path: Path) -> None:
+    running = [begun(tmp_path, PATIENCE) for _ in range(4)]
+    assert [process.wait(PATIENCE) for process in running] == [0] * 4
+    assert (tmp_path / "made").read_text() == "made\n"
+
+
+def test_who_keeps_the_others_out_is_not_waited_for_long(tmp_path: Path) -> None:
+    with Cache(tmp_path).one_at_a_time():
+        assert begun(tmp_path, 0.1).wait(PATIENCE) == 0
+    assert (tmp_path / "made").read_text() == "made\n"
 
 
 def test_several_processes_at_once(tmp_path: Path) -> None:

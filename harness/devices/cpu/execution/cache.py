@@ -13,13 +13,23 @@ import hmac
 import os
 import secrets
 import stat
+import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 SECRET_NAME = "secret"
 MAX_BYTES = 256 << 20  # bytes of all entries; the oldest go first
+
+WAIT_SECONDS = 30.0
+"""Several times what the runtime takes to compile."""
+
+_LOOK_AGAIN_SECONDS = 0.05
 
 
 class Cache:
@@ -40,6 +50,22 @@ class Cache:
             kept = make()
             self._write(path, kept)
         return kept
+
+    @contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        """Inside, no other process with this directory is: the next finds what this one makes.
+        Whoever keeps the others out is not waited for long."""
+        if self._directory is None or sys.platform == "win32":  # it has no flock
+            yield
+            return
+        folder = os.open(self._directory, os.O_RDONLY)
+        try:
+            deadline = time.monotonic() + WAIT_SECONDS
+            while not _locked(folder) and time.monotonic() < deadline:
+                time.sleep(_LOOK_AGAIN_SECONDS)
+            yield
+        finally:
+            os.close(folder)
 
     def _code(self, path: Path, content: bytes) -> bytes:
         """What authenticates an entry."""
@@ -78,6 +104,15 @@ class Cache:
                 return
             Path(path).unlink()
             total -= size
+
+
+def _locked(file: int) -> bool:
+    """Whether this process has the file's lock now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _secret(directory: Path) -> bytes | None:
