@@ -45,7 +45,7 @@ class Worker:
         self.isolation: tuple[str, ...] = ()
         self._child: _Child | None = None
         self._load: Load | None = None
-        self._asking = Lock()
+        self._asking, self._starting = Lock(), Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -70,15 +70,20 @@ class Worker:
 
     def start(self) -> None:
         """Start the child without waiting until it is ready; where that fails, `ask` says so."""
-        if self._child is None:
-            with suppress(OSError):
-                self._child = self._start()
+        with suppress(OSError):
+            self._started()
 
     def keep_to(self, cores: frozenset[int]) -> None:
         """Hold the child, and whoever takes its place, to these cores."""
         self._cores = cores
         if self._child is not None:
             cores_of.keep_to(self._child.process.pid, cores)
+
+    def _started(self) -> _Child:
+        """The child, of which there is one, whoever starts it and asks it at the same time."""
+        with self._starting:
+            child = self._child = self._child or self._start()
+            return child
 
     def _start(self) -> _Child:
         child = _start(self.role, self._gpu)
@@ -97,7 +102,7 @@ class Worker:
 
     def _ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
         try:
-            child = self._child = self._child or self._start()
+            child = self._started()
         except OSError as error:
             return judge_fault(f"no {self.role} worker can be started", without_paths(str(error)))
         if not child.greeted:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,28 @@ def test_who_asks_while_another_does_waits_for_its_turn(compiler: Worker) -> Non
         sorted(type(answer).__name__ for answer in answers)
         == ["CompileError"] * 3 + ["Compiled"] * 3
     )
+
+
+def test_who_starts_it_and_who_asks_it_at_once_have_one_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[object] = []
+    start = worker_of._start
+
+    def slowly(*how: Any) -> Any:
+        started.append(how)
+        time.sleep(0.1)  # others come meanwhile
+        return start(*how)
+
+    monkeypatch.setattr(worker_of, "_start", slowly)
+    with Worker(Role.COMPILER) as worker:
+        asking = threading.Thread(target=worker.ask, args=(Compile(source=KERNEL),))
+        starting = [threading.Thread(target=worker.start) for _ in range(3)]
+        for thread in (asking, *starting):
+            thread.start()
+        for thread in (asking, *starting):
+            thread.join(PATIENCE)
+    assert len(started) == 1
 
 
 class Misread(DeviceRequest[Ready]):
