@@ -8,7 +8,7 @@ from harness.workers.processes import start_ahead
 if __name__ == "__main__":
     # On several GPUs it is another process that compiles.
     elsewhere = any(word.startswith(("-h", "--help", "--gpus")) for word in sys.argv[2:])
-    if sys.argv[1:2] == ["grade"] and not elsewhere:
+    if sys.argv[1:2] in (["grade"], ["explain"]) and not elsewhere:
         start_ahead(Role.COMPILER)  # it starts while the judge does, and is waited for
 
     from harness.cli import main

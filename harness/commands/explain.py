@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     submission = read(arguments.file)
     options = GradingOptions(quick=True, seed=arguments.seed)
     with (
-        open_session(arguments.device) as session,
+        open_session(arguments.device, compiles_first=True) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
         examined = examine(submission, session, options, progress)
