@@ -45,9 +45,10 @@ TO_END_SECONDS = 20
 
 
 def cases(record: Path) -> dict[str, ElementTree.Element]:
-    """By name, what pytest recorded of each test; nothing where there is no such file."""
+    """By name, what pytest recorded of each test; nothing where there is no such file. One that was
+    interrupted has no name."""
     found = ElementTree.parse(record).iter("testcase") if record.is_file() else ()
-    return {case.get("name", ""): case for case in found}
+    return {name: case for case in found if (name := case.get("name"))}
 
 
 def passed(record: Path) -> set[str]:
@@ -105,6 +106,8 @@ def add(earlier: Path, record: Path) -> None:
     """To a record of pytest's what an earlier one has of tests that are not in it."""
     tree = ElementTree.parse(record)
     suite = next(tree.iter("testsuite"))
+    for interrupted in [case for case in suite.iter("testcase") if not case.get("name")]:
+        suite.remove(interrupted)
     for name, case in cases(earlier).items():
         if name not in cases(record):
             suite.append(case)
