@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         shapes = tuple(arguments.shape or SHAPES)
         recording = _measured(sources, shapes, not arguments.files, terminal)
     else:
-        recording = _read(arguments.read)
+        recording = _of(sources, _read(arguments.read))
     if arguments.json is not None:
         before = _read(arguments.json) if arguments.json.exists() else None
         try:
@@ -83,6 +83,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         write_whole(arguments.out, text)
         terminal.show(text)
     return Exit.YES
+
+
+def _of(sources: dict[str, str], recording: Recording) -> Recording:
+    kernels = {name: each for name, each in recording.kernels.items() if name in sources}
+    return recording.model_copy(update={"kernels": kernels})
 
 
 def _read(path: Path) -> Recording:
@@ -144,9 +149,8 @@ def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) ->
     from harness.explain.records import of_source
     from harness.workers.compilers import compile_all, disassemble_all
 
-    records = {name: each for name, each in recording.kernels.items() if name in sources}
-    chosen = recording.model_copy(update={"kernels": records})
-    found = {name: of_source(each, parse(sources[name])) for name, each in records.items()}
+    chosen = _of(sources, recording)
+    found = {name: of_source(each, parse(sources[name])) for name, each in chosen.kernels.items()}
     current = {name: launches for name, launches in found.items() if launches is not None}
     kernels = compile_all({name: sources[name] for name in current}, DEFAULT_ARCH)
     code = {name: known.lines for name, known in disassemble_all(kernels).items()}

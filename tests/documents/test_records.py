@@ -7,6 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.calibrate import Calibration
+from harness.compiling.source import parse
+from harness.explain.records import of_source
+from harness.protocol.profile import Recording
 from harness.protocol.timing import Arithmetic
 from harness.report import Report, Score
 from harness.tuning.tune import Tuning
@@ -76,6 +79,19 @@ def test_the_sweep_on_record_is_of_the_file_as_it_stands() -> None:
     assert found.best is not None and found.best.score is not None
     best = f"{found.best.score.ratio:.3f}"
     assert f"has {best}, where 12 has {twelve.score.ratio:.3f}" in what_did_not_pay()
+
+
+@pytest.mark.parametrize("name", ["counters", "profiles"])
+def test_hardware_counters_on_record_are_of_the_files_as_they_stand(name: str) -> None:
+    text = (REPORTS / f"h100-{name}.json").read_text(encoding="utf-8")
+    for kernel, record in Recording.model_validate_json(text).kernels.items():
+        source = parse((REPORTS.parent / "solutions" / f"{kernel}.cu").read_text(encoding="utf-8"))
+        assert of_source(record, source) is not None, (
+            f"{kernel} has changed since; on a GPU, run: python3 -m harness counters "
+            f"--json reports/h100-{name}.json solutions/{kernel}.cu"
+            + " --shape 4096x3072x2048"
+            * (name == "profiles")
+        )
 
 
 def what_did_not_pay() -> str:

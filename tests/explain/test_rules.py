@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.compiling.source import parse
+from harness.explain.records import of_source
 from harness.explain.rules import RULES, advice
 from harness.protocol.profile import Recording
 from tests.explain.ladder import SOLUTIONS, evidence_of, evidence_of_source, recorded
@@ -139,7 +141,9 @@ def test_the_hardwares_counters_come_to_the_same_first_finding(solution: str) ->
     """Of an H100, at 4096x3072x2048. Who waits, a GPU alone can tell."""
     here = recorded(solution)
     text = (SOLUTIONS.parent / "reports" / "h100-profiles.json").read_text(encoding="utf-8")
-    found = Recording.model_validate_json(text).kernels[solution].launches
+    source = parse((SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8"))
+    found = of_source(Recording.model_validate_json(text).kernels[solution], source)
+    assert found is not None, "recorded of another source"
     (profile,) = found
     there = advice(replace(here, profile=profile))
     seen_by_both = [each for each in there if each.rule != "waits"]
