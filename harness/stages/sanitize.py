@@ -133,8 +133,11 @@ def begin_on_device(
     device.ask(BeginSanitizing(sanitize=watching.request(cases), seconds=seconds))
 
 
-def _on_gpu(cases: tuple[Case, ...], seed: int, quick: bool) -> tuple[Case, ...]:
-    return cases if quick else (*cases, mid_size_case(seed))
+def _on_gpu(cases: tuple[Case, ...], seed: int, quick: bool) -> list[Case]:
+    """The smallest first: the first error ends a tool's process, and where a hundred thousand
+    threads are wrong at once, memcheck is at work for a minute."""
+    every = cases if quick else (*cases, mid_size_case(seed))
+    return sorted(every, key=lambda case: case.shape.flop)
 
 
 def sanitize(
