@@ -32,7 +32,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -257,7 +257,9 @@ def tables(parts: dict[str, Any]) -> str:
         "",
         "Scores of full gradings, × cuBLAS. While one is measured, others are compiled and checked "
         "on the cores that all GPUs share, two of them for each GPU that measures left out. Where "
-        "fewer GPUs work than there are, they have their share of the cores, no more.",
+        "fewer GPUs work than there are, they have their share of the cores, no more. A grading "
+        "creates CUDA contexts in several processes, and the driver creates one after the other, "
+        "on whichever GPUs.",
     ]
     of_parts = {
         "gradings": _gradings,
@@ -375,8 +377,8 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
     lines = [
         "| GPUs | cores | gradings | accepted | with a score | seconds | an hour and GPU "
-        "| of linear | from the first result to the last | of linear |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| of linear | from the first result to the last | of linear | a context takes, ms |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     whole = [3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in runs]
     going = [_going(run) for run in runs]
@@ -389,7 +391,7 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
         scored = sum(each.score is not None for each in _entries(run))
         lines.append(
             f"| {run['gpus']} | {run['cores']} | {run['gradings']} | {run['accepted']} | {scored} "
-            f"| {run['seconds']:.1f} | {' | '.join(cells)} |"
+            f"| {run['seconds']:.1f} | {' | '.join(cells)} | {_rate(_context_ms(run))} |"
         )
     return lines
 
@@ -398,6 +400,12 @@ def _going(run: dict[str, Any]) -> float | None:
     """Gradings an hour and GPU once each GPU has done one."""
     seconds = run["seconds"] - run["first"]
     return 3600 * (len(run["entries"]) / run["gpus"] - 1) / seconds if seconds else None
+
+
+def _context_ms(run: dict[str, Any]) -> float | None:
+    """As a grading's first launch finds it, while others create theirs."""
+    found = [each["context_ms"] for each in run["stages"] if each["context_ms"] is not None]
+    return median(found) if found else None
 
 
 def _rate(rate: float | None) -> str:
@@ -431,8 +439,8 @@ def _arena(found: dict[str, Any]) -> list[str]:
     gpus = len({uuid for uuid, _ in found["scores"]})
     waiting = f"; when the time was over {found['waiting']} waited" if found["waiting"] else ""
     return [
-        f"An arena on {gpus} GPUs, {found['submissions']} submissions in {found['seconds']:.0f} s "
-        f"with a lease of {found['lease_seconds']:.0f} s; killed: {killed['worker']} at "
+        f"An arena on {gpus} {'GPU' if gpus == 1 else 'GPUs'}, {found['submissions']} submissions "
+        f"in {found['seconds']:.0f} s with a lease of {found['lease_seconds']:.0f} s; killed: {killed['worker']} at "
         f"{killed['at']}, with {killed['gradings_in_hand']} in hand. Lost: {found['lost']}; "
         f"doubled: {found['doubled']}{waiting}. Attempts: {attempts}. Verdicts: "
         f"{_counted(found['verdicts'])}; other than expected: {len(found['misjudged'])}.",
