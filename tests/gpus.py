@@ -440,7 +440,8 @@ def _arena(found: dict[str, Any]) -> list[str]:
     waiting = f"; when the time was over {found['waiting']} waited" if found["waiting"] else ""
     return [
         f"An arena on {gpus} {'GPU' if gpus == 1 else 'GPUs'}, {found['submissions']} submissions "
-        f"in {found['seconds']:.0f} s with a lease of {found['lease_seconds']:.0f} s; killed: {killed['worker']} at "
+        f"in {found['seconds']:.0f} s with a lease of {found['lease_seconds']:.0f} s; killed: "
+        f"{killed['worker']} at "
         f"{killed['at']}, with {killed['gradings_in_hand']} in hand. Lost: {found['lost']}; "
         f"doubled: {found['doubled']}{waiting}. Attempts: {attempts}. Verdicts: "
         f"{_counted(found['verdicts'])}; other than expected: {len(found['misjudged'])}.",
