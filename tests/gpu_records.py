@@ -103,14 +103,21 @@ def perform(command: list[str], path: Path, seconds: float) -> str:
 
 
 def add(earlier: Path, record: Path) -> None:
-    """To a record of pytest's what an earlier one has of tests that are not in it."""
+    """To a record of pytest's what an earlier one has of tests that are not in it, and when they
+    were recorded."""
     tree = ElementTree.parse(record)
+    moment = next(ElementTree.parse(earlier).iter("testsuite")).get("timestamp", "")[:19]
     suite = next(tree.iter("testsuite"))
     for interrupted in [case for case in suite.iter("testcase") if not case.get("name")]:
         suite.remove(interrupted)
     for name, case in cases(earlier).items():
         if name not in cases(record):
             suite.append(case)
+            properties = case.find("properties")
+            if properties is None:
+                properties = ElementTree.SubElement(case, "properties")
+            if not any(each.get("name") == RECORDED for each in properties):
+                ElementTree.SubElement(properties, "property", name=RECORDED, value=moment)
     troubles = {"failures": "failure", "errors": "error", "skipped": "skipped"}
     counts = {count: len([*suite.iter(trouble)]) for count, trouble in troubles.items()}
     for count, number in {"tests": len([*suite.iter("testcase")]), **counts}.items():
@@ -118,7 +125,7 @@ def add(earlier: Path, record: Path) -> None:
     tree.write(record, encoding="utf-8", xml_declaration=True)
 
 
-STOPPED = "stopped after"
+STOPPED, RECORDED = "stopped after", "recorded"
 
 
 def run(arguments: list[str], seconds: float) -> str:
