@@ -56,7 +56,7 @@ class Cause(StrEnum):
     WAITING = "who waits for another block looks as often as time allows"
     PREDICATE = "of a copy past L1 under a predicate, `ncu` asks the wrong lanes"
     MACHINE_CODE = "machine code loads once, or elsewhere, what PTX loads here"
-    UNKNOWN = "order of the blocks, or place in memory"
+    UNKNOWN = "for a reason that is not known"
 
 
 def cause(kernel: Kernel, code: Iterable[CodeLine], found: Difference) -> Cause:

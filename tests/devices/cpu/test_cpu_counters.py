@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.protocol.device import Count, Counted, LaunchInputs
+from harness.protocol.device import Count, Counted, LaunchInputs, Ready
 from harness.report import LineCounters
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
@@ -202,3 +202,29 @@ def test_a_warp_that_parts_issues_for_each_part(cpu: Runner) -> None:
     assert parted
     for line in parted:
         assert line.instructions < 20 * line.warp_instructions
+
+
+COPIES_BEHIND = """// solve: shared_memory=1024
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ volatile STATIC
+    extern __shared__ __align__(16) float tile[];
+    int id = threadIdx.y * 16 + threadIdx.x;
+    before[0] = 1;
+    if (id < 32)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16; cp.async.wait_all;" ::
+            "r"((unsigned)__cvta_generic_to_shared(tile + 4 * id)), "l"(A + 4 * id) : "memory");
+    C[id] = tile[id] + before[0];
+}"""
+
+
+@pytest.mark.parametrize(("static", "sectors"), [("char before[1];", 32), ("int before[8];", 16)])
+def test_dynamic_shared_memory_begins_where_ptxas_lets_it(
+    cpu: Runner, static: str, sectors: int
+) -> None:
+    """Right behind the static: half a sector further, a copy past the L1 cache goes in two pieces
+    for each sector, as an H100 counts it for 19, and not for 20."""
+    assert isinstance(cpu.load(COPIES_BEHIND.replace("STATIC", static)), Ready)
+    counted = cpu.count(Shape(16, 16, 16))
+    copy = next(line for line in counted.lines if line.copy_passes)
+    assert copy.global_sectors == sectors

@@ -31,6 +31,9 @@ MAX_LOCAL_BYTES = 64 << 10  # bytes of local arrays per thread
 LINE = 128  # bytes of a cache line: where drivers put what is larger (seen on an H100)
 GAP = 128  # bytes between variables, so that running over one's end is seen
 
+DYNAMIC = "dynamic shared memory"
+"""What it is called among the variables."""
+
 _CLUSTER_DIRECTIVES = {"reqnctapercluster", "explicitcluster"}
 
 
@@ -147,7 +150,7 @@ class _Inliner:
         self.kernel = FlatKernel(
             entry.name,
             Memory(),
-            Memory(GAP if gaps else 0),
+            Memory(),
             Memory(16),
             module_memory(program)[0],
             cluster=entry.cluster,
@@ -157,8 +160,7 @@ class _Inliner:
         )
         for parameter in entry.parameters:
             self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)
-        self.tight = Memory()
-        """Shared memory without gaps."""
+        self.static: dict[str, Variable] = {}
         self.dynamic: list[Variable] = []
         self.shared: dict[tuple[str, str], str] = {}
         """What the shared variables of functions are called in the kernel."""
@@ -166,8 +168,7 @@ class _Inliner:
             if variable.space == "shared":
                 self.place_shared(variable)
         self.copy(entry, "", {}, 0)
-        self.place_dynamic(dynamic)
-        self.kernel.shared_bytes = self.tight.size
+        self.lay_out_shared(dynamic, GAP if gaps else 0)
         if self.kernel.local.size > MAX_LOCAL_BYTES:
             raise CannotTranslate(
                 f"the kernel's local arrays take {self.kernel.local.size} bytes a thread; "
@@ -178,8 +179,7 @@ class _Inliner:
         if variable.extern:
             self.dynamic.append(variable)
         else:
-            for memory in (self.kernel.shared, self.tight):
-                memory.add(variable.name, variable.size, max(16, variable.align))
+            self.static[variable.name] = variable
 
     def place_shared_of(self, function: Function, variable: Variable) -> str:
         """Its name: the variable's own, unless another function has one of that name."""
@@ -191,15 +191,28 @@ class _Inliner:
             self.shared[owner] = name
         return self.shared[owner]
 
-    def place_dynamic(self, size: int) -> None:
-        """Dynamic shared memory lies behind the static; all its names share one address."""
-        if not self.dynamic and not size:
-            return
-        align = max((v.align for v in self.dynamic), default=16)
-        self.tight.add("dynamic shared memory", size, max(16, align))
-        place = self.kernel.shared.add("dynamic shared memory", size, max(16, align))
+    def lay_out_shared(self, dynamic_size: int, gap: int) -> None:
+        """As ptxas does: the widest alignment first, dynamic shared memory last, all of whose names
+        share one address. A gap moves a variable by whole lines: banks and sectors are counted by
+        where in a line it lies."""
+        kernel, shared = self.kernel, self.kernel.shared
+        wanted = [
+            (each.name, each.size, each.align)
+            for each in sorted(self.static.values(), key=lambda variable: -variable.align)
+        ]
+        if self.dynamic or dynamic_size:
+            align = max((each.align for each in self.dynamic), default=16)
+            wanted.append((DYNAMIC, dynamic_size, max(16, align)))
+        for name, size, align in wanted:
+            offset = -(-kernel.shared_bytes // align) * align
+            kernel.shared_bytes = offset + size
+            before = shared.size + gap if shared.variables else 0
+            offset += max(0, -(-(before - offset) // LINE) * LINE) if gap else 0
+            shared.variables[name] = Placed(name, offset, size)
+            shared.size = offset + size
         for variable in self.dynamic:
-            self.kernel.shared.variables[variable.name] = Placed(variable.name, place.offset, size)
+            place = shared.variables[DYNAMIC]
+            shared.variables[variable.name] = Placed(variable.name, place.offset, place.size)
 
     def copy(self, function: Function, tag: str, alias: dict[str, str], depth: int) -> None:
         """Append the body of `function`, its names made unique by `tag`."""

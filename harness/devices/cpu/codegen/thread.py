@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from harness.devices.cpu.analysis.flatten import FlatKernel
+from harness.devices.cpu.analysis.flatten import DYNAMIC, FlatKernel
 from harness.devices.cpu.analysis.pointers import pointer_windows
 from harness.devices.cpu.codegen.calls import call_host
 from harness.devices.cpu.codegen.llvm_ir import IrValue, constant
@@ -318,7 +318,7 @@ class ThreadTranslator(Translator):
     def _constants(self) -> dict[str, int]:
         x, y, z = self.block
         shared = self.kernel.shared
-        dynamic = shared.variables.get("dynamic shared memory")
+        dynamic = shared.variables.get(DYNAMIC)
         return {
             "nsmid": _MULTIPROCESSORS,
             "gridid": 0,
