@@ -47,7 +47,8 @@ class Session:
     isolation: what the operating system holds the workers to.
     prepare: starts the processes of a grading, the GPU's sanitizers among them, which takes them as
     long as many a compilation.
-    renew_compiler: ends the process that a submission has touched when it did not compile.
+    renew_compiler: ends the process that a submission has touched when it did not compile, or when
+    nobody waits for its machine code.
     renew: ends the processes that a submission has touched; others take their place.
     company: inside, a grading has the device together with others that measure nothing, either; in
     a process that it is the first to touch, and that is gone afterwards.
