@@ -120,3 +120,6 @@ def test_what_is_said() -> None:
 def test_who_is_late_by_the_limit_itself_is_not_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "MAX_ROUND_MS", 0.125)
     assert dropped(judge_clocks(rounds([0.125] + [0.0] * 9, [0.0] * 9 + [0.125]))) == 0
+    monkeypatch.setattr(clocks, "MAX_MEDIAN_MS", 0.125)
+    monkeypatch.setattr(clocks, "MAX_MEDIAN", 0.0)
+    assert dropped(judge_clocks(rounds([0.125] * 10))) == 0
