@@ -111,8 +111,9 @@ class SqliteFile:
         return engine
 
     def _recognise(self, connection: sqlite3.Connection) -> None:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        # In this order: whoever makes it a leaderboard meanwhile writes both at once.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != schema.APPLICATION_ID and (application or tables):
             raise StoreError(
                 f"{self.path} is a SQLite file of another program, not a leaderboard; "

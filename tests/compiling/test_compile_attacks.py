@@ -186,7 +186,7 @@ REFUSED = {
     "a warp's size": (with_assembly("{ .reg .b32 WARP_SZ; }"), "ptxas"),
     "a number that is too large": (
         with_assembly("{ .reg .b32 t; mov.u32 t, 99999999999999999999999999; }"),
-        "ptxas",
+        "unknown name",
     ),
     "a label of C's": (
         KERNEL.replace("    C[row", '    asm goto("bra %l0;" :::: L); L:\n    C[row'),
