@@ -42,15 +42,20 @@ def explain(examined: Examined) -> Explanation:
         if counted
         else None
     )
+    shared = examined.blocks_share_work
     notes = [examined.note] if examined.note else []
     elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
     if elsewhere:
         evidence, counted = None, None
         notes.append(elsewhere)
+    elif counted and shared and examined.measured_ms is None:
+        notes.append(
+            f"Counted at {counted.shape}: of a kernel that goes another way at {RANKED.shape}, all "
+            "this tells of the smaller."
+        )
     work = evidence.work if evidence else None
     blocks, waves = blocks_and_waves(facts, gpu)
     rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
-    shared = examined.blocks_share_work
     loop = hot_loop(facts, counted)
     findings: tuple[Advice, ...] = advice(evidence) if evidence else ()
     return Explanation(

@@ -61,6 +61,10 @@ def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing()
         Examined("x", "", None, evidence.facts, evidence.counters, blocks_share_work=True)
     )
     assert found.block_bytes is None and found.block_flop is None and found.tail == 0
+    assert found.notes == (
+        "Counted at 256×1024×256: of a kernel that goes another way at 8192×6144×4096, all this "
+        "tells of the smaller.",
+    )
     roof = next(each for each in found.roofs if each.name.startswith("tensor cores"))
     assert roof.name == "tensor cores (1.1 products of FP16, 2.2 products of INT8)"
     one_of_fp16_alone = H100.tflops(H100.tensor_macs("FP16") or 0)
