@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.progress import Silent
-from harness.protocol.device import Refusal, Sanitized, Stopped
+from harness.protocol.device import BeginSanitizing, Refusal, Sanitize, Sanitized, Stopped
 from harness.protocol.request import Fault
 from harness.report import (
     Array,
@@ -33,6 +34,7 @@ from harness.stages.sanitize import (
     SanitizerResults,
     Watching,
     begin_beside,
+    begin_on_device,
     diagnose_hang,
     mid_size_case,
     sanitize,
@@ -450,3 +452,29 @@ def test_an_exact_case_is_exact_under_a_tool_too() -> None:
 
     found = outcome(FakeDevice(watched=off), failed=case)
     assert isinstance(found, WrongAnswer) and "must be exact" in found.message
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_gpu_begins_with_what_it_will_be_asked(quick: bool) -> None:
+    asked: list[Any] = []
+
+    class Gpu(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            asked.append(request)
+            return super().ask(request)
+
+    begin_on_device(Gpu(), kernel(), 3, quick=quick, seconds=7)
+    sanitize(
+        *(Gpu(), FakeSanitizer(), kernel(), 3),
+        quick=quick,
+        failed=None,
+        seconds=7,
+        progress=Watcher(),
+    )
+    begun, later = asked
+    assert isinstance(begun, BeginSanitizing) and isinstance(later, Sanitize)
+    assert (begun.seconds, begun.sanitize.seconds, begun.sanitize.tools) == (7, 7, later.tools)
+    assert len(later.launches) > 1 and (max(x.shape.M for x in later.launches) > 512) is not quick
+    for one, other in zip(begun.sanitize.launches, later.launches, strict=True):
+        assert one.shape == other.shape
+        assert np.array_equal(one.A, other.A) and np.array_equal(one.B, other.B)
