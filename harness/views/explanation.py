@@ -60,8 +60,9 @@ def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
     if costly:
         yield Text("\nThe lines that cost most", "bold")
         yield _heat(costly, lines)
-    yield Text("\nFindings", "bold")
-    if not e.findings:
+    if e.units:
+        yield Text("\nFindings", "bold")
+    if e.units and not e.findings:
         yield Text("  nothing that costs time and that we know a remedy for")
     for number, finding in enumerate(e.findings, 1):
         yield _finding(f"  {number}.", finding)

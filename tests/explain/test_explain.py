@@ -10,6 +10,7 @@ from harness.explain.examined import Examined, from_report
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation, Unit
 from harness.explain.gpu import H100
+from harness.explain.opcodes import Kind, mix
 from harness.report import Report
 from problem.cases import RANKED
 from tests.explain.ladder import SOLUTIONS, evidence_of, recorded
@@ -71,6 +72,19 @@ def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing()
     assert roof.tflops == pytest.approx(one_of_fp16_alone / 2 / 1.125, rel=0.01)
     tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
     assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9)
+
+
+def test_of_a_way_that_does_not_multiply_as_the_other_does_nothing_is_advised() -> None:
+    """36 multiplies small problems by matrix instructions of other lines."""
+    evidence = recorded("36_wgmma_one_accumulator")
+    counters = evidence.counters
+    assert explain(Examined("x", "", None, evidence.facts, counters)).units
+    products = [line.line for line in evidence.facts.lines if Kind.TENSOR in mix(line.opcodes)]
+    left = tuple(line for line in counters.lines if line.line != products[0])
+    other_way = counters.model_copy(update={"lines": left})
+    found = explain(Examined("x", "", None, evidence.facts, other_way))
+    assert not (found.findings or found.units or found.roofs or found.estimated_ms)
+    assert f"the matrix instructions of line {products[0]} were not executed" in found.notes[0]
 
 
 def test_the_loop_is_found_and_told() -> None:
