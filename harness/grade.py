@@ -82,7 +82,7 @@ AnyOutcome = TypeVar("AnyOutcome", Outcome, Outcome | None)
 COUNTED_BLOCKS, COUNTING_SECONDS = 2, 30.0
 """What to count memory traffic on: seconds even when instrumented."""
 
-EXAMINED = Case(Shape(256, 1024, 256))
+EXAMINED = Shape(256, 1024, 256)
 """What an explanation counts, so that two kernels' counters can be compared."""
 
 LOOKED_OVER_FLOP = 1 << 26
@@ -102,6 +102,8 @@ class GradingOptions:
     sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
     compile_seconds: time limit of the compiler.
+    examined: the size at which an explanation counts accesses.
+    counting_seconds: how long counting may take.
     """
 
     quick: bool = False
@@ -110,6 +112,8 @@ class GradingOptions:
     host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
     seconds: float = 20.0
     compile_seconds: float = COMPILE_SECONDS
+    examined: Shape = EXAMINED
+    counting_seconds: float = COUNTING_SECONDS
 
 
 def grade(
@@ -287,7 +291,7 @@ class _Grading:
             self._read_counters()
         known = self._disassemble(kernel)
         if isinstance(known, DisassembledKernel):
-            self._count(EXAMINED, known)
+            self._count(Case(self.options.examined), known)
         return outcome
 
     def _read_counters(self) -> None:
@@ -437,7 +441,7 @@ class _Grading:
         known = self._disassemble(kernel)
         if isinstance(known, DisassembledKernel):
             case = counting_case(self.seed)
-            self.counting_beside = beside.count(_counting(case, self.seed, known))
+            self.counting_beside = beside.count(self._counting(case, known))
 
     def _verify(self, kernel: Kernel, ready: Ready, max_flop: int | None = None) -> Failure | None:
         verified = verify(
@@ -493,14 +497,23 @@ class _Grading:
         blocks have written to, nothing is asked here."""
         beside = self.session.cpu_sanitizer
         if beside is None:
-            counted = self.session.device.ask(_counting(case, self.seed, known))
+            counted = self.session.device.ask(self._counting(case, known))
         else:
-            begun = self.counting_beside or beside.count(_counting(case, self.seed, known))
+            begun = self.counting_beside or beside.count(self._counting(case, known))
             counted = begun.result()
         if isinstance(counted, Fault):
             self.uncounted = f"its accesses could not be counted: {counted.message}"
         if isinstance(counted, Counted):
             self.counters = counted.counters
+
+    def _counting(self, case: Case, known: DisassembledKernel) -> Count:
+        A, B = case.draw(self.seed)
+        return Count(
+            inputs=LaunchInputs(shape=case.shape, A=A, B=B),
+            max_blocks=COUNTED_BLOCKS,
+            code=known.lines,
+            seconds=self.options.counting_seconds,
+        )
 
     def _measured(
         self, kernel: Kernel, known: DisassembledKernel, workers: TimingWorkers
@@ -518,16 +531,6 @@ class _Grading:
             seconds=self.options.seconds,
             progress=self.progress,
         )
-
-
-def _counting(case: Case, seed: int, known: DisassembledKernel) -> Count:
-    A, B = case.draw(seed)
-    return Count(
-        inputs=LaunchInputs(shape=case.shape, A=A, B=B),
-        max_blocks=COUNTED_BLOCKS,
-        code=known.lines,
-        seconds=COUNTING_SECONDS,
-    )
 
 
 def _worth_sanitizing(outcome: Outcome) -> bool:

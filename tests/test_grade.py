@@ -548,6 +548,23 @@ def test_whatever_is_explained_is_disassembled() -> None:
     assert isinstance(examine(SUBMISSION, broken), JudgeError)
 
 
+def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
+    counts: list[Count] = []
+
+    class Counting(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            counts.extend([request] if isinstance(request, Count) else [])
+            return super().ask(request)
+
+    examine(SUBMISSION, session(Counting()))
+    asked = GradingOptions(quick=True, examined=Shape(48, 32, 64), counting_seconds=7.0)
+    examine(SUBMISSION, session(Counting()), asked)
+    usual, other = counts
+    assert (usual.inputs.shape, usual.seconds) == (Shape(256, 1024, 256), 30.0)
+    assert (other.inputs.shape, other.seconds) == (Shape(48, 32, 64), 7.0)
+    assert other.inputs.A.shape == (48, 32)
+
+
 def test_a_defect_is_said_without_a_path() -> None:
     def broken(_: Any) -> Any:
         raise OSError("cannot read /home/operator/secret/place.txt")

@@ -11,6 +11,7 @@ from harness.commands._stores import DEFAULT_STORE, Address
 from harness.errors import UsageError
 from harness.leaderboard.ranking import Filter
 from harness.report import Badge
+from problem.cases import Shape
 
 STORE_VARIABLE = "MATMUL_ARENA_STORE"
 
@@ -110,3 +111,14 @@ def _day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no day; write 2026-01-31") from None
+
+
+def parse_shape(text: str) -> Shape:
+    """MxNxK. Raises ArgumentTypeError."""
+    try:
+        M, N, K = (int(size) for size in text.split("x"))
+    except ValueError:
+        M = N = K = 0
+    if min(M, N, K) < 1:
+        raise argparse.ArgumentTypeError(f"a shape is MxNxK, such as 256x256x256, not {text!r}")
+    return Shape(M, N, K)

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.commands._arguments import parse_shape
 from harness.commands._command import Exit
 from harness.commands.grade import SOLUTIONS
 from harness.errors import JudgeFailure, UsageError
@@ -47,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "files", type=Path, nargs="*", metavar="FILE", help="kernel files (default: solutions/)"
     )
     parser.add_argument(
-        "--shape", type=_shape, action="append", metavar="MxNxK", help="may be given twice"
+        "--shape", type=parse_shape, action="append", metavar="MxNxK", help="may be given twice"
     )
     parser.add_argument(
         "--json",
@@ -199,13 +200,3 @@ def _source(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def _shape(text: str) -> Shape:
-    try:
-        M, N, K = (int(size) for size in text.split("x"))
-    except ValueError:
-        M = N = K = 0
-    if min(M, N, K) < 1:
-        raise argparse.ArgumentTypeError(f"a shape is MxNxK, such as 256x256x256, not {text!r}")
-    return Shape(M, N, K)

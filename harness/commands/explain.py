@@ -6,9 +6,10 @@ With a GPU or without one: the accesses are counted on the CPU device.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
-from harness.commands._arguments import add_seed
+from harness.commands._arguments import add_seed, parse_shape
 from harness.commands._command import Exit
 from harness.files import write_whole
 from harness.views.console import Terminal
@@ -26,12 +27,18 @@ is wrong or unsafe is said first.
 examples:
   python3 -m harness explain my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
+  python3 -m harness explain --shape 1024x1408x1024 my_kernel.cu
+                        where it goes another way at the usual size
 
 exit codes:
   0  it is explained
   1  it is explained, and wrong or unsafe; or it does not compile
   2  wrong usage, or a fault of the judge
 """
+
+
+LARGE_SECONDS = 900.0
+"""Limit of counting at a size that somebody asked for."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +48,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+    parser.add_argument(
+        "--shape",
+        type=parse_shape,
+        metavar="MxNxK",
+        help="count accesses at this size (default: 256x1024x256, a few seconds)",
     )
     add_seed(parser, "draw the inputs of the few cases")
 
@@ -60,6 +73,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.leave_output_to_programs()
     submission = read(arguments.file)
     options = GradingOptions(quick=True, seed=arguments.seed)
+    if arguments.shape is not None:
+        options = replace(options, examined=arguments.shape, counting_seconds=LARGE_SECONDS)
     with (
         open_session(arguments.device, compiles_first=True) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,

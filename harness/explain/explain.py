@@ -108,7 +108,8 @@ def _products_left_out(evidence: Evidence) -> str:
     lines = f"line {left_out[0]}" if len(left_out) == 1 else f"lines {', '.join(left_out)}"
     return (
         f"At {evidence.counters.shape} the matrix instructions of {lines} were not executed: what "
-        f"was counted there says nothing of {RANKED.shape}, where the kernel may go another way."
+        f"was counted there says nothing of {RANKED.shape}, where the kernel may go another way. "
+        "Count at a larger size with --shape."
     )
 
 

@@ -37,7 +37,7 @@ def evidence_of_source(source: str) -> Evidence:
     assert isinstance(compiled, Compiled), compiled
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
     device = device_with(compiled.kernel)
-    counted = device.count(count_on(EXAMINED.shape, 2, 30, code=known.lines))
+    counted = device.count(count_on(EXAMINED, 2, 30, code=known.lines))
     assert isinstance(counted, Counted), counted
     counters = counted.counters
     return Evidence(known, counters, H100, counters.blocks_depend)
