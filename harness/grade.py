@@ -16,6 +16,7 @@ from typing import TypeVar
 from harness import __version__
 from harness.errors import JudgeFailure, UsageError, crash
 from harness.explain.examined import Examined
+from harness.explain.workload import all_products_executed
 from harness.progress import Progress, Silent
 from harness.protocol.compiler import (
     COMPILE_SECONDS,
@@ -85,6 +86,10 @@ COUNTED_BLOCKS, COUNTING_SECONDS = 2, 30.0
 EXAMINED = Shape(256, 1024, 256)
 """What an explanation counts, so that two kernels' counters can be compared."""
 
+EXAMINED_LARGER = Shape(1152, 1024, 1280)
+"""The same, of a kernel that has other matrix instructions than those that it executes there: a
+small problem may have a way of its own."""
+
 LOOKED_OVER_FLOP = 1 << 26
 """Of the cases to which an explanation without a GPU holds a kernel: every access is watched."""
 
@@ -102,7 +107,7 @@ class GradingOptions:
     sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
     compile_seconds: time limit of the compiler.
-    examined: the size at which an explanation counts accesses.
+    examined: the size at which an explanation counts accesses; None is the usual one.
     counting_seconds: how long counting may take.
     """
 
@@ -112,7 +117,7 @@ class GradingOptions:
     host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
     seconds: float = 20.0
     compile_seconds: float = COMPILE_SECONDS
-    examined: Shape = EXAMINED
+    examined: Shape | None = None
     counting_seconds: float = COUNTING_SECONDS
 
 
@@ -291,7 +296,7 @@ class _Grading:
             self._read_counters()
         known = self._disassemble(kernel)
         if isinstance(known, DisassembledKernel):
-            self._count(Case(self.options.examined), known)
+            self._count_what_is_explained(known)
         return outcome
 
     def _read_counters(self) -> None:
@@ -514,6 +519,13 @@ class _Grading:
             code=known.lines,
             seconds=self.options.counting_seconds,
         )
+
+    def _count_what_is_explained(self, known: DisassembledKernel) -> None:
+        self._count(Case(self.options.examined or EXAMINED), known)
+        chosen, counters = self.options.examined, self.counters
+        if chosen is None and counters is not None and not all_products_executed(known, counters):
+            self.counters = None
+            self._count(Case(EXAMINED_LARGER), known)
 
     def _measured(
         self, kernel: Kernel, known: DisassembledKernel, workers: TimingWorkers

@@ -15,10 +15,10 @@ import pytest
 from harness.devices.drawing import draw_on_host
 from harness.errors import JudgeFailure, UsageError
 from harness.explain.examined import Examined
-from harness.grade import GradingOptions, examine, grade
+from harness.grade import EXAMINED, EXAMINED_LARGER, GradingOptions, examine, grade
 from harness.progress import Progress
 from harness.protocol.compiler import Disassemble, Disassembled
-from harness.protocol.device import BeginSanitizing, Count, Sanitize
+from harness.protocol.device import BeginSanitizing, Count, Counted, Sanitize
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
@@ -50,6 +50,7 @@ from harness.report import (
     Hazard,
     HostMemory,
     JudgeError,
+    LineCounters,
     Place,
     Race,
     Report,
@@ -67,6 +68,7 @@ from harness.stages.sanitize import sanitizer_cases
 from harness.workers.session import Session
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
+from tests.leaderboard.factory import COUNTERS
 from tests.stages.fakes import (
     INFO,
     FakeCompiler,
@@ -563,6 +565,37 @@ def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
     assert (usual.inputs.shape, usual.seconds) == (Shape(256, 1024, 256), 30.0)
     assert (other.inputs.shape, other.seconds) == (Shape(48, 32, 64), 7.0)
     assert other.inputs.A.shape == (48, 32)
+
+
+@pytest.mark.parametrize(
+    ("executed", "shapes"),
+    [((7, 8), [EXAMINED]), ((7,), [EXAMINED, EXAMINED_LARGER]), ((), [EXAMINED, EXAMINED_LARGER])],
+)
+def test_a_kernel_with_other_matrix_instructions_is_counted_at_a_larger_size(
+    executed: tuple[int, ...], shapes: list[Shape]
+) -> None:
+    counted: list[Shape] = []
+    lines = tuple(CodeLine(line=line, opcodes={"HGMMA.64x64x16.F32.BF16": 1}) for line in (7, 8))
+
+    class Counting(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            if not isinstance(request, Count):
+                return super().ask(request)
+            counted.append(request.inputs.shape)
+            told = tuple(LineCounters(line=line, warp_instructions=4) for line in executed)
+            update = {"shape": counted[-1], "lines": told}
+            return Counted(counters=COUNTERS.model_copy(update=update))
+
+    def with_products(request: Disassemble) -> Disassembled:
+        known = disassembled(request.kernel).model_copy(update={"lines": lines})
+        return Disassembled(kernel=known, warnings=())
+
+    made = replace(session(Counting()), compiler=Disassembler(with_products))
+    examined = examine(SUBMISSION, made)
+    assert isinstance(examined, Examined) and counted == shapes
+    assert examined.counters and examined.counters.shape == shapes[-1]
+    examine(SUBMISSION, made, GradingOptions(quick=True, examined=Shape(16, 32, 48)))
+    assert counted == [*shapes, Shape(16, 32, 48)]
 
 
 def test_a_defect_is_said_without_a_path() -> None:

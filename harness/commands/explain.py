@@ -27,8 +27,7 @@ is wrong or unsafe is said first.
 examples:
   python3 -m harness explain my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
-  python3 -m harness explain --shape 1024x1408x1024 my_kernel.cu
-                        where it goes another way at the usual size
+  python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
 exit codes:
   0  it is explained
@@ -53,7 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--shape",
         type=parse_shape,
         metavar="MxNxK",
-        help="count accesses at this size (default: 256x1024x256, a few seconds)",
+        help="count accesses at this size (default: 256x1024x256; where that leaves out matrix "
+        "instructions that the kernel has, 1152x1024x1280)",
     )
     add_seed(parser, "draw the inputs of the few cases")
 

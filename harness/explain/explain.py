@@ -15,7 +15,7 @@ from harness.explain.explanation import (
     UnitTime,
 )
 from harness.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
-from harness.explain.opcodes import Kind, mix
+from harness.explain.opcodes import mix
 from harness.explain.rules import Evidence, advice
 from harness.explain.workload import (
     Workload,
@@ -44,11 +44,7 @@ def explain(examined: Examined) -> Explanation:
     )
     shared = examined.blocks_share_work
     notes = [examined.note] if examined.note else []
-    elsewhere = (
-        _products_left_out(evidence) or _not_at_the_ranked_size(evidence, gpu, examined.measured_ms)
-        if evidence
-        else ""
-    )
+    elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
     if elsewhere:
         evidence, counted = None, None
         notes.append(elsewhere)
@@ -91,25 +87,6 @@ def explain(examined: Examined) -> Explanation:
         lines=_lines(facts.lines, counted, examined.profile),
         findings=findings,
         notes=tuple(notes),
-    )
-
-
-def _products_left_out(evidence: Evidence) -> str:
-    """Which matrix instructions of the machine code the counted launch did not execute: it went a
-    way of its own for its size. Empty where it executed all."""
-    counted = {line.line for line in evidence.counters.lines if line.warp_instructions}
-    left_out = [
-        str(line.line)
-        for line in evidence.facts.lines
-        if line.line not in counted and Kind.TENSOR in mix(line.opcodes)
-    ]
-    if not left_out:
-        return ""
-    lines = f"line {left_out[0]}" if len(left_out) == 1 else f"lines {', '.join(left_out)}"
-    return (
-        f"At {evidence.counters.shape} the matrix instructions of {lines} were not executed: what "
-        f"was counted there says nothing of {RANKED.shape}, where the kernel may go another way. "
-        "Count at a larger size with --shape."
     )
 
 

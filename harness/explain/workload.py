@@ -46,6 +46,13 @@ class Workload:
         return replace(self, clocks={**self.clocks, unit: left})
 
 
+def all_products_executed(facts: DisassembledKernel, counters: Counters) -> bool:
+    """Whether the counted launch executed every matrix instruction that the kernel has. One that
+    did not may have gone a way that the ranked size does not go."""
+    executed = {line.line for line in counters.lines if line.warp_instructions}
+    return all(line.line in executed for line in facts.lines if Kind.TENSOR in mix(line.opcodes))
+
+
 def scale(facts: DisassembledKernel, counters: Counters) -> float:
     """By how much more the ranked size is than what was counted: in blocks, so that those at an
     edge, which are partly outside, count for what they do. Of blocks that share the work out, and

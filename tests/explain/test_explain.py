@@ -11,6 +11,7 @@ from harness.explain.explain import explain
 from harness.explain.explanation import Explanation, Unit
 from harness.explain.gpu import H100
 from harness.explain.opcodes import Kind, mix
+from harness.explain.workload import all_products_executed
 from harness.report import Report
 from problem.cases import RANKED
 from tests.explain.ladder import SOLUTIONS, evidence_of, recorded
@@ -74,17 +75,20 @@ def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing()
     assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9)
 
 
-def test_of_a_way_that_does_not_multiply_as_the_other_does_nothing_is_advised() -> None:
-    """36 multiplies small problems by matrix instructions of other lines."""
-    evidence = recorded("36_wgmma_one_accumulator")
-    counters = evidence.counters
-    assert explain(Examined("x", "", None, evidence.facts, counters)).units
-    products = [line.line for line in evidence.facts.lines if Kind.TENSOR in mix(line.opcodes)]
-    left = tuple(line for line in counters.lines if line.line != products[0])
-    other_way = counters.model_copy(update={"lines": left})
-    found = explain(Examined("x", "", None, evidence.facts, other_way))
-    assert not (found.findings or found.units or found.roofs or found.estimated_ms)
-    assert f"the matrix instructions of line {products[0]} were not executed" in found.notes[0]
+def test_matrix_instructions_that_were_not_executed_are_noticed() -> None:
+    evidence = recorded("33_wgmma_two_phase")
+    facts, counters = evidence.facts, evidence.counters
+    assert all_products_executed(facts, counters)
+    products = [line.line for line in facts.lines if Kind.TENSOR in mix(line.opcodes)]
+    left = tuple(line for line in counters.lines if line.line != products[-1])
+    assert not all_products_executed(facts, counters.model_copy(update={"lines": left}))
+    idle = tuple(
+        line.model_copy(update={"warp_instructions": 0}) if line.line == products[0] else line
+        for line in counters.lines
+    )
+    assert not all_products_executed(facts, counters.model_copy(update={"lines": idle}))
+    none = recorded("09_vector_loads")
+    assert all_products_executed(none.facts, none.counters)
 
 
 def test_the_loop_is_found_and_told() -> None:

@@ -155,7 +155,7 @@ def report(
             ),
         ),
         measurement=measurement,
-        counters=_COUNTERS,
+        counters=COUNTERS,
     )
 
 
@@ -270,7 +270,7 @@ def crowd(count: int, kernels: int | None = None) -> list[Entry]:
 
 _CPU = DeviceInfo(kind=DeviceKind.CPU, name="CPU", arch="sm_90")
 
-_COUNTERS = Counters(
+COUNTERS = Counters(
     shape=Shape(128, 64, 128),
     counted_blocks=4,
     blocks=64,
