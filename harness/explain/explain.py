@@ -137,7 +137,8 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
         share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
         if peak is not None and share:
             seconds += share / gpu.tflops(peak)
-            products.append(f"{share:.2g} products of {kind}")
+            count = f"{share:.2g}"
+            products.append(f"{count} product{'' if count == '1' else 's'} of {kind}")
     if products:
         roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))
     clocks = evidence.work.clocks

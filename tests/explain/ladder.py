@@ -9,7 +9,8 @@ from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.explain.gpu import H100
 from harness.explain.rules import Evidence
-from harness.grade import EXAMINED
+from harness.explain.workload import all_products_executed
+from harness.grade import EXAMINED, EXAMINED_LARGER
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Load, Ready
 from harness.report import Counters, DisassembledKernel
@@ -37,10 +38,12 @@ def evidence_of_source(source: str) -> Evidence:
     assert isinstance(compiled, Compiled), compiled
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
     device = device_with(compiled.kernel)
-    counted = device.count(count_on(EXAMINED, 2, 30, code=known.lines))
-    assert isinstance(counted, Counted), counted
-    counters = counted.counters
-    return Evidence(known, counters, H100, counters.blocks_depend)
+    for shape in (EXAMINED, EXAMINED_LARGER):
+        counted = device.count(count_on(shape, 2, 30, code=known.lines))
+        assert isinstance(counted, Counted), counted
+        if all_products_executed(known, counted.counters):
+            break
+    return Evidence(known, counted.counters, H100, counted.counters.blocks_depend)
 
 
 def evidence_of(solution: str) -> Evidence:

@@ -55,8 +55,8 @@ def test_every_roof_lies_above_what_was_measured() -> None:
 
 
 def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing() -> None:
-    """36 has one of 4096x4, and was counted at 256x1024x256: one product of FP16 and two of INT8,
-    and an eighth more at the edge."""
+    """36 has one of 4096x4, and was counted at 1152x1024x1280, eight tiles of it by five: one
+    product of FP16 and two of INT8."""
     evidence = recorded("36_wgmma_one_accumulator")
     assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
     found = explain(
@@ -64,13 +64,13 @@ def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing()
     )
     assert found.block_bytes is None and found.block_flop is None and found.tail == 0
     assert found.notes == (
-        "Counted at 256×1024×256: of a kernel that goes another way at 8192×6144×4096, all this "
+        "Counted at 1152×1024×1280: of a kernel that goes another way at 8192×6144×4096, all this "
         "tells of the smaller.",
     )
     roof = next(each for each in found.roofs if each.name.startswith("tensor cores"))
-    assert roof.name == "tensor cores (1.1 products of FP16, 2.2 products of INT8)"
+    assert roof.name == "tensor cores (1 product of FP16, 2 products of INT8)"
     one_of_fp16_alone = H100.tflops(H100.tensor_macs("FP16") or 0)
-    assert roof.tflops == pytest.approx(one_of_fp16_alone / 2 / 1.125, rel=0.01)
+    assert roof.tflops == pytest.approx(one_of_fp16_alone / 2, rel=0.01)
     tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
     assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9)
 
