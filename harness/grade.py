@@ -6,14 +6,14 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Thread
 from typing import TypeVar
 
-from harness import __version__
+from harness import __version__, background
 from harness.errors import JudgeFailure, UsageError, crash
 from harness.explain.examined import Examined
 from harness.explain.workload import all_products_executed
@@ -399,9 +399,8 @@ class _Grading:
 
     def _begin_disassembling(self, kernel: Kernel) -> None:
         """Where the processor has little else to do, or there is no doubt that it is needed."""
-        thread = ThreadPoolExecutor(1, thread_name_prefix="disassembling")
-        self.disassembling = thread.submit(disassemble_kernel, self.session.compiler, kernel)
-        thread.shutdown(wait=False)
+        compiler = self.session.compiler
+        self.disassembling = background.begin("disassembling", disassemble_kernel, compiler, kernel)
 
     def _disassemble(self, kernel: Kernel) -> DisassembledKernel | Outcome:
         """Whoever needs it first waits for it."""

@@ -22,8 +22,9 @@ _PTXAS = re.compile(
     r"^ptxas (?:[^,;]+, line (?P<line>\d{1,9}); )?"
     r"(?P<severity>error|fatal|warning)\s*: (?P<message>.*)$"
 )
-# Advice has a number: (C7510) says that wgmma instructions wait for each other.
-_PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>.*)$")
+# (C7510) says so of wgmma instructions that wait for each other. Other remarks with a number tell
+# what ptxas does with lines of the PTX, which nobody has written.
+_PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>Potential Performance Loss.*)$")
 _HOST = re.compile(r"is considered a host (?:function|variable), and host (?:function|variable)s")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 
+from harness import background
 from harness.devices.drawing import draw_on_host
 from harness.progress import Progress
 from harness.protocol.timing import Fetched
@@ -26,10 +27,7 @@ class Kept:
 def begin(rows: Matrix, columns: Matrix, C: Matrix) -> Future[Comparison]:
     """Compare the C of a first launch, whose A and B repeat these few rows and columns, while the
     GPU gets ready for rounds."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix="first-product")
-    begun = thread.submit(compare_repeated, rows, columns, C)
-    thread.shutdown(wait=False)
-    return begun
+    return background.begin("first-product", compare_repeated, rows, columns, C)
 
 
 def audit(kept: Kept, seed: int, progress: Progress) -> float | Outcome | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Literal
 
+from harness import background
 from harness.devices.available import arch_of, why_no_cuda
 from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress
@@ -164,9 +165,7 @@ class _Common:
 
 def _describing(device: Worker) -> Callable[[], DeviceInfo]:
     """Asks the device at once what it is, and waits for the answer only where it is wanted."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix="describing")
-    asked = thread.submit(device.ask, Describe())
-    thread.shutdown(wait=False)
+    asked = background.begin("describing", device.ask, Describe())
 
     def answer() -> DeviceInfo:
         described = asked.result()

@@ -88,6 +88,7 @@ ptxas kernel.ptx, line 18; warning : Instruction is slow
 ptxas fatal   : Ptx assembly aborted due to errors
 ptxas info    : 0 bytes gmem
 ptxas info    : (C7510) Potential Performance Loss: too slow
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 9875 by compiler
 ptxas warning : Too many registers
 """
     asked: list[int] = []

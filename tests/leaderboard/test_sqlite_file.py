@@ -44,6 +44,40 @@ def test_a_file_is_made_where_its_name_says(open_file: Open, tmp_path: Path) -> 
     made.check()
 
 
+def test_who_looks_while_another_makes_it_sees_a_leaderboard(
+    open_file: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks twice, at what is in the file and at whose it is; the other comes between."""
+    looked: list[str] = []
+
+    class Answer:
+        def __init__(self, row: Any) -> None:
+            self._row = row
+
+        def fetchone(self) -> Any:
+            return self._row
+
+    class Late(sqlite3.Connection):
+        def execute(self, sql: str, *rest: Any) -> Any:
+            if sql.startswith(("SELECT count(*) FROM sqlite_master", "PRAGMA application_id")):
+                row = super().execute(sql, *rest).fetchone()
+                looked.append(sql)
+                if len(looked) == 1:
+                    monkeypatch.undo()
+                    open_file()
+                return Answer(row)
+            return super().execute(sql, *rest)
+
+    connect = sqlite3.connect
+
+    def connect_late(*args: Any, **options: Any) -> Any:
+        return connect(*args, factory=Late, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_late)
+    open_file().check()
+    assert len(looked) == 2
+
+
 def test_who_writes_does_so_alone_from_the_beginning(
     open_file: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,23 @@
+"""One thing that is done while others are, by a thread that ends with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def begin(
+    name: str,
+    work: Callable[Parameters, Result],
+    *args: Parameters.args,
+    **kwargs: Parameters.kwargs,
+) -> Future[Result]:
+    """name: the thread's, for who looks at a process that hangs."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+    begun = thread.submit(work, *args, **kwargs)
+    thread.shutdown(wait=False)
+    return begun
