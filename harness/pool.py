@@ -81,7 +81,7 @@ def working(
     """
     cores = shared_out(len(gpus))
     if cores is not None:
-        keep_to(os.getpid(), cores[0].helping)
+        keep_to(os.getpid(), frozenset().union(*(each.helping for each in cores)))
     with ExitStack() as stack:
         lanes, lost = _open(gpus, cores, opening, stack)
         if not lanes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from problem.cases import Matrix
+from problem.threads import available_cores
 
 threadpool_limits(1, user_api="blas")  # BLAS's own threads wait for one another, spinning: where
 # others have their cores, a hundred small products take ten times as long. Threads of ours do not.
@@ -119,7 +119,7 @@ def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
     panels = [slice(top, min(top + _PANEL_ROWS, rows)) for top in range(0, rows, _PANEL_ROWS)]
     if len(panels) == 1:
         return [work(panels[0])]
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(available_cores()) as threads:
         return [*threads.map(work, panels)]
 
 
@@ -137,7 +137,7 @@ def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
         errors = _relative(C[top : top + len(R)] - across, scale)
         return np.where(np.isfinite(errors), errors, np.inf)
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(available_cores()) as threads:
         return Comparison(np.concatenate([*threads.map(panel, range(0, len(C), len(R)))]))
 
 

@@ -25,7 +25,7 @@ from harness.progress import Progress, Silent
 from harness.protocol.request import Fault
 from harness.report import CompileError, Report, Stage, Verdict
 from harness.views.console import Terminal
-from harness.workers.cores import Cores, keep_to, shared_out
+from harness.workers.cores import Cores, keep_to
 from harness.workers.isolation import Role
 from harness.workers.processes import environment
 from harness.workers.session import Session
@@ -320,16 +320,6 @@ def test_no_gpu_and_the_cpu_device_are_said(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 # --------------------------------------------------------------------------------- processes
-
-
-def test_cores_that_measure_do_nothing_else() -> None:
-    shares = shared_out(4, range(32))
-    assert shares is not None
-    measuring = [core for share in shares for core in share.measuring]
-    assert len(measuring) == len(set(measuring)) == 8
-    (helping,) = {share.helping for share in shares}
-    assert helping == set(range(32)) - set(measuring)
-    assert shared_out(4, range(15)) is None
 
 
 def test_a_worker_keeps_to_its_cores(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from unittest.mock import patch
 
 import pytest
 
-from harness.devices.cpu.execution.launch import available_cores
 from harness.grade import GradingOptions, grade
 from harness.report import (
     DeviceKind,
@@ -42,6 +41,7 @@ from harness.report import (
 from harness.stages import measure, rounds
 from harness.submission import read
 from harness.workers.session import Choice, Session
+from problem.threads import available_cores
 from tests.grading import grade_file, graded_on_gpu, wanted
 from tests.waiting import PATIENCE
 

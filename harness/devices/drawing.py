@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from problem.cases import Matrix
+from problem.threads import available_cores
 
 
 def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
@@ -26,6 +26,6 @@ def draw_on_host(rows: int, columns: int, seed: int) -> Matrix:
         drawn = (z >> np.uint64(40)).astype(np.float32)
         flat[start : start + step] = drawn * np.float32(2.0**-23) - np.float32(1)
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(available_cores()) as threads:
         list(threads.map(part, range(0, flat.size, step)))
     return matrix

@@ -1,7 +1,9 @@
 """Which processor cores measure, and which do everything else meanwhile.
 
 Where a machine has enough of them, the processes of a measurement have cores to themselves, so that
-compiling and checking the next submission beside it takes nothing from it.
+compiling and checking the next submission beside it takes nothing from it. Each GPU has its own
+share of both: a process whose threads are on all cores of a machine interrupts all of them whenever
+it gives memory back.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ class Cores(NamedTuple):
 
     measuring: frozenset[int]
     helping: frozenset[int]
-    """The same for all GPUs."""
 
 
 def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] | None:
@@ -35,11 +36,11 @@ def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] |
     if len(cores) < 2 * MEASURING * gpus:
         return None
     ordered = sorted(cores)
-    helping = frozenset(ordered[MEASURING * gpus :])
-    return [
-        Cores(frozenset(ordered[MEASURING * gpu : MEASURING * (gpu + 1)]), helping)
+    shares = [
+        ordered[len(ordered) * gpu // gpus : len(ordered) * (gpu + 1) // gpus]
         for gpu in range(gpus)
     ]
+    return [Cores(frozenset(own[:MEASURING]), frozenset(own[MEASURING:])) for own in shares]
 
 
 def keep_to(process: int, cores: frozenset[int]) -> None:

@@ -1,4 +1,4 @@
-"""Which cores measure: two for each GPU, where as many are left for all else."""
+"""Which cores measure: two for each GPU, where as many are left to it for all else."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from harness.workers.cores import Cores, keep_to, shared_out
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="others know no affinity")
 
 
-def test_each_gpu_has_its_own_and_the_rest_helps_all() -> None:
-    helping = frozenset({4, 5, 6, 7, 8})
+def test_each_gpu_has_its_share_of_those_that_lie_together() -> None:
     assert shared_out(2, [8, 7, 6, 5, 4, 3, 2, 1, 0]) == [
-        Cores(frozenset({0, 1}), helping),
-        Cores(frozenset({2, 3}), helping),
+        Cores(frozenset({0, 1}), frozenset({2, 3})),
+        Cores(frozenset({4, 5}), frozenset({6, 7, 8})),
     ]
 
 

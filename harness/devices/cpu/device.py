@@ -25,7 +25,6 @@ from harness.devices.cpu.execution.launch import (
     Instruments,
     Loaded,
     Outcome,
-    available_cores,
     launch,
     load,
     zeros,
@@ -69,6 +68,7 @@ from harness.report import (
 )
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
+from problem.threads import available_cores
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
 MAX_SHARED_BYTES = 227 << 10  # bytes a block: what an H100 allows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from harness.devices.cpu.execution.printf import Printer
 from harness.devices.cpu.runtime import layout
 from harness.devices.cpu.runtime.layout import Cause, Context, Window
 from problem.launcher import Clusters
+from problem.threads import available_cores
 
 Bytes = npt.NDArray[np.uint8]
 AnyArray = npt.NDArray[np.generic]
@@ -87,13 +87,6 @@ class Instruments:
     @property
     def present(self) -> bool:
         return bool(self.checks or self.counts)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def load(
