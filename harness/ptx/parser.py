@@ -28,6 +28,7 @@ from harness.ptx.syntax import (
     Symbol,
     Vector,
 )
+from harness.ptx.types import Type
 
 MAX_TEXT = 16 << 20  # bytes of PTX; NVRTC gives 3 KB for a tile kernel
 MAX_REGISTERS = 200_000  # of one function
@@ -41,6 +42,9 @@ _DIRECTIVES = {
     *(".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"),
 }
 _PRAGMAS = re.compile(r'"(nounroll|enable_smem_spilling|(used_bytes_mask|frequency) [0-9]+)"')
+_NUMBERED = re.compile(r"(.*[^0-9])([0-9]+)")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+"""Where a range is called `%r`, ptxas reads `%r01` and `%r4294967297` as `%r1`."""
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*(?:(?:\.|::)[A-Za-z0-9_]+)*")
 
 
@@ -72,6 +76,8 @@ class _Parser(Declarations):
         self.scopes: list[_Scope] = []
         self.inside: set[str] = set()
         """All names that functions give."""
+        self.ranges: set[str] = set()
+        """Of the function that is read: how the names of its `%r<9>` begin."""
 
     # -- module level
 
@@ -214,7 +220,7 @@ class _Parser(Declarations):
     # -- function bodies
 
     def body(self, function: Function) -> None:
-        self.scopes = []
+        start, self.scopes, self.ranges = self.at, [], set()
         if self.next != "{":
             self.fail(f"expected the body of {function.name}, found {self.next!r}")
         self.statement(function)
@@ -222,6 +228,12 @@ class _Parser(Declarations):
             self.declare(parameter.name)
         while self.scopes:
             self.statement(function)
+        for word in set(self.tokens[start : self.at]):
+            found = _NUMBERED.fullmatch(word)
+            if found and found[1] in self.ranges and not _INDEX.fullmatch(found[2]):
+                written = (s for s in self.program.statements if s.function == self.owner)
+                self.line = next((s.line for s in written if word in s.tokens), self.line)
+                self.fail(f"{word} may be another name for a register of {found[1]}<...>")
 
     def open_scope(self) -> None:
         """Labels may be used before they stand, so they are declared on entry."""
@@ -270,9 +282,7 @@ class _Parser(Declarations):
         elif word == ";":
             self.take()
         elif word == ".reg":
-            self.take()
             self.register_declaration(function)
-            self.finish(start)
         elif word in _FUNCTION_SPACES:
             variable = self.variable()
             self.expect(";")
@@ -345,24 +355,40 @@ class _Parser(Declarations):
                 return
 
     def register_declaration(self, function: Function) -> None:
+        written = [self.take(), self.next]
         if self.next in (".v2", ".v4"):
             self.fail("vector registers are not supported")
         kind = self.type()
         while True:
-            name = self.name()
-            if self.accept("<"):
-                count = self.natural()
-                if count + len(function.registers) > MAX_REGISTERS:
-                    self.fail(f"a function with more than {MAX_REGISTERS} registers")
-                for i in range(count):
-                    function.registers[self.declare(f"{name}{i}")] = kind
-                    self.program.names.add(f"{name}{i}")
-                self.expect(">")
-            else:
-                function.registers[self.declare(name)] = kind
+            written += self.registers(kind, function)
+            written.append(self.next)
             if self.accept(";"):
+                self.add(tuple(written), is_debugging=False)
                 return
             self.expect(",")
+
+    def registers(self, kind: Type, function: Function) -> list[str]:
+        """One register, or a range, `%r<9>`. Inside of a scope those of a range are printed one by
+        one: names alone would not say whether `%r5` is of this range or of an outer one."""
+        start, names = self.at, [self.name()]
+        is_range = self.accept("<")
+        if is_range:
+            prefix, count = names[0], self.natural()
+            if count + len(function.registers) > MAX_REGISTERS:
+                self.fail(f"a function with more than {MAX_REGISTERS} registers")
+            names = [f"{prefix}{i}" for i in range(count)]
+            self.program.names.update(names)
+            self.expect(">")
+        for name in names:
+            function.registers[self.declare(name)] = kind
+        if not is_range:
+            return names
+        if len(self.scopes) == 1:
+            self.ranges.add(prefix)
+            return self.tokens[start : self.at]
+        if not names:
+            self.fail("a range of no registers")
+        return " , ".join(names).split()
 
     # -- instructions
 

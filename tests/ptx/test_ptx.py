@@ -107,6 +107,12 @@ REFUSED = {
     "a register of nobody's": module("mov.u32 %r1, %r9;"),
     "a directive twice": HEAD + ".entry k() .maxntid 16, 16, 1 .maxntid 8, 8, 1 { ret; }",
     "a cluster twice": HEAD + ".entry k() .reqnctapercluster 2 .reqnctapercluster 4 { ret; }",
+    "a register by another name": module("{ .reg .b32 %r01; mov.u32 %r1, 4; mov.u32 %r01, 5; }"),
+    "a register by a name too large": module("mov.u32 %r4294967297, 5;"),
+    "a variable that is a register to others": module(
+        "ld.global.u32 %r1, [x03];", ".global .u32 x03;"
+    ).replace("{", "{ .reg .b32 x<5>;", 1),
+    "no registers": module("{ .reg .b32 x<0>; }"),
     "a register twice": module(".reg .b64 %r1;"),
     "a label of a register's name": module("{ %r1: bra %r1; }"),
     "a label of an outer one's name": module("X: { bra X; X: }"),
@@ -171,6 +177,20 @@ def test_a_name_means_what_was_declared_last() -> None:
     written = [i.operands[0] for i in function.body[:3] if isinstance(i, Instruction)]
     assert written[0] == written[1] != written[2]
     assert isinstance(written[2], Register) and function.registers[written[2].name].is_float
+
+
+def test_a_range_in_a_scope_is_printed_one_by_one() -> None:
+    """ptxas takes `x11` for the twelfth of `x<30>` before it looks for the second of `x1<5>`."""
+    body = ".reg .b32 x<30>; { .reg .b32 x1<2>, y; mov.u32 x11, 5; } mov.u32 %r1, x11;"
+    assert ".reg .b32 x10, x11, y;\n" in canonical(parse(module(body)))
+
+
+def test_ranges_do_not_make_two_programs_one() -> None:
+    def found(name: str) -> str:
+        inner = f"{{ .reg .b32 x<3>; mov.u32 {name}, 7; }}"
+        return fingerprint(parse(module(f".reg .b32 x<5>; {inner} mov.u32 %r1, {name};")))
+
+    assert found("x1") != found("x4"), "the second is the outer range's in both places"
 
 
 def test_names_are_numbered_in_a_fingerprint_and_nothing_else_is() -> None:

@@ -1,0 +1,14 @@
+// A register declared as `%f01` beside the compiler's own `%f<…>`: to one reader a register of that name, to
+// ptxas another name for `%f1`, whatever the compiler keeps there.
+// expect: message="%f01 may be another name" stage=compile line=12
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    asm volatile("{\n.reg .f32 %f01;\nmov.f32 %f01, 0f3F800000;\n}\n");
+    C[(size_t)row * K + column] = sum;
+}
