@@ -91,9 +91,20 @@ class RunBaseline(TimingRequest[Finished]):
 
 
 class StartSanitizers(TimingRequest[Done]):
-    """Start these tools, to be there when they are asked for; nothing touches the GPU before."""
+    """Start these tools, to be there when they are asked for; they wait, and touch no GPU."""
 
     tools: tuple[Tool, ...]
+
+
+class SanitizersOpen(Value):
+    """Whether all tools that wait have their contexts."""
+
+    kind: Literal["sanitizers-open"] = "sanitizers-open"
+    all: bool
+
+
+class OpenSanitizers(TimingRequest[SanitizersOpen]):
+    """Let the tools that wait create their contexts, and wait on; answered before they have."""
 
 
 class CreateContext(TimingRequest[Done]):

@@ -73,6 +73,16 @@ def hold_gpu(
         yield
 
 
+@contextmanager
+def share_gpu_if_free(gpu: str) -> Iterator[bool]:
+    """Inside, if true, nobody measures on the GPU; false where somebody does or waits to."""
+    if sys.platform == "win32":
+        yield True
+        return
+    with closing(_Ticket.take(tickets_of(gpu), Use.SHARED)) as ticket:
+        yield not ticket.must_wait()
+
+
 @dataclass(frozen=True, slots=True)
 class _Ticket:
     """A place in the line for a GPU."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from threading import Thread
+from threading import Event
 from typing import Literal
 
 from harness import background
@@ -20,13 +20,15 @@ from harness.protocol.timing import (
     CreateContext,
     OpenKernels,
     OpenLibraries,
+    OpenSanitizers,
+    SanitizersOpen,
     StartSanitizers,
     TimingWorkers,
 )
 from harness.report import DeviceInfo, Tool
 from harness.workers.cores import Cores
 from harness.workers.cpu_sanitizer import CpuSanitizer
-from harness.workers.gpu_lock import Use, hold_gpu
+from harness.workers.gpu_lock import Use, hold_gpu, share_gpu_if_free
 from harness.workers.isolation import Role
 from harness.workers.worker import Worker
 
@@ -126,7 +128,9 @@ def open_lanes(
             if cores is not None:
                 worker.keep_to(cores.measuring)
         stack.callback(_close, (*devices, common.baseline, common.checker))
-        yield [stack.enter_context(_Lane(common, device).open()) for device in devices]
+        sessions = [stack.enter_context(_Lane(common, device).open()) for device in devices]
+        stack.callback(background.begin, "closing", _close, (common.baseline, common.checker))
+        yield sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +161,15 @@ class _Common:
             yield
 
     def hold(self, use: Use, progress: Progress) -> AbstractContextManager[None]:
-        if not self.scoring:
-            return nullcontext()
+        return hold_gpu(self._gpu_name, use, progress) if self.scoring else nullcontext()
+
+    def share_if_free(self) -> AbstractContextManager[bool]:
+        return share_gpu_if_free(self._gpu_name)
+
+    @property
+    def _gpu_name(self) -> str:
         info = self.describe()
-        return hold_gpu(info.uuid or info.name, use, progress)
+        return info.uuid or info.name
 
 
 def _describing(device: Worker) -> Callable[[], DeviceInfo]:
@@ -182,8 +191,8 @@ class _Lane:
     def __init__(self, common: _Common, device: Worker) -> None:
         self._common = common
         self._compiler, self._cpu_sanitizer = Worker(Role.COMPILER), CpuSanitizer()
-        self._device, self._tools = device, _ToolsStarting(device)
         self._kernel, self._newcomer = (Worker(Role.CUDA, common.gpu) for _ in range(2))
+        self._device, self._ahead = device, _Ahead(common, device, self._kernel)
         gpus = (self._kernel, self._newcomer) if common.scoring else ()
         self._on_device = (device, *gpus)
         beside = (self._cpu_sanitizer.worker,) if common.scoring else ()
@@ -222,16 +231,16 @@ class _Lane:
         return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
 
     def _renew(self) -> None:
-        self._tools.wait()
+        self._ahead.end()
         self._cpu_sanitizer.reset()
         _close(self._touched)
 
     def _prepare(self, tools: tuple[Tool, ...] = ()) -> None:
-        self._tools.wait()
+        self._ahead.wait_for_tools()
         for worker in self._touched:
             worker.start()
         if self._common.scoring and tools:
-            self._tools.begin(tools)
+            self._ahead.begin(tools)
 
     @contextmanager
     def _company(self, progress: Progress) -> Iterator[None]:
@@ -244,7 +253,7 @@ class _Lane:
 
     @contextmanager
     def _turn(self, progress: Progress) -> Iterator[None]:
-        self._tools.wait()
+        self._ahead.end()
         # Those who measure, and nobody else: whoever is at starting takes the processor's time.
         for worker in (self._kernel, self._newcomer) if self._common.scoring else ():
             worker.start()
@@ -293,22 +302,52 @@ def _close(workers: Sequence[Worker]) -> None:
             pass
 
 
-class _ToolsStarting:
-    """A device at starting its sanitizers while something else is done. Nobody may ask it for
-    anything before it has."""
+class _Ahead:
+    """What a grading needs of a GPU, made ready while its kernel is compiled: the tools are started
+    and, unless somebody measures, everyone's context is created. The driver creates one after the
+    other, whoever asks."""
 
-    def __init__(self, device: Worker) -> None:
-        self._device = device
-        self._thread: Thread | None = None
+    def __init__(self, common: _Common, device: Worker, kernel: Worker) -> None:
+        self._common, self._device, self._kernel = common, device, kernel
+        self._starting: Future[object] | None = None
+        self._opening: Future[None] | None = None
+        self._ended = Event()
 
     def begin(self, tools: tuple[Tool, ...]) -> None:
-        self._thread = Thread(target=self._device.ask, args=(StartSanitizers(tools=tools),))
-        self._thread.start()
+        self.end()
+        self._ended.clear()
+        request = StartSanitizers(tools=tools)
+        self._starting = background.begin("starting", self._device.ask, request)
+        self._opening = background.begin("opening", self._open, self._starting)
 
-    def wait(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+    def wait_for_tools(self) -> None:
+        """Nobody may ask the device for anything before it has started them."""
+        if self._starting is not None:
+            wait([self._starting])
+
+    def end(self) -> None:
+        """Ask nobody for anything more."""
+        self._ended.set()
+        self.wait_for_tools()
+        if self._opening is not None:
+            wait([self._opening])
+
+    def _open(self, starting: Future[object]) -> None:
+        wait([starting])
+        if self._ended.is_set():
+            return
+        with self._common.share_if_free() as is_free:
+            if is_free:
+                with self._common.opening(self._kernel):
+                    while not (self._ended.wait(_LOOK_AGAIN_SECONDS) or self._tools_are_open()):
+                        pass
+
+    def _tools_are_open(self) -> bool:
+        answer = self._device.ask(OpenSanitizers())
+        return answer.all if isinstance(answer, SanitizersOpen) else True
+
+
+_LOOK_AGAIN_SECONDS = 0.05
 
 
 def _role(choice: Choice) -> Role:

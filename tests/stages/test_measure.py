@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Event, Timer
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.progress import Silent
-from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.device import Ready, Refusal
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Fetched,
@@ -74,8 +75,6 @@ class Device:
     def ask(self, request: Any) -> Any:
         self.asked.append(request)
         match request:
-            case Load():
-                return self.ready
             case MeasureFirstLaunch():
                 return self.first(request)
             case MeasureHostMemory():
@@ -135,7 +134,9 @@ def run(device: Device, newcomer: Device | None = None, **options: Any) -> Measu
     }
     workers = TimingWorkers(device, device, checker=Device(), newcomer=newcomer or Device())
     made = kernel()
-    return measure(workers, INFO, made, disassembled(made), **chosen | options)
+    loaded: Future[Any] = Future()
+    loaded.set_result(device.ready)
+    return measure(workers, INFO, made, disassembled(made), loaded, **chosen | options)
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
@@ -155,10 +156,7 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
 def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
     device, newcomer = Device(), Device()
     found = run(device, newcomer)
-    assert device.asked == [
-        *(MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS),
-        Load(kernel=kernel()),
-    ]
+    assert device.asked == [MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS]
     (first,) = newcomer.asked
     assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     rows, columns = Case(Shape(256, 16, 256)).draw(9)

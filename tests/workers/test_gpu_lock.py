@@ -17,7 +17,7 @@ import pytest
 from harness.errors import UsageError
 from harness.progress import Silent
 from harness.workers import gpu_lock
-from harness.workers.gpu_lock import GpuBusy, Use, hold_gpu, tickets_of
+from harness.workers.gpu_lock import GpuBusy, Use, hold_gpu, share_gpu_if_free, tickets_of
 from tests.stages.fakes import Watcher
 from tests.waiting import PATIENCE, eventually
 
@@ -69,6 +69,17 @@ def test_who_only_shares_a_gpu_is_on_it_together() -> None:
     ):
         pass
     give_back.set()
+    process.join(PATIENCE)
+
+
+@pytest.mark.parametrize(("first", "free"), [(Use.SHARED, True), (Use.ALONE, False)])
+def test_who_would_only_share_need_not_wait(first: Use, free: bool) -> None:
+    process, give_back = held_elsewhere("GPU-1", first)
+    with share_gpu_if_free("GPU-1") as is_free:
+        assert is_free is free
+    give_back.set()
+    with hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=PATIENCE):
+        pass  # and nobody has a ticket left
     process.join(PATIENCE)
 
 

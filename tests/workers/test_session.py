@@ -14,7 +14,14 @@ from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Silent
 from harness.protocol.device import Describe
 from harness.protocol.request import Done, Fault
-from harness.protocol.timing import CreateContext, OpenKernels, OpenLibraries, StartSanitizers
+from harness.protocol.timing import (
+    CreateContext,
+    OpenKernels,
+    OpenLibraries,
+    OpenSanitizers,
+    SanitizersOpen,
+    StartSanitizers,
+)
 from harness.report import DeviceInfo, Tool
 from harness.workers import session as session_of
 from harness.workers.cores import Cores
@@ -63,6 +70,9 @@ class FakeWorker:
             assert self.house.answers.wait(PATIENCE)
             return self.house.described
         self.done.append(request)
+        if request == OpenSanitizers():
+            self.house.opening -= 1
+            return SanitizersOpen(all=self.house.opening < 0)
         return Done()
 
 
@@ -78,6 +88,11 @@ class House:
     workers: list[FakeWorker] = field(default_factory=list)
     locked: list[str] = field(default_factory=list)
     sanitizer_resets: int = 0
+    somebody_measures: bool = True
+    opening: int = 0
+    """How often the tools are asked before all are open."""
+    shared: Event = field(default_factory=Event)
+    """Set once what is done ahead needs the GPU no more."""
 
     def of(self, role: Role) -> list[FakeWorker]:
         return [worker for worker in self.workers if worker.role is role]
@@ -107,7 +122,14 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
 
     monkeypatch.setattr(session_of, "Worker", lambda *how: FakeWorker(found, *how))
     monkeypatch.setattr(session_of, "CpuSanitizer", FakeSanitizer)
+
+    @contextmanager
+    def share_if_free(gpu: str) -> Iterator[bool]:
+        yield not found.somebody_measures
+        found.shared.set()
+
     monkeypatch.setattr(session_of, "hold_gpu", hold)
+    monkeypatch.setattr(session_of, "share_gpu_if_free", share_if_free)
     monkeypatch.setattr(session_of, "why_no_cuda", lambda: None)
     monkeypatch.setattr(session_of, "arch_of", lambda gpu: found.arch)
     return found
@@ -231,7 +253,7 @@ def test_in_company_those_who_will_time_a_kernel_get_ready(house: House) -> None
             assert not any(isinstance(each, OpenKernels) for each in house.of(Role.CHECKER)[0].done)
     with open_session("cpu") as session, session.company(Silent()):
         pass
-    assert house.of(Role.CHECKER)[-1].done == ["opened", "closed", "ended"]
+    assert set(house.of(Role.CHECKER)[-1].done) == {"opened", "closed", "ended"}
 
 
 def test_lanes_share_baseline_and_checker(house: House) -> None:
@@ -297,6 +319,37 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
         session.renew_compiler()
         assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
         assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
+
+
+def test_contexts_are_created_while_a_kernel_is_compiled_unless_somebody_measures(
+    house: House,
+) -> None:
+    house.opening = 2
+    with on_gpu(house) as session:
+        timing = session.timing
+        assert timing is not None
+        house.forget()
+        session.prepare((Tool.MEMCHECK,))
+        assert house.shared.wait(PATIENCE)
+        assert not any(OpenKernels() in worker.done for worker in house.workers)
+        house.somebody_measures = False
+        house.shared.clear()
+        house.forget()
+        session.prepare((Tool.MEMCHECK,))
+        assert house.shared.wait(PATIENCE)
+        assert timing.kernel.done == ["started", CreateContext()]  # type: ignore[attr-defined]
+        assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
+        assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
+        assert timing.newcomer.done == ["started"], "its context is measured"  # type: ignore[attr-defined]
+        asked = [StartSanitizers(tools=(Tool.MEMCHECK,)), *[OpenSanitizers()] * 3]
+        assert session.device.done == ["started", *asked]  # type: ignore[attr-defined]
+
+
+def test_tools_that_never_open_hold_nobody_up(house: House) -> None:
+    house.opening, house.somebody_measures = 1 << 30, False
+    with on_gpu(house) as session:
+        session.prepare((Tool.MEMCHECK,))
+    assert house.shared.is_set()
 
 
 def test_the_cpu_device_starts_no_sanitizers_of_a_gpu(house: House) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial, singledispatchmethod
+from functools import cached_property, partial, singledispatchmethod
 from typing import Any, Literal
 
 import cupy
@@ -44,7 +44,9 @@ from harness.protocol.timing import (
     MeasureFirstLaunch,
     MeasureHostMemory,
     OpenLibraries,
+    OpenSanitizers,
     RunBaseline,
+    SanitizersOpen,
     SharedMatrices,
     StartSanitizers,
     TimeLaunch,
@@ -123,6 +125,10 @@ class CudaDevice:
         return Done()
 
     @answer.register
+    def open_sanitizers(self, request: OpenSanitizers) -> SanitizersOpen:
+        return SanitizersOpen(all=self._waiting is None or self._waiting.open())
+
+    @answer.register
     def begin_sanitizing(self, request: BeginSanitizing) -> Done:
         assert self._kernel is not None
         if self._begun is not None:
@@ -169,12 +175,12 @@ class CudaDevice:
 
     @answer.register
     def open_libraries(self, request: OpenLibraries) -> Done:
-        baseline.version()
+        _ = self._sgemm
         return Done()
 
     @answer.register
     def attach(self, request: Attach) -> Done:
-        multiply = baseline.Sgemm() if request.baseline else self._launch
+        multiply = self._sgemm if request.baseline else self._launch
         self._attached = _Attached(request.matrices, multiply)
         return Done()
 
@@ -201,6 +207,10 @@ class CudaDevice:
             baseline.Sgemm(request.arithmetic)(on_A, on_B, on_C)
         cupy.cuda.runtime.deviceSynchronize()
         return Finished(seconds=time.perf_counter() - started, C=on_C.get())
+
+    @cached_property
+    def _sgemm(self) -> baseline.Sgemm:
+        return baseline.Sgemm()
 
     def _launch(self, A: Any, B: Any, C: Any) -> None:
         assert self._kernel is not None

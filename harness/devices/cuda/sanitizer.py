@@ -66,6 +66,13 @@ class Waiting:
             for tool in tools
         }
 
+    def open(self) -> bool:
+        """Let them create their contexts; whether all that wait have one."""
+        waiting = [process for process in self._processes.values() if process.waits]
+        for process in waiting:
+            process.let_open()
+        return all(process.is_open for process in waiting)
+
     def taken(self, path: str, tools: Sequence[Tool]) -> list[_Process]:
         """Those that are asked for, if they are of this program, and wait; no longer kept here."""
         found = [self._processes.get(tool) for tool in tools]
@@ -240,6 +247,13 @@ class _Process:
     @property
     def waits(self) -> bool:
         return self._process.poll() is None
+
+    def let_open(self) -> None:
+        watched.let_open(self._results)
+
+    @property
+    def is_open(self) -> bool:
+        return watched.is_open(self._results)
 
     def begin(self, job: Path) -> None:
         """Give it the job, unless it has one."""

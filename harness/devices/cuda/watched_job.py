@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ class Job(Value):
 JOB, PLACEMENTS, FAULT = "job.json", "placements.jsonl", "fault.json"
 
 _GIVEN = "job.txt"
+_MAY_OPEN, _OPEN = "may-open", "open"
 _LOOKING_SECONDS = 0.005
 
 
@@ -55,10 +56,22 @@ def give_job(folder: Path, results: Path) -> None:
     write_whole(results / _GIVEN, str(folder))
 
 
-def given_job(results: Path, process: int) -> Path | None:
+def let_open(results: Path) -> None:
+    """Let the program that leaves its results there create its context before it has a job."""
+    (results / _MAY_OPEN).touch()
+
+
+def is_open(results: Path) -> bool:
+    return (results / _OPEN).is_file()
+
+
+def given_job(results: Path, process: int, create_context: Callable[[], None]) -> Path | None:
     """Wait for the job's folder; None where the process that it comes from has ended."""
     given = results / _GIVEN
     while not given.is_file():
+        if (results / _MAY_OPEN).is_file() and not is_open(results):
+            create_context()
+            (results / _OPEN).touch()
         try:
             os.kill(process, 0)
         except ProcessLookupError:

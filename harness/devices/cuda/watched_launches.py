@@ -3,12 +3,13 @@
 `python -m harness.devices.cuda.watched_launches RESULTS PROCESS`
 
 It waits until a job is given to its folder of results, for as long as there is that process: it is
-started while the kernel is compiled, and touches no GPU before it has the job.
+started while the kernel is compiled, and touches no GPU before it may or has the job.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import cupy
@@ -24,7 +25,7 @@ from problem.launcher import solve
 
 
 def main(results: Path, process: int) -> None:
-    folder = given_job(results, process)
+    folder = given_job(results, process, _create_context)
     if folder is None:
         sys.exit("nobody is there who could give it a job")
     job = Job.model_validate_json((folder / JOB).read_bytes())
@@ -33,6 +34,11 @@ def main(results: Path, process: int) -> None:
     except CudaError as error:
         (results / FAULT).write_text(fault(error).model_dump_json(), encoding="utf-8")
         sys.exit(1)
+
+
+def _create_context() -> None:
+    with suppress(*CudaError):  # the first launch meets the same error, and says so
+        cupy.cuda.runtime.free(0)
 
 
 def _launch_all(job: Job, folder: Path, results: Path) -> None:

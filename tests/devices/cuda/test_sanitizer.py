@@ -28,6 +28,8 @@ xml = next(word.partition("=")[2] for word in sys.argv if word.startswith("--sav
 with open(PLACE + "/started", "a") as started:
     print(os.getpid(), file=started)
 while not (results / "job.txt").is_file():
+    if (results / "may-open").is_file():
+        (results / "open").touch()
     time.sleep(0.01)
 folder = Path((results / "job.txt").read_text())
 with open(results / "placements.jsonl", "w") as placements:
@@ -90,6 +92,16 @@ def test_tools_that_wait_get_the_job(place: Place) -> None:
     eventually(lambda: len(place.noted("started")) == 2, "two tools")
     assert right(sanitizer.sanitize(kernel(), request(1), waiting), request(1))
     assert len(place.noted("started")) == 2 == len(place.noted("ended"))
+    waiting.end()
+
+
+def test_tools_that_wait_open_the_gpu_when_they_may(place: Place) -> None:
+    waiting = sanitizer.Waiting(TOOLS)
+    assert not waiting.open(), "they have not even looked"
+    eventually(waiting.open, "two contexts")
+    assert len(place.noted("started")) == 2 and not place.noted("ended")
+    assert right(sanitizer.sanitize(kernel(), request(1), waiting), request(1))
+    assert waiting.open(), "nobody waits any more"
     waiting.end()
 
 
