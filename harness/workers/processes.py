@@ -96,7 +96,9 @@ def start(role: Role, gpu: str | None) -> Started:
 def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:
     """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
     code, which later gradings execute, belongs to the CPU device alone. It multiplies nothing of
-    size, so NumPy need not start a thread for each core."""
+    size, so NumPy need not start a thread for each core; and it launches one kernel at a time, so a
+    context needs one queue to the GPU: with the usual eight it takes the driver twice as long.
+    """
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}
     visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
@@ -106,6 +108,7 @@ def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, 
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
         "CUDA_CACHE_DISABLE": "1",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         SCRATCH_VARIABLE: str(scratch),

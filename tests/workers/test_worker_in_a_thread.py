@@ -361,6 +361,7 @@ def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
         "HOME": str(tmp_path),
         "TMPDIR": str(tmp_path),
         "CUDA_CACHE_DISABLE": "1",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "MATMUL_ARENA_SCRATCH": str(tmp_path),
