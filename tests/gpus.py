@@ -46,7 +46,7 @@ KERNELS = ("36_wgmma_one_accumulator", "33_wgmma_two_phase", "17_split_tail", "0
 """Two near the power limit, two on CUDA cores. As many as a GPU has lanes, so that each GPU takes
 each of them first."""
 
-AGAIN = ("02_shared_tile", "02_shared_tile")
+AGAIN = (*KERNELS, "02_shared_tile", "02_shared_tile")
 ALONE = "17_split_tail"
 RIVALS = ("10_no_bank_conflicts", "14_bulk_copies")
 CACHE = "XDG_CACHE_HOME"
@@ -255,11 +255,10 @@ def tables(parts: dict[str, Any]) -> str:
     lines = [
         "# Several GPUs of one machine",
         "",
-        "Scores of full gradings, × cuBLAS. While one is measured, others are compiled and checked "
-        "on the cores that all GPUs share, two of them for each GPU that measures left out. Where "
-        "fewer GPUs work than there are, they have their share of the cores, no more. A grading "
-        "creates CUDA contexts in several processes, and the driver creates one after the other, "
-        "on whichever GPUs.",
+        "Scores of full gradings, × cuBLAS. Each GPU has its share of the cores, however many "
+        "work: two for what is measured, the others for what is compiled and checked meanwhile. A "
+        "grading creates CUDA contexts in several processes, and the driver creates one after the "
+        "other, on whichever GPUs.",
     ]
     of_parts = {
         "gradings": _gradings,
@@ -377,7 +376,7 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
     lines = [
         "| GPUs | cores | gradings | accepted | with a score | seconds | an hour and GPU "
-        "| of linear | from the first result to the last | of linear | a context takes, ms |",
+        "| of linear | from its first result to its last | of linear | a context takes, ms |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     whole = [3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in runs]
@@ -397,9 +396,14 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _going(run: dict[str, Any]) -> float | None:
-    """Gradings an hour and GPU once each GPU has done one."""
-    seconds = run["seconds"] - run["first"]
-    return 3600 * (len(run["entries"]) / run["gpus"] - 1) / seconds if seconds else None
+    """Gradings an hour and GPU, of each from its first result to its last: that the first takes
+    long, and that not all GPUs have their last at the same time, matters the less the longer the
+    queue is."""
+    done: dict[str | None, list[float]] = defaultdict(list)
+    for stages, entry in zip(run["stages"], _entries(run), strict=True):
+        done[entry.uuid].append(stages["done"])
+    rates = [3600 * (len(at) - 1) / (max(at) - min(at)) for at in done.values() if len({*at}) > 1]
+    return mean(rates) if rates else None
 
 
 def _context_ms(run: dict[str, Any]) -> float | None:

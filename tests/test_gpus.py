@@ -22,7 +22,10 @@ def graded(name: str, score: float, uuid: str) -> dict[str, Any]:
     return entry(name, score=score, source=name, uuid=uuid)._asdict()
 
 
-def run(count: int, seconds: float, *entries: dict[str, Any]) -> dict[str, Any]:
+def run(
+    count: int, seconds: float, *entries: dict[str, Any], when: list[float] | None = None
+) -> dict[str, Any]:
+    """when: each was done; by default all at the end."""
     return {
         "gpus": count,
         "cores": 16 * count,
@@ -32,7 +35,10 @@ def run(count: int, seconds: float, *entries: dict[str, Any]) -> dict[str, Any]:
         "seconds": seconds,
         "verdicts": [],
         "entries": entries,
-        "stages": [{"name": each["name"], "context_ms": 160.0 * count} for each in entries],
+        "stages": [
+            {"name": each["name"], "done": done, "context_ms": 160.0 * count}
+            for each, done in zip(entries, when or [seconds] * len(entries), strict=True)
+        ],
     }
 
 
@@ -66,8 +72,8 @@ def test_every_part_has_its_table() -> None:
     assert "| kernel | GPU-0 alone | GPU-0 with 1 more | GPU-1 alone | GPU-1 with 1 more |" in text
     assert "| 33 | 4.8400 | 4.8290 | 4.7900 | 4.7850 | 0.92 % |" in text
     assert "with 3 degrees of freedom" in text
-    assert "| 1 | 16 | 1 | 1 | 1 | 101.0 | 36 | – | 0 | – | 160 |" in text
-    assert "| 2 | 32 | 2 | 2 | 2 | 104.0 | 35 | 0.96 | 0 | – | 320 |" in text
+    assert "| 1 | 16 | 1 | 1 | 1 | 101.0 | 36 | – | – | – | 160 |" in text
+    assert "| 2 | 32 | 2 | 2 | 2 | 104.0 | 35 | 0.96 | – | – | 320 |" in text
     assert "scores 4.8448, and 4.8400 while the next submission is compiled" in text
     assert "-0.10 %" in text
     assert "killed: gpu-1 at measure, with 2 in hand. Lost: 0; doubled: 0; when" in text
@@ -78,13 +84,15 @@ def test_every_part_has_its_table() -> None:
 
 
 def test_how_fast_it_is_once_all_are_at_work() -> None:
-    """Five gradings a GPU in 10 s each, of which the first took longer; two GPUs, in 12.5 s."""
+    """Five gradings a GPU in 10 s each, of which the first took longer; two GPUs, in 12.5 s, one of
+    which begins later."""
 
-    def of(count: int, seconds: float) -> dict[str, Any]:
+    def of(count: int, seconds: float, each: float) -> dict[str, Any]:
         entries = [graded("33", 4.8, f"GPU-{n % count}") for n in range(5 * count)]
-        return run(count, seconds, *entries)
+        when = [seconds - each * (4 - n // count) - 2.5 * (n % count) for n in range(5 * count)]
+        return run(count, seconds, *entries, when=when)
 
-    text = tables({"gradings": {"runs": [of(1, 52.5), of(2, 62.5)]}})
+    text = tables({"gradings": {"runs": [of(1, 52.5, 10), of(2, 62.5, 12.5)]}})
     assert "| 1 | 16 | 5 | 5 | 5 | 52.5 | 343 | – | 360 | – | 160 |" in text
     assert "| 2 | 32 | 10 | 10 | 10 | 62.5 | 288 | 0.84 | 288 | 0.80 | 320 |" in text
 
@@ -132,7 +140,7 @@ def test_what_was_graded_when_the_time_is_over_is_kept(
     late = Run(tmp_path / "out", ["GPU-0"], time.monotonic() + 3)
     late.part("gradings", lambda: late.gradings(alone=1, together=[2]))
     (found,) = json.loads((tmp_path / "out-gradings.json").read_text())["runs"]
-    assert (found["gpus"], found["gradings"], found["accepted"]) == (1, 6, 1)
+    assert (found["gpus"], found["gradings"], found["accepted"]) == (1, 10, 1)
     assert found["entries"][0]["score"] == pytest.approx(1.12)
     assert 0 < found["first"] == found["seconds"] < 3
     late.part("arena", lambda: late.arena(submissions=2))
@@ -158,7 +166,7 @@ def test_each_gpu_has_the_same_to_do_alone_and_with_others(
     on = [words[words.index("--gpus") + 1] for words in asked]
     assert on == ["a", "b", "a,b", "a,b,c,d"]
     work = [len([word for word in words if word.endswith(".cu")]) for words in asked]
-    assert work == [6, 6, 12, 24]
+    assert work == [10, 10, 20, 40]
     assert None not in caches and len(caches) == 4, "what one has translated helps no other"
 
 
