@@ -29,10 +29,8 @@ from harness.protocol.device import (
     Count,
     Counted,
     LaunchInputs,
-    Load,
     LoadAhead,
     Ready,
-    Refusal,
     Uncounted,
 )
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
@@ -192,8 +190,6 @@ class _Grading:
     sanitizing_beside: Begun | None = None
     counting_beside: Future[Counted | Uncounted | Fault] | None = None
     loading: Thread | None = None
-    loading_to_time: Future[Ready | Refusal | Fault] | None = None
-    """By the process in which the kernel will be timed, while it is verified in another."""
     preparation: Preparation | None = None
     """What the CPU device and this process are at while the GPU verifies, or since before this
     grading had it."""
@@ -222,8 +218,6 @@ class _Grading:
                 return stages(compiled.kernel)
             finally:
                 self._end_disassembling()
-                if self.loading_to_time is not None:
-                    wait([self.loading_to_time])  # or it would begin in the next one's process
                 self.session.renew()
                 if self.preparation is not None:
                     self.preparation.close()
@@ -345,10 +339,7 @@ class _Grading:
             if not isinstance(ready, Ready):
                 return ready
         self._begin_beside(kernel)
-        timing = self.session.timing
-        if timing is not None:
-            request = Load(kernel=kernel)
-            self.loading_to_time = background.begin("loading", timing.kernel.ask, request)
+        if self.session.timing is not None:
             begin_on_device(
                 self.session.device,
                 kernel,
@@ -538,13 +529,11 @@ class _Grading:
     def _measured(
         self, kernel: Kernel, known: DisassembledKernel, workers: TimingWorkers
     ) -> Measured | Outcome:
-        assert self.loading_to_time is not None
         return measure(
             workers,
             self.session.info,
             kernel,
             known,
-            self.loading_to_time,
             compile_seconds=sum(t.seconds for t in self.times if t.stage is Stage.COMPILE),
             host_memory=() if self.options.quick else self.options.host_memory,
             quick=self.options.quick,

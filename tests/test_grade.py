@@ -145,7 +145,7 @@ def session(device: FakeDevice, **parts: Any) -> Session:
 def with_times(device: FakeGpu) -> Session:
     baseline = FakeGpu()
     baseline.ms = baseline.rescaled_ms = 16.0
-    timing = TimingWorkers(device, baseline, checker=FakeGpu(), newcomer=device)
+    timing = TimingWorkers(device, baseline, checker=FakeGpu())
     return session(device, timing=timing, cpu_sanitizer=FakeSanitizer())
 
 
@@ -199,13 +199,10 @@ class Noting(FakeGpu):
         return super().ask(request)
 
     def said(self) -> list[str]:
-        """Kinds of requests before anything is timed, those in a row once. The second load is for
-        the times, whenever it comes."""
+        """Kinds of requests before anything is timed, those in a row once."""
         kinds = [type(request).__name__ for request in self.asked]
         until = kinds.index("MeasureFirstLaunch") if "MeasureFirstLaunch" in kinds else len(kinds)
-        first, *others = kinds[:until]
-        assert others.count("Load") == 1
-        return [first, *(kind for kind, _ in groupby(kind for kind in others if kind != "Load"))]
+        return [kind for kind, _ in groupby(kinds[:until])]
 
 
 def watched(request: Sanitize) -> list[tuple[Shape, bytes, bytes]]:
@@ -229,8 +226,7 @@ def test_where_verification_fails_the_failed_case_is_asked_for_instead() -> None
     report = graded(with_times(device))
     assert isinstance(report.outcome, WrongAnswer)
     assert device.said() == ["Load", "BeginSanitizing", "Run", "Sanitize"]
-    begun = next(each for each in device.asked if isinstance(each, BeginSanitizing))
-    asked = device.asked[-1]
+    begun, asked = device.asked[1], device.asked[-1]
     failed = report.outcome.counterexample.case.shape
     assert [each for each in watched(asked) if each[0] != failed] == watched(begun.sanitize)
     assert len(asked.launches) == len(begun.sanitize.launches) + 1

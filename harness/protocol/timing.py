@@ -104,11 +104,8 @@ class SanitizersOpen(Value):
 
 
 class OpenSanitizers(TimingRequest[SanitizersOpen]):
-    """Let the tools that wait create their contexts, and wait on; answered before they have."""
-
-
-class CreateContext(TimingRequest[Done]):
-    """Create a CUDA context and nothing in it: a kernel's process holds no other code."""
+    """Create a CUDA context, and let the tools that wait create theirs; answered before they
+    have."""
 
 
 class OpenLibraries(TimingRequest[Done]):
@@ -236,10 +233,11 @@ class FetchLaunch(CheckerRequest[Fetched]):
 
 @dataclass(frozen=True, slots=True)
 class TimingWorkers:
-    """The processes of a measurement; they share A, B and C and nothing else."""
+    """The processes of a measurement; they share A, B and C and nothing else.
+
+    kernel: has not touched the GPU before its first launch is measured.
+    """
 
     kernel: ScoringDevice
     baseline: ScoringDevice
     checker: Checker
-    newcomer: ScoringDevice
-    """A process that has not touched the GPU, to measure a first launch in."""

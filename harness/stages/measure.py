@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 
 from harness.progress import Progress
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import Ready, Refusal
+from harness.protocol.device import Load, Refusal
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
     MeasureFirstLaunch,
@@ -62,7 +62,6 @@ def measure(
     info: DeviceInfo,
     kernel: Kernel,
     disassembled: DisassembledKernel,
-    loaded: Future[Ready | Refusal | Fault],
     *,
     compile_seconds: float,
     host_memory: Sequence[HostMemoryKind],
@@ -74,7 +73,6 @@ def measure(
 ) -> Measured | Outcome:
     """Measure at the ranked size, and for information at other sizes.
 
-    loaded: what the kernel's process said when it was handed the kernel, which launches nothing.
     seconds: time limit of one launch.
     """
     shape, device = RANKED.shape, workers.kernel
@@ -82,7 +80,7 @@ def measure(
     progress.step("first launch")
     seconds = min(seconds, MAX_LAUNCH_SECONDS)
     rows, columns = Case(Shape(FEW_ROWS, shape.N, FEW_ROWS)).draw(seed)
-    first = workers.newcomer.ask(
+    first = device.ask(
         MeasureFirstLaunch(
             kernel=kernel,
             shape=shape,
@@ -105,7 +103,7 @@ def measure(
         if isinstance(memory, Fault):
             return launch_outcome(memory, shape, seconds, Stage.MEASURE)
         memories.append(memory)
-    ready = loaded.result()
+    ready = device.ask(Load(kernel=kernel))
     if isinstance(ready, Fault):
         return load_outcome(ready, seconds)
     if isinstance(ready, Refusal):

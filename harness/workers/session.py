@@ -17,7 +17,6 @@ from harness.protocol.compiler import DEFAULT_ARCH, Compiler
 from harness.protocol.device import BackgroundSanitizer, Describe, Device
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
-    CreateContext,
     OpenKernels,
     OpenLibraries,
     OpenSanitizers,
@@ -151,11 +150,11 @@ class _Common:
         return known or self.describe().arch
 
     @contextmanager
-    def opening(self, kernel: Worker) -> Iterator[None]:
-        """Meanwhile those who will time a kernel create their contexts, if they have none."""
-        with ThreadPoolExecutor(3, thread_name_prefix="opening") as threads:
+    def opening(self) -> Iterator[None]:
+        """Meanwhile those beside whom kernels are timed create their contexts, if they have none.
+        A kernel's own is created in its turn, and timed."""
+        with ThreadPoolExecutor(2, thread_name_prefix="opening") as threads:
             if self.scoring:
-                threads.submit(kernel.ask, CreateContext())
                 threads.submit(self.baseline.ask, OpenLibraries())
                 threads.submit(self.checker.ask, OpenKernels())
             yield
@@ -191,10 +190,9 @@ class _Lane:
     def __init__(self, common: _Common, device: Worker) -> None:
         self._common = common
         self._compiler, self._cpu_sanitizer = Worker(Role.COMPILER), CpuSanitizer()
-        self._kernel, self._newcomer = (Worker(Role.CUDA, common.gpu) for _ in range(2))
-        self._device, self._ahead = device, _Ahead(common, device, self._kernel)
-        gpus = (self._kernel, self._newcomer) if common.scoring else ()
-        self._on_device = (device, *gpus)
+        self._device, self._ahead = device, _Ahead(common, device)
+        self._kernel = Worker(Role.CUDA, common.gpu)
+        self._on_device = (device, self._kernel) if common.scoring else (device,)
         beside = (self._cpu_sanitizer.worker,) if common.scoring else ()
         self._touched = (self._compiler, *self._on_device, *beside)
 
@@ -244,8 +242,10 @@ class _Lane:
 
     @contextmanager
     def _company(self, progress: Progress) -> Iterator[None]:
-        self._prepare()  # before it has the device, which need not wait for it then
-        with self._common.hold(Use.SHARED, progress), self._common.opening(self._kernel):
+        # Before it has the device, which need not wait for it then.
+        self._prepare()
+        self._ahead.wait_for_contexts()
+        with self._common.hold(Use.SHARED, progress), self._common.opening():
             try:
                 yield
             finally:
@@ -255,8 +255,8 @@ class _Lane:
     def _turn(self, progress: Progress) -> Iterator[None]:
         self._ahead.end()
         # Those who measure, and nobody else: whoever is at starting takes the processor's time.
-        for worker in (self._kernel, self._newcomer) if self._common.scoring else ():
-            worker.start()
+        if self._common.scoring:
+            self._kernel.start()
         try:
             with self._common.hold(Use.ALONE, progress), self._at_measuring():
                 yield
@@ -292,7 +292,7 @@ class _Lane:
             yield [self._timing(kernel) for kernel in kernels]
 
     def _timing(self, kernel: Worker) -> TimingWorkers:
-        return TimingWorkers(kernel, self._common.baseline, self._common.checker, self._newcomer)
+        return TimingWorkers(kernel, self._common.baseline, self._common.checker)
 
 
 def _close(workers: Sequence[Worker]) -> None:
@@ -303,12 +303,12 @@ def _close(workers: Sequence[Worker]) -> None:
 
 
 class _Ahead:
-    """What a grading needs of a GPU, made ready while its kernel is compiled: the tools are started
-    and, unless somebody measures, everyone's context is created. The driver creates one after the
-    other, whoever asks."""
+    """What a grading needs of a GPU, made ready while its kernel is compiled: the tools are
+    started, and contexts created, unless somebody measures who has no cores to itself. The driver
+    creates one after the other, whoever asks."""
 
-    def __init__(self, common: _Common, device: Worker, kernel: Worker) -> None:
-        self._common, self._device, self._kernel = common, device, kernel
+    def __init__(self, common: _Common, device: Worker) -> None:
+        self._common, self._device = common, device
         self._starting: Future[object] | None = None
         self._opening: Future[None] | None = None
         self._ended = Event()
@@ -325,6 +325,11 @@ class _Ahead:
         if self._starting is not None:
             wait([self._starting])
 
+    def wait_for_contexts(self) -> None:
+        """Where others use the device meanwhile."""
+        if self._opening is not None and self._common.cores is not None:
+            wait([self._opening], _OPEN_SECONDS)
+
     def end(self) -> None:
         """Ask nobody for anything more."""
         self._ended.set()
@@ -336,11 +341,17 @@ class _Ahead:
         wait([starting])
         if self._ended.is_set():
             return
+        if self._common.cores is not None:
+            self._open_tools()
+            return
         with self._common.share_if_free() as is_free:
             if is_free:
-                with self._common.opening(self._kernel):
-                    while not (self._ended.wait(_LOOK_AGAIN_SECONDS) or self._tools_are_open()):
-                        pass
+                with self._common.opening():
+                    self._open_tools()
+
+    def _open_tools(self) -> None:
+        while not (self._ended.wait(_LOOK_AGAIN_SECONDS) or self._tools_are_open()):
+            pass
 
     def _tools_are_open(self) -> bool:
         answer = self._device.ask(OpenSanitizers())
@@ -348,6 +359,9 @@ class _Ahead:
 
 
 _LOOK_AGAIN_SECONDS = 0.05
+
+_OPEN_SECONDS = 30.0
+"""Tools that have no contexts by then create them while others wait for the device."""
 
 
 def _role(choice: Choice) -> Role:

@@ -118,7 +118,6 @@ class Killer:
             self.at(session.timing.kernel),
             self.at(session.timing.baseline),
             self.at(session.timing.checker),
-            self.at(session.timing.newcomer),
         )
         return replace(
             session,

@@ -89,7 +89,7 @@ class Table:
 
     @property
     def workers(self) -> list[TimingWorkers]:
-        return [TimingWorkers(each, self.baseline, self, each) for each in self.players]
+        return [TimingWorkers(each, self.baseline, self) for each in self.players]
 
     def launch(self, player: Player) -> LaunchTime | Fault:
         self.drawn.append((player, self.inputs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from threading import Event, Timer
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.progress import Silent
-from harness.protocol.device import Ready, Refusal
+from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Fetched,
@@ -64,7 +63,7 @@ def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> H
 
 
 class Device:
-    """Answers what measuring asks of the kernel's process and of the newcomer."""
+    """Answers what measuring asks of the kernel's process."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -75,6 +74,8 @@ class Device:
     def ask(self, request: Any) -> Any:
         self.asked.append(request)
         match request:
+            case Load():
+                return self.ready
             case MeasureFirstLaunch():
                 return self.first(request)
             case MeasureHostMemory():
@@ -122,7 +123,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     return found
 
 
-def run(device: Device, newcomer: Device | None = None, **options: Any) -> Measured | Outcome:
+def run(device: Device, **options: Any) -> Measured | Outcome:
     chosen: dict[str, Any] = {
         "compile_seconds": 0.25,
         "host_memory": KINDS,
@@ -132,11 +133,9 @@ def run(device: Device, newcomer: Device | None = None, **options: Any) -> Measu
         "seconds": 4.0,
         "progress": Silent(),
     }
-    workers = TimingWorkers(device, device, checker=Device(), newcomer=newcomer or Device())
+    workers = TimingWorkers(device, device, checker=Device())
     made = kernel()
-    loaded: Future[Any] = Future()
-    loaded.set_result(device.ready)
-    return measure(workers, INFO, made, disassembled(made), loaded, **chosen | options)
+    return measure(workers, INFO, made, disassembled(made), **chosen | options)
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
@@ -153,11 +152,14 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert measured.sizes == () and measured.pinning_pays_after is None
 
 
-def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
-    device, newcomer = Device(), Device()
-    found = run(device, newcomer)
-    assert device.asked == [MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS]
-    (first,) = newcomer.asked
+def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> None:
+    device = Device()
+    found = run(device)
+    first, *others = device.asked
+    assert others == [
+        *(MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS),
+        Load(kernel=kernel()),
+    ]
     assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     rows, columns = Case(Shape(256, 16, 256)).draw(9)
     assert isinstance(found, Measured)
@@ -168,17 +170,19 @@ def test_each_process_is_asked_what_is_its_own(rounds: Rounds) -> None:
 
 @pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
 def test_a_launch_has_little_time_on_a_gpu(rounds: Rounds, asked: float, given: float) -> None:
-    newcomer = Device()
-    run(Device(), newcomer, seconds=asked, sizes=[Shape(64, 64, 64)])
-    assert newcomer.asked[0].seconds == given
+    device = Device()
+    run(device, seconds=asked, sizes=[Shape(64, 64, 64)])
+    assert device.asked[0].seconds == given
     assert [options["seconds"] for options in rounds.asked] == [given, given]
 
 
 def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
-    newcomer = Device()
+    fetched = set()
     for _ in range(24):
-        run(Device(), newcomer)
-    assert {request.fetch for request in newcomer.asked} == {1, 2}
+        device = Device()
+        run(device)
+        fetched.add(device.asked[0].fetch)
+    assert fetched == {1, 2}
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -253,9 +257,9 @@ def test_what_goes_wrong_in_rounds_is_the_outcome(rounds: Rounds) -> None:
 
 
 def test_a_launch_that_hangs_when_it_is_the_first_is_a_time_limit(rounds: Rounds) -> None:
-    newcomer = Device()
-    newcomer.first = lambda _: STUCK
-    found = run(Device(), newcomer)
+    device = Device()
+    device.first = lambda _: STUCK
+    found = run(device)
     assert isinstance(found, TimeLimit) and found.stage is Stage.MEASURE and found.seconds == 4
     assert found.message == "the kernel did not end within 4 s at 256×16×512"
     assert not rounds.asked
@@ -282,9 +286,9 @@ def test_what_was_kept_is_held_to_the_product_afterwards(rounds: Rounds) -> None
 
 @pytest.mark.parametrize("shape", [(256, 256), (512, 256), (256, 513)])
 def test_a_c_of_another_shape_is_the_judges_fault(rounds: Rounds, shape: tuple[int, int]) -> None:
-    newcomer = Device()
-    newcomer.first = lambda _: FirstLaunches(times=TIMES, C=np.zeros(shape, np.float32))
-    found = run(Device(), newcomer)
+    device = Device()
+    device.first = lambda _: FirstLaunches(times=TIMES, C=np.zeros(shape, np.float32))
+    found = run(device)
     message = "C of the first launch has another shape"
     assert found == JudgeError(stage=Stage.MEASURE, message=message)
 

@@ -138,7 +138,7 @@ def run(**what: Any) -> Timed | Outcome:
 
 def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1)) -> Timed | Outcome:
     timed = timed_rounds(
-        TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel),
+        TimingWorkers(workers.kernel, workers.baseline, workers),
         extent,
         baseline=False,
         seconds=20,
@@ -450,7 +450,7 @@ def test_one_launch_of_the_second_half_is_kept_for_the_full_product(
         monkeypatch.setattr("harness.stages.rounds.secrets.randbelow", drawn.__getitem__)
         watcher, workers = Watcher(), FakeWorkers()
         timed = timed_rounds(
-            TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel),
+            TimingWorkers(workers.kernel, workers.baseline, workers),
             Extent(rounds_asked, 1),
             baseline=False,
             seconds=20,
@@ -479,7 +479,7 @@ def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
 
 def timed_without_audit(workers: FakeWorkers, extent: Extent, **options: Any) -> Timed | Outcome:
     return timed_rounds(
-        TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel),
+        TimingWorkers(workers.kernel, workers.baseline, workers),
         extent,
         **{"baseline": False, "seconds": 20, "audit": False} | options,
         progress=Silent(),
@@ -503,7 +503,7 @@ def test_the_baseline_can_be_timed_beside_itself() -> None:
 
 def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
     workers = FakeWorkers()
-    devices = TimingWorkers(workers.kernel, workers.baseline, workers, workers.kernel)
+    devices = TimingWorkers(workers.kernel, workers.baseline, workers)
     measuring = Measuring(devices, SHAPE, 20)
     measuring.attach(measuring.lay_out())
     assert [request.baseline for request in workers.kernel.attachments] == [False]

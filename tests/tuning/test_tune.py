@@ -304,7 +304,7 @@ def tune_on_stand_in(
         assert isinstance(session.device, Worker)
         device = StandIn(session.device, ms_of_tile)
         baseline = StandIn(session.device, {})
-        timing = TimingWorkers(device, baseline, StandInChecker(), newcomer=device)
+        timing = TimingWorkers(device, baseline, StandInChecker())
         timed = replace(session, describe=lambda: info, device=device, timing=timing)
         return tune(submission, timed, TuningOptions(seconds=PATIENCE), Listener())
 

@@ -15,7 +15,6 @@ from harness.progress import Progress, Silent
 from harness.protocol.device import Describe
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
-    CreateContext,
     OpenKernels,
     OpenLibraries,
     OpenSanitizers,
@@ -141,20 +140,20 @@ def on_gpu(house: House, cores: Cores | None = None) -> Iterator[Session]:
         yield session
 
 
-def test_a_gpu_has_a_device_three_timing_workers_and_a_newcomer(house: House) -> None:
+def test_a_gpu_has_a_device_and_three_timing_workers(house: House) -> None:
     with on_gpu(house) as session:
         timing = session.timing
         assert timing is not None and session.info is INFO
-        on_gpu_ = (session.device, timing.kernel, timing.baseline, timing.newcomer)
+        on_gpu_ = (session.device, timing.kernel, timing.baseline)
         assert {id(each) for each in on_gpu_} == {id(each) for each in house.of(Role.CUDA)}
-        assert len(house.of(Role.CUDA)) == 4
+        assert len(house.of(Role.CUDA)) == 3
         assert [timing.checker] == house.of(Role.CHECKER)
         assert [session.compiler] == house.of(Role.COMPILER)
         assert session.cpu_sanitizer is not None and session.side_by_side is not None
         assert {each.gpu for each in house.of(Role.CUDA) + house.of(Role.CHECKER)} == {"GPU-7"}
         assert {each.gpu for each in house.of(Role.COMPILER) + house.of(Role.CPU)} == {None}
         assert all("started" in worker.done for worker in house.workers)
-    assert len(house.workers) == 7
+    assert len(house.workers) == 6
     for worker in house.workers:
         assert worker.done[-1] in ("ended", "closed")
 
@@ -192,12 +191,12 @@ def test_a_turn_has_the_gpu_and_ends_with_new_processes(house: House) -> None:
         timing = session.timing
         assert timing is not None
         kept = [id(timing.baseline), id(timing.checker)]
-        on_gpu_ = [id(each) for each in (session.device, timing.kernel, timing.newcomer)]
+        on_gpu_ = [id(each) for each in (session.device, timing.kernel)]
         house.forget()
         with session.turn(Silent()):
             assert house.locked == ["fake alone"]  # it has no UUID
             for worker in house.workers:
-                measures = worker in (timing.kernel, timing.newcomer)
+                measures = worker is timing.kernel
                 assert worker.done == (["started"] if measures else []), "nobody else begins now"
             house.forget()
         assert house.locked == ["fake alone", "free"] and house.sanitizer_resets == 1
@@ -221,7 +220,7 @@ def test_who_was_on_the_gpu_is_gone_before_it_is_free(
             house.forget()
         with session.turn(Silent()):
             house.forget()
-    assert house.locked == ["shared: 1 gone", "alone: 3 gone"]
+    assert house.locked == ["shared: 1 gone", "alone: 2 gone"]
 
 
 def test_in_company_a_kernel_has_a_process_that_is_gone_afterwards(house: House) -> None:
@@ -246,8 +245,7 @@ def test_in_company_those_who_will_time_a_kernel_get_ready(house: House) -> None
             pass
         assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
         assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
-        assert timing.kernel.done == ["started", CreateContext()]  # type: ignore[attr-defined]
-        assert timing.newcomer.done == ["started"]  # type: ignore[attr-defined]
+        assert timing.kernel.done == ["started"], "its context is timed"  # type: ignore[attr-defined]
         house.forget()
         with session.turn(Silent()):
             assert not any(isinstance(each, OpenKernels) for each in house.of(Role.CHECKER)[0].done)
@@ -290,10 +288,7 @@ def test_renewing_ends_what_a_submission_has_touched(house: House) -> None:
         session.renew()
         assert house.sanitizer_resets == 1
         ended = [worker for worker in house.workers if worker.done == ["closed"]]
-        touched = (
-            *(session.compiler, session.device, timing.kernel),
-            *(house.of(Role.CPU)[0], timing.newcomer),
-        )
+        touched = (session.compiler, session.device, timing.kernel, house.of(Role.CPU)[0])
         assert {id(each) for each in ended} == {id(each) for each in touched}
 
 
@@ -313,8 +308,7 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
                 if worker in always:
                     assert "started" not in worker.done
                 else:
-                    own = [each for each in worker.done if each != CreateContext()]
-                    assert own == ["started", *more, "started"]
+                    assert worker.done == ["started", *more, "started"]
         house.forget()
         session.renew_compiler()
         assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
@@ -337,12 +331,29 @@ def test_contexts_are_created_while_a_kernel_is_compiled_unless_somebody_measure
         house.forget()
         session.prepare((Tool.MEMCHECK,))
         assert house.shared.wait(PATIENCE)
-        assert timing.kernel.done == ["started", CreateContext()]  # type: ignore[attr-defined]
         assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
         assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
-        assert timing.newcomer.done == ["started"], "its context is measured"  # type: ignore[attr-defined]
+        assert timing.kernel.done == ["started"], "its context is timed"  # type: ignore[attr-defined]
         asked = [StartSanitizers(tools=(Tool.MEMCHECK,)), *[OpenSanitizers()] * 3]
         assert session.device.done == ["started", *asked]  # type: ignore[attr-defined]
+
+
+def test_where_who_measures_has_cores_of_its_own_tools_open_beside_it_and_before_company(
+    house: House,
+) -> None:
+    house.opening = 2
+    with on_gpu(house, CORES) as session:
+        timing = session.timing
+        assert timing is not None and house.somebody_measures
+        house.forget()
+        session.prepare((Tool.MEMCHECK,))
+        with session.company(Silent()):
+            assert session.device.done.count(OpenSanitizers()) == 3  # type: ignore[attr-defined]
+        assert not house.shared.is_set(), "who measures is not waited for"
+        house.forget()
+        session.prepare((Tool.MEMCHECK,))
+        session.renew()
+        assert OpenKernels() not in timing.checker.done  # type: ignore[attr-defined]
 
 
 def test_tools_that_never_open_hold_nobody_up(house: House) -> None:
@@ -370,7 +381,7 @@ def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
             assert cores == [CORES.measuring if measures else CORES.helping], worker.role
         house.forget()
         with session.turn(Silent()):
-            measuring = (session.device, timing.kernel, timing.newcomer)
+            measuring = (session.device, timing.kernel)
             for worker in house.workers:
                 own = CORES.measuring in worker.done
                 assert own is any(worker is each for each in measuring)
@@ -406,7 +417,6 @@ def test_kernels_side_by_side_have_a_process_each_for_as_long(house: House) -> N
             assert [each.kernel for each in side_by_side] == added
             for each in side_by_side:
                 assert each.baseline is timing.baseline and each.checker is timing.checker
-                assert each.newcomer is timing.newcomer
         assert all(worker.done == ["opened", "ended"] for worker in added)
 
 

@@ -37,7 +37,6 @@ from harness.protocol.request import Done, Fault, Request
 from harness.protocol.timing import (
     Arithmetic,
     Attach,
-    CreateContext,
     Detach,
     FirstLaunches,
     LaunchTime,
@@ -126,7 +125,9 @@ class CudaDevice:
 
     @answer.register
     def open_sanitizers(self, request: OpenSanitizers) -> SanitizersOpen:
-        return SanitizersOpen(all=self._waiting is None or self._waiting.open())
+        every = self._waiting is None or self._waiting.open()
+        cupy.cuda.runtime.free(0)
+        return SanitizersOpen(all=every)
 
     @answer.register
     def begin_sanitizing(self, request: BeginSanitizing) -> Done:
@@ -167,11 +168,6 @@ class CudaDevice:
     @answer.register
     def host_memory(self, request: MeasureHostMemory) -> HostMemory:
         return host_memory(request)
-
-    @answer.register
-    def create_context(self, request: CreateContext) -> Done:
-        cupy.cuda.runtime.free(0)
-        return Done()
 
     @answer.register
     def open_libraries(self, request: OpenLibraries) -> Done:

@@ -82,7 +82,7 @@ def test_the_rest_of_an_explanation_goes_on(
             return super().ask(request).model_copy(update={"kernel": made})
 
     gpu = Gpu()
-    timing = TimingWorkers(gpu, gpu, checker=gpu, newcomer=gpu)
+    timing = TimingWorkers(gpu, gpu, checker=gpu)
     session = session_of(Compiler(), gpu, cpu_sanitizer=Beside(), timing=timing)
     monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)

@@ -80,7 +80,7 @@ def workers(compiling: Compiling) -> Iterator[TimingWorkers]:
         Worker(Role.CHECKER) as checker,
     ):
         assert isinstance(kernel.ask(Load(kernel=compiled.kernel)), Ready)
-        yield TimingWorkers(kernel, baseline, checker, newcomer=kernel)
+        yield TimingWorkers(kernel, baseline, checker)
 
 
 def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
