@@ -88,7 +88,7 @@ SMALL = Case(Shape(512, 48, 512))
 
 @pytest.fixture(autouse=True)
 def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("verify", "measure", "rounds", "audit"):
+    for module in ("verify", "sanitize", "measure", "rounds", "audit"):
         monkeypatch.setattr(f"harness.stages.{module}.RANKED", SMALL)
     monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
@@ -278,9 +278,10 @@ def ahead(device: FakeGpu, works_ahead: bool = True, **options: Any) -> tuple[li
 
 def test_the_cpu_device_waits_for_no_gpu_where_there_are_cores_for_both() -> None:
     events, report = ahead(FakeGpu())
-    shapes = [case.shape for case in sanitizer_cases(LaunchLine(), 3, quick=False)]
+    whole = [case.shape for case in sanitizer_cases(LaunchLine(), 3, quick=False)]
+    shapes = [*whole, SMALL.shape]
     assert events == [shapes, "count", "company", "turn"]
-    assert report.score is not None and [*report.sanitizing[1].shapes] == shapes
+    assert report.score is not None and [*report.sanitizing[1].shapes] == whole
     quick, _ = ahead(FakeGpu(), quick=True)
     assert quick == ["company", "turn"], "a quick grading has no use for it"
     assert ahead(FakeGpu(), works_ahead=False)[0] == ["company", shapes, "count", "turn"]
@@ -317,7 +318,8 @@ def test_what_was_begun_ahead_is_ended_where_verification_failed() -> None:
     assert (count, company, reset) == ("count", "company", "reset"), "and it has no turn"
     assert isinstance(report.outcome, WrongAnswer)
     failed = report.outcome.counterexample.case.shape
-    assert isinstance(shapes, list) and again == [failed, *shapes]
+    assert isinstance(shapes, list) and again == [failed, *shapes[:-1]]
+    assert shapes[-1] == SMALL.shape, "some blocks of it, where nothing is wrong"
 
 
 def test_cases_are_made_ready_before_the_gpu_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,8 +39,8 @@ from harness.report import (
 from harness.stages import interim
 from harness.stages.outcomes import launch_outcome
 from harness.stages.verify import wrong_answer
-from problem.cases import CASES_VERSION, Case, Inputs, Shape, random_cases
-from problem.launcher import LaunchLine
+from problem.cases import CASES_VERSION, RANKED, Case, Inputs, Shape, random_cases
+from problem.launcher import Clusters, LaunchLine
 from problem.reference import compare
 
 SMALL_FLOP = 1 << 26
@@ -98,6 +98,19 @@ def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case
     return (*cases, *[case for case in verified if case.shape.flop <= EXTRA_FLOP][:2])
 
 
+def ranked_sample(launch: LaunchLine, seed: int) -> LaunchInputs:
+    """The first blocks of the ranked size, and others that nobody knows: a kernel may forget a
+    barrier there alone. For the CPU device, which need not run the whole grid."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 7])
+    shape = RANKED.shape
+    clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
+    columns, rows, _ = clusters.sizes
+    chosen = {0, int(generator.integers(columns * rows))}
+    A, B = Case(shape, Inputs(generator.choice(list(_INPUTS)))).draw(seed)
+    blocks = tuple(sorted(block for number in chosen for block in clusters.blocks(number)))
+    return LaunchInputs(shape=shape, A=A, B=B, blocks=blocks)
+
+
 def mid_size_case(seed: int) -> Case:
     """For the tools of a GPU, on which an instrumented kernel takes not long."""
     generator = np.random.default_rng([seed, CASES_VERSION, 3])
@@ -120,7 +133,8 @@ def begin_beside(
     """Let the CPU device begin, before the GPU is free, with what it is asked in a full grading
     where nothing went wrong."""
     cases = sanitizer_cases(kernel.launch, seed, quick=False)
-    return Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases)
+    sample = ranked_sample(kernel.launch, seed)
+    return Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases, sample)
 
 
 def begin_on_device(
@@ -166,10 +180,16 @@ def sanitize(
     progress.begin(Stage.SANITIZE, None)
     progress.step(", ".join(tools))
     watching = Watching(seed, tools, seconds, progress)
+    at_ranked = failed is None or failed.shape == RANKED.shape
+    samples = (ranked_sample(kernel.launch, seed),) if at_ranked and not quick else ()
     if begun is None and beside is not None and (failed is not None or not quick):
-        begun = watching.begin(beside, kernel, cases)
-    on_device = cases if beside is None else _on_gpu(cases, seed, quick)
-    answer = device.ask(watching.request(on_device))
+        begun = watching.begin(beside, kernel, cases, *samples)
+    if beside is None:
+        on_device: Sequence[Case] = cases
+        answer = device.ask(watching.request(cases, *samples))
+    else:
+        on_device = _on_gpu(cases, seed, quick)
+        answer = device.ask(watching.request(on_device))
     if isinstance(answer, Fault):
         return launch_outcome(answer, cases[0].shape, seconds, Stage.SANITIZE)
     watching.note(answer, on_device)
@@ -195,16 +215,23 @@ class Watching:
         self.outcome: Outcome | None = None
         self.beside: tuple[Begun, Sequence[Case]] | None = None
 
-    def request(self, cases: Sequence[Case]) -> Sanitize:
+    def request(self, cases: Sequence[Case], *samples: LaunchInputs) -> Sanitize:
         launches = []
         for case in cases:
             A, B = case.draw(self.seed)
             launches.append(LaunchInputs(shape=case.shape, A=A, B=B))
+        launches += samples
         return Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
 
-    def begin(self, beside: BackgroundSanitizer, kernel: Kernel, cases: Sequence[Case]) -> Begun:
+    def begin(
+        self,
+        beside: BackgroundSanitizer,
+        kernel: Kernel,
+        cases: Sequence[Case],
+        *samples: LaunchInputs,
+    ) -> Begun:
         beside.load(kernel)
-        return beside.sanitize(self.request(cases))
+        return beside.sanitize(self.request(cases, *samples))
 
     def note(self, answer: Sanitized | Refusal | Fault, cases: Sequence[Case]) -> None:
         if not isinstance(answer, Sanitized):
@@ -266,7 +293,8 @@ class Watching:
             if not comparison.passed:
                 return wrong_answer(Stage.SANITIZE, case, self.seed, A, B, product.C, comparison)
         for stopped in answer.stopped:
-            shape = cases[stopped.launch].shape
+            shapes = [*(case.shape for case in cases), RANKED.shape]
+            shape = shapes[stopped.launch]
             return launch_outcome(stopped.fault, shape, self.seconds, Stage.SANITIZE)
         return None
 

@@ -179,6 +179,7 @@ class FakeDevice:
                     | self.product
                 )
                 for n, launch in enumerate(request.launches)
+                if launch.blocks is None
             ),
         }
         return Sanitized(**told | self.sanitized)

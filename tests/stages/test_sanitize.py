@@ -37,6 +37,7 @@ from harness.stages.sanitize import (
     begin_on_device,
     diagnose_hang,
     mid_size_case,
+    ranked_sample,
     sanitize,
     sanitizer_cases,
     unsafe,
@@ -53,6 +54,15 @@ OUTSIDE = Finding(
     at=Place(line=9),
     array=Array.A,
 )
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.stages.sanitize.RANKED", SMALL)
+
+
+SMALL = Case(Shape(320, 64, 256))
+"""Stands for the ranked size, which takes seconds to draw."""
 
 
 def run(
@@ -116,8 +126,46 @@ def test_the_largest_tile_of_a_launch_line_makes_no_large_shape(quick: bool) -> 
 def test_the_case_that_failed_comes_first_unless_it_is_too_large() -> None:
     failed = Case(Shape(65, 129, 33), Inputs.NORMAL)
     for device, case in ((FakeDevice(), failed), (FakeDevice(), RANKED)):
-        run(device, failed=case)
+        run(device, failed=case, quick=True)
         assert (device.watched_shapes[0] == case.shape) is (case is failed)
+
+
+def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: Any) -> list[bool]:
+    """Of each device that is asked, whether it watches some blocks of the ranked size."""
+    beside = FakeSanitizer()
+    run(device, beside, failed=small_failed, **options)
+    return [SMALL.shape in each.watched_shapes for each in (device, beside.device)]
+
+
+def test_blocks_of_the_ranked_size_are_watched_by_the_cpu_device_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.stages.sanitize.SMALL_FLOP", SMALL.shape.flop - 1)
+    alone = FakeDevice()
+    run(alone)
+    assert alone.watched_shapes[-1] == SMALL.shape
+    assert sampled(FakeDevice()) == [False, True]
+    assert sampled(FakeDevice(), quick=True) == [False, False]
+    assert sampled(FakeDevice(), small_failed=Case(Shape(16, 17, 18))) == [False, False]
+    assert sampled(FakeDevice(), small_failed=SMALL) == [False, True]
+
+
+def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
+    launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
+    drawn = [ranked_sample(launch, seed) for seed in range(40)]
+    for each in drawn:
+        assert each.blocks is not None and len(each.blocks) in (4, 8)
+        assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
+    assert len({each.blocks for each in drawn}) > 20
+    assert (drawn[3].A == ranked_sample(launch, 3).A).all() and drawn[3].shape == SMALL.shape
+
+
+def test_a_sample_that_stops_is_a_verdict_at_the_ranked_size() -> None:
+    fault = Fault(cause="trap", message="a trap")
+    last = len(sanitizer_cases(LaunchLine(), 7, quick=False))
+    stopped = {"stopped": (Stopped(launch=last, fault=fault),)}
+    found = outcome(FakeDevice(sanitized=stopped))
+    assert isinstance(found, RuntimeFault) and str(SMALL.shape) in found.message
 
 
 def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
@@ -278,7 +326,8 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
         if beside is not None:
             continue
         cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
-        for launch, case in zip(request.launches, cases, strict=True):
+        whole = [launch for launch in request.launches if launch.blocks is None]
+        for launch, case in zip(whole, cases, strict=True):
             A, B = case.draw(7)
             assert launch.shape == case.shape
             assert (launch.A == A).all() and (launch.B == B).all()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.protocol.device import Refusal
+from harness.devices.cpu import device
+from harness.protocol.device import Refusal, Sanitize, Sanitized
 from harness.protocol.request import Fault
 from harness.report import Array, Finding, Hazard, Tool
 from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
+from tests.requests import given
 
 SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)
@@ -362,3 +364,24 @@ def test_refusal(cpu: Runner, name: str, reason: str) -> None:
     answer = cpu.load((KERNELS / f"{name}.cu").read_text())
     assert isinstance(answer, Refusal)
     assert reason in answer.message and answer.at is not None and answer.instruction
+
+
+def test_of_a_large_launch_some_blocks_are_watched(
+    cpu: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(body: str, *blocks: int) -> set[Hazard]:
+        cpu.load(
+            "__device__ int tickets; __global__ void matrix_multiplication_kernel("
+            "const float* A, const float* B, float* C, int M, int N, int K) {" + body + "}"
+        )
+        inputs = given(Shape(64, 40, 48)).model_copy(update={"blocks": blocks})  # 3 by 4 blocks
+        answer = cpu.device.sanitize(Sanitize(launches=(inputs,), tools=tuple(Tool), seconds=60))
+        assert isinstance(answer, Sanitized) and not answer.products and not answer.stopped
+        return {finding.hazard for finding in answer.findings}
+
+    race = """__shared__ int x; if (blockIdx.x == 1 && blockIdx.y == 2) x = threadIdx.x;
+        __syncthreads(); if (blockIdx.x == 9) C[0] = x;"""
+    assert found(race, 3, 7) == {Hazard.RACE} and not found(race, 3, 8)
+    assert not found(race + "atomicAdd(&tickets, 1);", 7), "its blocks depend on one another"
+    monkeypatch.setattr(device, "SAMPLE_SECONDS", 0.2)
+    assert not found('while (N) asm volatile("");', 7), "as far as it came"
