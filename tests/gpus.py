@@ -40,6 +40,7 @@ from harness.devices import available
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.spread import measured
 from harness.report import Report, Verdict
+from tests.occupancy import Held, watched
 
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
 KERNELS = ("36_wgmma_one_accumulator", "33_wgmma_two_phase", "17_split_tail", "02_shared_tile")
@@ -139,9 +140,18 @@ class Run:
             if self.left < LEAST["gradings"]:
                 break
             files = [*KERNELS] * len(gpus) + [*AGAIN] * len(gpus)
-            with cores_of(len(gpus) / len(self._gpus)) as cores:
+            with cores_of(len(gpus) / len(self._gpus)) as cores, watched(gpus) as occupancy:
                 reports = self._graded(["--gpus", ",".join(gpus)], files)
-            runs.append({"gpus": len(gpus), "cores": cores, "gradings": len(files), **reports})
+            held = occupancy.held
+            runs.append(
+                {
+                    "gpus": len(gpus),
+                    "cores": cores,
+                    "gradings": len(files),
+                    "held": held and held._asdict(),
+                    **reports,
+                }
+            )
             self._keep("gradings", {"runs": runs})
 
     def arena(self, submissions: int) -> None:
@@ -258,7 +268,8 @@ def tables(parts: dict[str, Any]) -> str:
         "Scores of full gradings, × cuBLAS. Each GPU has its share of the cores, however many "
         "work: two for what is measured, the others for what is compiled and checked meanwhile. A "
         "grading creates CUDA contexts in several processes, and the driver creates one after the "
-        "other, on whichever GPUs.",
+        "other, on whichever GPUs: most of them beside the measurement of another. A GPU measures "
+        "one kernel or checks several, and is idle where nobody is ready for it.",
     ]
     of_parts = {
         "gradings": _gradings,
@@ -376,8 +387,9 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
     lines = [
         "| GPUs | cores | gradings | accepted | with a score | seconds | an hour and GPU "
-        "| of linear | from its first result to its last | of linear | a context takes, ms |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| of linear | from its first result to its last | of linear | a context takes, ms "
+        "| measures, % | checks, % | idle, % |",
+        f"|{'---:|' * 14}",
     ]
     whole = [3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in runs]
     going = [_going(run) for run in runs]
@@ -390,7 +402,8 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
         scored = sum(each.score is not None for each in _entries(run))
         lines.append(
             f"| {run['gpus']} | {run['cores']} | {run['gradings']} | {run['accepted']} | {scored} "
-            f"| {run['seconds']:.1f} | {' | '.join(cells)} | {_rate(_context_ms(run))} |"
+            f"| {run['seconds']:.1f} | {' | '.join(cells)} | {_rate(_context_ms(run))} "
+            f"| {' | '.join(_percent(run['held']))} |"
         )
     return lines
 
@@ -410,6 +423,11 @@ def _context_ms(run: dict[str, Any]) -> float | None:
     """As a grading's first launch finds it, while others create theirs."""
     found = [each["context_ms"] for each in run["stages"] if each["context_ms"] is not None]
     return median(found) if found else None
+
+
+def _percent(held: dict[str, float] | None) -> list[str]:
+    """Of the time from when a GPU was first held to when it was last."""
+    return [f"{100 * held[use]:.0f}" if held else "–" for use in Held._fields]
 
 
 def _rate(rate: float | None) -> str:
