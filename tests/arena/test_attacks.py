@@ -8,14 +8,12 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, settings
-from schemathesis import Case
-from schemathesis.checks import not_a_server_error
 from sqlalchemy import Connection
 
 from harness.arena.store import gradings, people
@@ -24,6 +22,9 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from tests.leaderboard import factory
 from tests.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from schemathesis import Case
 
 Add = Callable[..., Person]
 Key = Callable[[Person], dict[str, str]]
@@ -92,6 +93,9 @@ def test_a_burst_of_one_person_takes_what_is_allowed_and_no_more(
 def test_no_request_that_the_schema_allows_or_forbids_is_a_fault_of_ours(
     site: Site, rules: Path, connection: Connection, person: Add
 ) -> None:
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+
     rules.write_text("[limits]\nper_address_per_minute = 1000000\n")
     key = people.new_key(connection, person("olga", Role.ORGANISER).id, "test")
     app = application(site)

@@ -34,14 +34,19 @@ OTHER = factory.SOURCE + "__device__ int other;\n"
 
 
 def changed(data: Json, **changes: Any) -> Json:
-    """A copy in which a__b is data["a"]["b"], and a__3__b the b of its fourth item."""
-    made = copy.deepcopy(data)
+    """A copy in which a__b is data["a"]["b"], and a__3__b the b of its fourth item. It shares with
+    `data` what is not changed."""
+    made = data
     for path, value in changes.items():
-        owner: Any = made
-        *way, last = [int(step) if step.isdecimal() else step for step in path.split("__")]
-        for step in way:
-            owner = owner[step]
-        owner[last] = value
+        steps = [int(step) if step.isdecimal() else step for step in path.split("__")]
+        made = _with(made, steps, value)
+    return made
+
+
+def _with(data: Any, steps: list[int | str], value: Any) -> Any:
+    first, *rest = steps
+    made = copy.copy(data)
+    made[first] = _with(data[first], rest, value) if rest else value
     return made
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.mutation.changes import Change, changes
+if TYPE_CHECKING:
+    from tests.mutation.changes import Change
 
 SOURCE = """
 from functools import cache
@@ -41,6 +43,8 @@ def processes_of_session(leader: int) -> set[int]:
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[object, list[Change]]:
+    from tests.mutation.changes import changes  # what reads a file for it takes long to import
+
     path = tmp_path / "changed_here.py"
     path.write_text(SOURCE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,6 +6,7 @@ import io
 import json
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ ATTACK = "\x1b]0;x\x07\x1b[2J\x9b31m\r\b\u202e\u200b\x00\x85\u2028[bold]A:smile:
 ACTIVE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"
 NOW = Edition.current()
+KINDS = 8
+"""Of reports."""
 
 
 def poisoned(value: Value, keep: tuple[str, ...] = ()) -> Any:
@@ -74,16 +77,23 @@ def poisoned_report(report: Report) -> Report:
     return made
 
 
-REPORTED = [
-    factory.report("tile", "ada", 0.9),
-    factory.report("laptop", "ada", score=None),
-    factory.rejected(),
-    factory.wrong(),
-    factory.uncompilable(),
-    factory.report(outcome=RuntimeFault(stage=Stage.VERIFY, message="trap")),
-    factory.report(outcome=JudgeError(stage=Stage.VERIFY, message="ours", details="Traceback")),
-    factory.report().model_copy(update={"printed": "words"}),
-]
+@cache
+def poisoned_reports() -> tuple[Report, ...]:
+    """One of each kind. Made by the first test: everybody who tests side by side collects these."""
+    fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
+    ours = JudgeError(stage=Stage.VERIFY, message="ours", details="Traceback")
+    made = (
+        factory.report("tile", "ada", 0.9),
+        factory.report("laptop", "ada", score=None),
+        factory.rejected(),
+        factory.wrong(),
+        factory.uncompilable(),
+        factory.report(outcome=fault),
+        factory.report(outcome=ours),
+        factory.report().model_copy(update={"printed": "words"}),
+    )
+    assert len(made) == KINDS
+    return tuple(poisoned_report(report) for report in made)
 
 
 def read(name: str, kind: type[Any]) -> Any:
@@ -94,23 +104,35 @@ def entry(report: Report) -> Entry:
     return Entry.of(report, Document.of(report).id)
 
 
-def screens() -> Iterator[tuple[str, Callable[[], RenderableType]]]:
-    for number, report in enumerate(REPORTED):
-        bad = poisoned_report(report)
-        yield f"grading {number}", lambda bad=bad: grading.screen(bad)
-        yield f"verdict {number}", lambda bad=bad: grading.verdict_line(bad)
-    everyone = [poisoned_report(report) for report in REPORTED]
-    yield "summary", lambda: grading.summary(everyone)
-    entries = [entry(report) for report in everyone]
-    yield "leaderboard", lambda: leaderboard.screen(rank(entries, NOW), entries)
-    one, other = Document.of(everyone[0]), Document.of(everyone[2])
-    yield "comparison", lambda: comparison.screen(compare(one, other))
-    changes = [Change(entries[0], entries[1], True, ATTACK), Change(entries[1], None, False, "x")]
-    yield "regrading", lambda: regrading.screen(changes)
-    found = poisoned(read("h100-calibration.json", Calibration))
-    yield "calibration", lambda: calibration.screen(found)
-    tuned = poisoned(read("h100-tune-13_async_copies.json", Tuning))
-    yield "tuning", lambda: tuning.screen(tuned)
+def ranking() -> RenderableType:
+    entries = [entry(report) for report in poisoned_reports()]
+    return leaderboard.screen(rank(entries, NOW), entries)
+
+
+def changes() -> RenderableType:
+    one, other = (entry(report) for report in poisoned_reports()[:2])
+    changed = [Change(one, other, True, ATTACK), Change(other, None, False, "x")]
+    return regrading.screen(changed)
+
+
+def compared() -> RenderableType:
+    one, other = (Document.of(poisoned_reports()[number]) for number in (0, 2))
+    return comparison.screen(compare(one, other))
+
+
+SCREENS: dict[str, Callable[[], RenderableType]] = {
+    **{f"grading {n}": lambda n=n: grading.screen(poisoned_reports()[n]) for n in range(KINDS)},
+    **{
+        f"verdict {n}": lambda n=n: grading.verdict_line(poisoned_reports()[n])
+        for n in range(KINDS)
+    },
+    "summary": lambda: grading.summary(poisoned_reports()),
+    "leaderboard": ranking,
+    "comparison": compared,
+    "regrading": changes,
+    "calibration": lambda: calibration.screen(poisoned(read("h100-calibration.json", Calibration))),
+    "tuning": lambda: tuning.screen(poisoned(read("h100-tune-13_async_copies.json", Tuning))),
+}
 
 
 def assert_harmless(shown: str, coloured: bool) -> None:
@@ -121,10 +143,8 @@ def assert_harmless(shown: str, coloured: bool) -> None:
 
 
 @pytest.mark.parametrize("coloured", [False, True])
-@pytest.mark.parametrize(("name", "screen"), [pytest.param(*s, id=s[0]) for s in screens()])
-def test_no_screen_lets_text_act(
-    name: str, screen: Callable[[], RenderableType], coloured: bool
-) -> None:
+@pytest.mark.parametrize("name", SCREENS)
+def test_no_screen_lets_text_act(name: str, coloured: bool) -> None:
     out = io.StringIO()
     console = SafeConsole(
         file=out,
@@ -132,7 +152,7 @@ def test_no_screen_lets_text_act(
         force_terminal=coloured,
         color_system="256" if coloured else None,
     )
-    console.print(screen())
+    console.print(SCREENS[name]())
     shown = out.getvalue()
     assert "\N{REPLACEMENT CHARACTER}" in shown
     assert_harmless(shown, coloured)
@@ -186,7 +206,7 @@ def test_a_person_who_asks_for_a_file_sees_it_harmless(
 
 
 def test_no_page_lets_text_act(tmp_path: Path) -> None:
-    documents = [Document.of(poisoned_report(report)) for report in REPORTED]
+    documents = [Document.of(report) for report in poisoned_reports()]
     documents = list({document.id: document for document in documents}.values())
     reports = {document.id: document for document in documents}
     entries = [entry(document.report) for document in documents]
