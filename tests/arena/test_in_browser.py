@@ -288,7 +288,7 @@ def look(visitor: Visitor, name: str, path: str) -> None:
         browser.resize(visitor.chrome, width)
         browser.colours(visitor.chrome, scheme)  # type: ignore[arg-type]
         visitor.go(path)
-        assert visitor.barriers() == [], (name, scheme, width)
+        assert browser.barriers(visitor.chrome) == [], (name, scheme, width)
         wide = visitor.chrome.execute_script("return document.documentElement.scrollWidth")
         assert wide <= width, (name, wide)
         for table in visitor.chrome.find_elements(By.TAG_NAME, "table"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -91,17 +90,6 @@ class Visitor:
         replaced = (NoSuchElementException, StaleElementReferenceException)
         wait = WebDriverWait(self.chrome, PATIENCE, ignored_exceptions=replaced)
         wait.until(lambda _: holds())
-
-    def barriers(self) -> list[object]:
-        """What axe finds on the page."""
-        axe = importlib.resources.files("axe_core_python") / "axe.min.js"
-        self.chrome.execute_script(axe.read_text(encoding="utf-8"))
-        found = self.chrome.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-        assert found["passes"]
-        return [
-            (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-            for each in found["violations"]
-        ]
 
     def picture(self, name: str) -> None:
         if SCREENSHOTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.resources
 import json
 import shutil
 from collections.abc import Iterator
@@ -72,6 +73,21 @@ def screenshot(driver: Chrome, file: Path) -> None:
     """The whole page."""
     picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     file.write_bytes(base64.b64decode(picture["data"]))
+
+
+def barriers(driver: Chrome) -> list[object]:
+    """What axe finds on the page, at which elements. Listing those at which it finds nothing, too,
+    would take as long again."""
+    axe = importlib.resources.files("axe_core_python") / "axe.min.js"
+    driver.execute_script(axe.read_text(encoding="utf-8"))
+    found = driver.execute_async_script(
+        "axe.run({resultTypes: ['violations']}).then(arguments[arguments.length - 1])"
+    )
+    assert found["passes"]
+    return [
+        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+        for each in found["violations"]
+    ]
 
 
 def requests(driver: Chrome) -> list[str]:

@@ -246,26 +246,53 @@ def crowd(count: int, kernels: int | None = None) -> list[Entry]:
     for i in range(count):
         score = generator.lognormvariate(-0.4, 0.4)
         kernel = i % (kernels or count)
-        created = (START + timedelta(minutes=10 * i)).isoformat(timespec="microseconds")
+        made = like(
+            model,
+            f"kernel {kernel:05d}",
+            f"author {kernel % 97:02d}",
+            score,
+            day=i / 144,
+            identity=f"{count} {i}",
+            half_width=0.002 * score,
+        )
         entries.append(
-            model._replace(
-                id=hashlib.sha256(f"{count} {i}".encode()).hexdigest(),
-                name=f"kernel {kernel:05d}",
-                author=f"author {kernel % 97:02d}",
-                sha256=hashlib.sha256(f"source {i}".encode()).hexdigest(),
-                code=hashlib.sha256(f"code {i}".encode()).hexdigest(),
-                created=created,
-                score=score,
-                low=0.998 * score,
-                high=1.002 * score,
-                kernel_ms=8.15 / score,
-                tflops=50.6 * score,
-                peak_share=0.756 * score,
+            made._replace(
                 cores=generator.choice((Badge.CUDA_CORES, Badge.TENSOR_CORES)).value,
                 launch=generator.choice((Badge.DEFAULT_LAUNCH, Badge.DECLARED_LAUNCH)).value,
             )
         )
     return entries
+
+
+def like(
+    model: Entry,
+    name: str,
+    author: str,
+    score: float,
+    *,
+    day: float,
+    identity: str,
+    half_width: float = 0.002,
+) -> Entry:
+    """The index row that another kernel would have, without making its report."""
+
+    def sha256(text: str) -> str:
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    return model._replace(
+        id=sha256(identity),
+        name=name,
+        author=author,
+        sha256=sha256(f"source {identity}"),
+        code=sha256(f"code {identity}"),
+        created=(START + timedelta(days=day)).isoformat(timespec="microseconds"),
+        score=score,
+        low=score - half_width,
+        high=score + half_width,
+        kernel_ms=8.15 / score,
+        tflops=50.6 * score,
+        peak_share=0.756 * score,
+    )
 
 
 _CPU = DeviceInfo(kind=DeviceKind.CPU, name="CPU", arch="sm_90")

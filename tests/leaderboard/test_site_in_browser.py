@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.leaderboard.document import Document
 from harness.leaderboard.edition import Edition
+from harness.leaderboard.entry import Entry
 from harness.leaderboard.site import Site
-from harness.leaderboard.store import Store
 from harness.report import Badge
 from tests.leaderboard import browser, factory
 
@@ -24,7 +24,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
-KERNELS = 500
+KERNELS = 220
 LONG = "W" * 60
 MARKUP = "<img src=x onerror=alert(1)><b>bold<b>"
 EMOJI = "🚀" * 30
@@ -33,31 +33,31 @@ NAMES = [MARKUP, EMOJI, LONG, "'; DROP TABLE entries; --", "{{ 7 * 7 }}"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """500 kernels on one GPU: hostile names at the top, and one rejected submission."""
-    folder = tmp_path_factory.mktemp("leaderboard")
-    reports = [
+    """220 kernels on one GPU: hostile names at the top, and one rejected submission. Some have
+    their pages."""
+    named = [
         factory.report(name, name[::-1], 1.9 - 0.1 * place, day=place, rounds=8)
         for place, name in enumerate(NAMES)
     ]
-    reports += [
-        factory.report(
+    shown = [Document.of(report) for report in (*named, factory.rejected(), factory.wrong())]
+    documents = {document.id: document for document in shown}
+    rows = [Entry.of(document.report, document.id) for document in shown]
+    others = [
+        factory.like(
+            rows[0],
             f"kernel {number}",
             f"author {number % 7}",
             0.9 - 0.001 * number,
             day=number / 10,
-            rounds=4,
-            cores=Badge.TENSOR_CORES if number % 2 else Badge.CUDA_CORES,
-        )
+            identity=f"kernel {number}",
+        )._replace(cores=(Badge.TENSOR_CORES if number % 2 else Badge.CUDA_CORES).value)
         for number in range(KERNELS - len(NAMES))
     ]
-    with Store(folder / "leaderboard.sqlite", "create") as store:
-        for report in (*reports, factory.rejected(), factory.wrong()):
-            store.enter(report)
-        made = Site(folder / "site", store.entries(), Edition.current())
-        made.write_boards()
-        for _ in made.write_entries(store.document):
-            pass
-    return folder / "site"
+    folder = tmp_path_factory.mktemp("leaderboard") / "site"
+    written = Site(folder, rows, Edition.current()).write_entries(documents.__getitem__)
+    assert not any(written)
+    Site(folder, [*rows, *others], Edition.current()).write_boards()
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +141,9 @@ def test_pages_open_from_disk_without_network_or_complaint(
 def test_a_page_of_the_ranking_and_the_next(board: Chrome) -> None:
     assert len(rows(board)) == 100
     assert column(board, "rank")[:3] == ["1", "2", "3"]
-    assert status(board) == "1 to 100 of 500 kernels"
+    assert status(board) == "1 to 100 of 220 kernels"
     board.find_element(By.XPATH, "//button[.='Next']").click()
-    assert status(board) == "101 to 200 of 500 kernels"
+    assert status(board) == "101 to 200 of 220 kernels"
     assert column(board, "kernel")[0] == f"kernel {100 - len(NAMES)}"
 
 
@@ -185,7 +185,7 @@ def test_a_league_ranks_among_itself(board: Chrome) -> None:
     Select(board.find_element(By.NAME, "cores")).select_by_visible_text("tensor cores")
     assert column(board, "rank")[0] == "1"
     assert column(board, "kernel")[:2] == ["kernel 1", "kernel 3"]
-    assert "chosen from 500" in status(board)
+    assert "chosen from 220" in status(board)
     bars = board.execute_script(
         "return document.querySelector('[data-chart=scores] .chart').data.map((t) => t.name)"
     )
@@ -197,11 +197,11 @@ def test_finding_and_dates_choose_what_is_shown(board: Chrome) -> None:
     assert set(column(board, "author")) == {"author 3"}
     assert column(board, "rank")[0] != "1"
     fill(board, "find", "")
-    fill(board, "since", "2026-02-15")
+    fill(board, "since", "2026-01-15")
     assert 0 < len(rows(board)) < 100
-    assert all(graded >= "2026-02-15" for graded in column(board, "graded"))
+    assert all(graded >= "2026-01-15" for graded in column(board, "graded"))
     fill(board, "find", "no such kernel")
-    assert status(board) == "0 kernels, chosen from 500"
+    assert status(board) == "0 kernels, chosen from 220"
 
 
 def test_hostile_names_are_shown_as_they_are(board: Chrome) -> None:
@@ -252,14 +252,7 @@ def test_no_barrier_that_axe_knows(
     browser.resize(chrome, width)
     browser.colours(chrome, scheme)
     opened(chrome, site / which if which.endswith("html") else page_of(site, which))
-    axe = importlib.resources.files("axe_core_python") / "axe.min.js"
-    chrome.execute_script(axe.read_text(encoding="utf-8"))
-    found = chrome.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-    assert found["passes"]
-    assert [
-        (violation["id"], [node["html"][:120] for node in violation["nodes"][:3]])
-        for violation in found["violations"]
-    ] == []
+    assert browser.barriers(chrome) == []
 
 
 def test_colours_follow_the_reader(board: Chrome) -> None:
@@ -298,11 +291,11 @@ def test_the_table_is_whole_without_scripts(chrome: Chrome, site: Path) -> None:
         chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_ten_thousand_rows_sort_without_losing_one(chrome: Chrome, tmp_path: Path) -> None:
-    made = Site(tmp_path / "site", factory.crowd(10_000), Edition.current())
+def test_thousands_of_rows_sort_without_losing_one(chrome: Chrome, tmp_path: Path) -> None:
+    made = Site(tmp_path / "site", factory.crowd(3_000), Edition.current())
     made.write_boards()
     opened(chrome, tmp_path / "site" / "index.html")
-    assert status(chrome) == "1 to 100 of 10000 kernels"
+    assert status(chrome) == "1 to 100 of 3000 kernels"
     heading(chrome, "kernel").find_element(By.TAG_NAME, "button").click()
     assert column(chrome, "kernel")[:2] == ["kernel 00000", "kernel 00001"]
     assert len(rows(chrome)) == 100
