@@ -18,7 +18,7 @@ from harness.views.console import Terminal
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit code."""
-    chosen = parser().parse_args(arguments)
+    chosen = parser(only=arguments[0] if arguments else None).parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     return run(chosen, Terminal())
 
@@ -42,8 +42,9 @@ def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
         return Exit.NO_ANSWER
 
 
-def parser() -> argparse.ArgumentParser:
-    """Of all commands; each sets `run`."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Of all commands; each sets `run`. only: the one that is needed, if this is one, for each
+    imports what it works with."""
     made = _Parser(
         prog="python3 -m harness",
         description="A judge for FP32 matrix multiplication kernels.",
@@ -51,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"matmul-arena {__version__}")
     subparsers = made.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for name, command in _commands():
+    for name, command in _commands(only):
         summary, _, more = (command.__doc__ or "").partition("\n\n")
         subparser = subparsers.add_parser(
             name,
@@ -72,11 +73,11 @@ class _Parser(argparse.ArgumentParser):
         super().error(escaping.one_line(message))
 
 
-def _commands() -> Iterator[tuple[str, Command]]:
-    for module in pkgutil.iter_modules(commands.__path__):
-        if not module.name.startswith("_"):
-            found = importlib.import_module(f"{commands.__name__}.{module.name}")
-            yield module.name, cast(Command, found)
+def _commands(only: str | None) -> Iterator[tuple[str, Command]]:
+    names = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+    every = [name for name in names if not name.startswith("_")]
+    for name in [only] if only in every else every:
+        yield name, cast(Command, importlib.import_module(f"{commands.__name__}.{name}"))
 
 
 def _terminated(*_: object) -> None:

@@ -96,6 +96,9 @@ LOOKED_OVER_FLOP = 1 << 26
 PROFILED, PROFILE_SECONDS = Shape(4096, 3072, 2048), 120.0
 """An eighth of the ranked size: `ncu` repeats a launch for each group of counters."""
 
+SOON_DISASSEMBLED = 1 << 20
+"""Bytes of machine code that the disassembler reads in two seconds."""
+
 SANITIZE_SECONDS = 120.0
 """Limit of one device's sanitizing: all tools, all shapes."""
 
@@ -315,15 +318,15 @@ class _Grading:
                 return checked
             if self.session.cpu_sanitizer is not None:
                 company.close()  # the CPU device does the rest, and the GPU need not wait for it
-            known = self._checked_beside(kernel, checked)
-            if not isinstance(known, DisassembledKernel):
-                return known
+            outcome = self._checked_beside(kernel, checked)
+            if outcome is not None:
+                return outcome
         timing = self.session.timing
         if timing is None:
             message = "scores come from a GPU; this device gives every verdict but no score"
             return Accepted(score=Unscored(reason="device", message=message))
         with self.session.turn(self.progress), self._timed(Stage.MEASURE):
-            measured = self._measured(kernel, known, timing)
+            measured = self._measured(kernel, timing)
         with self._timed(Stage.MEASURE):
             if isinstance(measured, Measured):
                 measured = audited(measured, self.seed, self.progress)
@@ -356,16 +359,25 @@ class _Grading:
                 self._begin_counting(kernel)
             return self._sanitize(kernel, failure)
 
-    def _checked_beside(self, kernel: Kernel, watching: Watching) -> DisassembledKernel | Outcome:
-        """The verdict of a kernel that is wrong or unsafe; what is known of any other."""
+    def _checked_beside(self, kernel: Kernel, watching: Watching) -> Outcome | None:
+        """The verdict of a kernel that is wrong or unsafe."""
         with self._timed(Stage.SANITIZE):
             found = self._sanitized(watching)
             if found is not None:
                 return found
+            if self._disassembles_while_measured(kernel):
+                return None
             known = self._disassemble(kernel)
-            if isinstance(known, DisassembledKernel) and not self.options.quick:
+            if not isinstance(known, DisassembledKernel):
+                return known
+            if not self.options.quick:
                 self._count(counting_case(self.seed), known)
-            return known
+            return None
+
+    def _disassembles_while_measured(self, kernel: Kernel) -> bool:
+        """Nobody but the rounds of a quick grading must wait for what soon ends."""
+        soon = len(kernel.cubin) <= SOON_DISASSEMBLED
+        return self.options.quick and self.session.timing is not None and soon
 
     @contextmanager
     def _timed(self, stage: Stage) -> Iterator[None]:
@@ -526,14 +538,12 @@ class _Grading:
             self.counters = None
             self._count(Case(EXAMINED_LARGER), known)
 
-    def _measured(
-        self, kernel: Kernel, known: DisassembledKernel, workers: TimingWorkers
-    ) -> Measured | Outcome:
+    def _measured(self, kernel: Kernel, workers: TimingWorkers) -> Measured | Outcome:
         return measure(
             workers,
             self.session.info,
             kernel,
-            known,
+            lambda: self._disassemble(kernel),
             compile_seconds=sum(t.seconds for t in self.times if t.stage is Stage.COMPILE),
             host_memory=() if self.options.quick else self.options.host_memory,
             quick=self.options.quick,

@@ -494,16 +494,17 @@ def test_nobody_waits_for_the_machine_code_of_a_kernel_that_is_wrong() -> None:
     assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
 
 
+@pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("times", [True, False])
 @pytest.mark.parametrize(
     ("cause", "verdict"), [("judge", "judge-error"), ("time-limit", "time-limit")]
 )
 def test_who_cannot_be_disassembled_in_time_is_not_accepted(
-    cause: Any, verdict: str, times: bool
+    cause: Any, verdict: str, times: bool, quick: bool
 ) -> None:
     compiler = Disassembler(lambda _: Fault(cause=cause, message="it went wrong"))
     here = with_times(FakeGpu()) if times else session(FakeDevice())
-    report = graded(replace(here, compiler=compiler))
+    report = graded(replace(here, compiler=compiler), quick=quick)
     assert report.verdict == verdict and report.measurement is None
     assert len(compiler.asked) == 1, "once is enough"
 

@@ -4,7 +4,7 @@ until others have the GPU."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 
@@ -61,7 +61,7 @@ def measure(
     workers: TimingWorkers,
     info: DeviceInfo,
     kernel: Kernel,
-    disassembled: DisassembledKernel,
+    disassembled: Callable[[], DisassembledKernel | Outcome],
     *,
     compile_seconds: float,
     host_memory: Sequence[HostMemoryKind],
@@ -73,7 +73,7 @@ def measure(
 ) -> Measured | Outcome:
     """Measure at the ranked size, and for information at other sizes.
 
-    seconds: time limit of one launch.
+    disassembled: waits for what the disassembler is at. seconds: time limit of one launch.
     """
     shape, device = RANKED.shape, workers.kernel
     progress.begin(Stage.MEASURE, None)
@@ -116,7 +116,7 @@ def measure(
         seconds=seconds,
         progress=progress,
         audit=not quick,
-        quiet=lambda: wait([first_product]),
+        quiet=lambda: (wait([first_product]), disassembled()),
     )
     if not isinstance(timed, Timed):
         return timed
@@ -146,8 +146,11 @@ def measure(
         pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
     )
+    known = disassembled()
+    if not isinstance(known, DisassembledKernel):
+        return known
     result = score(timed.rounds, info)
-    violation = impossible(result, info, disassembled)
+    violation = impossible(result, info, known)
     if violation is not None:
         return violation
     return Measured(result, measurement, Kept(first_product, timed.audited))

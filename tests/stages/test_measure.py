@@ -132,10 +132,11 @@ def run(device: Device, **options: Any) -> Measured | Outcome:
         "seed": 9,
         "seconds": 4.0,
         "progress": Silent(),
-    }
+    } | options
     workers = TimingWorkers(device, device, checker=Device())
     made = kernel()
-    return measure(workers, INFO, made, disassembled(made), **chosen | options)
+    known = chosen.pop("known", lambda: disassembled(made))
+    return measure(workers, INFO, made, known, **chosen)
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
@@ -224,6 +225,15 @@ def test_rounds_wait_for_the_product_of_the_first_launch(
     monkeypatch.setattr("harness.stages.audit.compare_repeated", slowly)
     monkeypatch.setattr(module, "timed_rounds", timed)
     assert run(Device()) is stopped
+
+
+def test_a_kernel_that_cannot_be_disassembled_has_no_score(rounds: Rounds) -> None:
+    asked: list[int] = []
+    late = TimeLimit(stage=Stage.COMPILE, message="the disassembler did not end", seconds=60)
+    found = run(Device(), known=lambda: asked.append(len(rounds.asked)) or late)
+    assert found is late and asked == [1], "its machine code is wanted once it was timed"
+    rounds.asked[0]["quiet"]()
+    assert len(asked) == 2, "and rounds wait for the disassembler"
 
 
 def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
