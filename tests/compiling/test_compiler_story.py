@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness import nvrtc
-from harness.compiling import compiler, disassembly, machine_code
+from harness.compiling import compiler, disassembly, machine_code, program
 from harness.compiling.compiler import (
     FILE_NAME,
     MAX_PASSES,
@@ -108,7 +108,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
     monkeypatch.setattr(nvrtc, "compile_to_ptx", made.compile_to_ptx)
     monkeypatch.setattr(nvrtc, "preprocess", made.preprocess)
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
-    monkeypatch.setattr(compiler, "assemble", made.assemble)
+    monkeypatch.setattr(program, "assemble", made.assemble)
     monkeypatch.setattr(machine_code, "entry_point", made.entry_point)
     monkeypatch.setattr(disassembly, "disassemble", made.disassemble)
     return made
@@ -345,7 +345,7 @@ def test_what_the_program_lacks_is_said(tools: Tools) -> None:
 def test_too_much_device_memory_is_refused_before_it_is_assembled(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiler.entries, "memory_problem", lambda program: "too much")
+    monkeypatch.setattr(program.entries, "memory_problem", lambda program: "too much")
     assert compile_source(Compile(source=KERNEL)) == RuntimeFault(
         stage=Stage.COMPILE, message="too much"
     )
@@ -364,7 +364,7 @@ def test_what_ptxas_refuses_is_on_the_line_of_the_source(tools: Tools) -> None:
 
 def canonical_line(statement: str, text: str) -> int:
     """Where a statement stands in the canonical text."""
-    printed = compiler.canonical(compiler.parse_ptx(text))
+    printed = program.canonical(program.parse_ptx(text))
     return printed.splitlines().index(statement) + 1
 
 

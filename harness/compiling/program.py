@@ -1,0 +1,118 @@
+"""PTX as NVRTC wrote it → one program → machine code, and what is known of them.
+
+The compiler imports this while NVRTC is at work, which takes longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from harness import nvrtc
+from harness.compiling import diagnostics, entries, machine_code, parameters
+from harness.compiling.occupancy import occupancy
+from harness.compiling.ptxas import assemble
+from harness.compiling.refusal import Refused, refuse, refuse_for
+from harness.compiling.resources import resources
+from harness.compiling.source import Source
+from harness.protocol.compiler import Compiled, Kernel
+from harness.ptx.errors import PtxError
+from harness.ptx.parser import parse as parse_ptx
+from harness.ptx.printer import canonical, fingerprint
+from harness.ptx.syntax import Function, Program
+from harness.report import Diagnostic, KernelFacts, RuntimeFault, Stage
+from problem.launcher import LaunchLine
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A source as PTX: the whole program, and the kernel in it that is launched."""
+
+    source: Source
+    program: Program
+    entry: Function
+    ptx: str
+    warnings: tuple[Diagnostic, ...]
+
+    @property
+    def launch(self) -> LaunchLine:
+        return replace(self.source.launch, cluster=self.entry.cluster)
+
+
+def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translated:
+    """NVRTC's PTX as one program. Raises Refused."""
+    return _launched(source, _parsed(ptx), warnings)
+
+
+def _parsed(ptx: str) -> Program:
+    try:
+        return parse_ptx(ptx)
+    except PtxError as error:
+        found = Diagnostic(
+            severity="error",
+            message=f"assembly that this judge cannot read: {error.reason}",
+            line=error.line or None,
+        )
+        raise refuse_for((found,), "") from None
+
+
+def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> Translated:
+    """The program as it is printed canonically, around the kernel that the judge launches."""
+    entry = entries.find(program)
+    if isinstance(entry, str):
+        raise refuse(entry)
+    for other in entries.entries(program):
+        if other is not entry:
+            message = f"kernel `{entries.base_name(other.name)}` is never launched by the judge"
+            warnings.append(Diagnostic(severity="warning", message=message))
+    program = program.with_entry(entry.name)
+    unlaunchable = entries.memory_problem(program) or entries.launch_problem(entry)
+    if unlaunchable:
+        raise Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
+    refused = entries.undefined_effect(program) or parameters.misuse(program)
+    if refused:
+        raise refuse_for((refused,), "")
+    return Translated(source, program, entry, canonical(program), tuple(warnings))
+
+
+def to_machine_code(found: Translated, arch: str) -> Compiled:
+    """Raises Refused."""
+    source, program, entry, warnings = found.source, found.program, found.entry, [*found.warnings]
+    assembled = assemble(found.ptx, arch)
+    said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
+    if not assembled.cubin:
+        raise refuse_for(diagnostics.errors_of(said), assembled.log)
+    warnings += diagnostics.warnings_of(said)
+    launched = machine_code.entry_point(assembled.cubin, entry.name)
+    if not launched.is_visible:
+        raise refuse(f"the entry {entry.name} is not visible, so nobody can launch it")
+    if not entries.takes_the_problems_parameters(launched):
+        raise refuse(entries.WRONG_PARAMETERS)
+    taken = resources(assembled.log, entry.name, launched, source.launch)
+    too_large = entries.shared_memory_problem(taken, arch)
+    if too_large:
+        raise Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
+    return Compiled(
+        kernel=Kernel(
+            entry=entry.name,
+            ptx=found.ptx,
+            cubin=assembled.cubin,
+            facts=KernelFacts(
+                code_sha256=source.code_sha256,
+                program_sha256=_identity(program, entry, source),
+                arch=arch,
+                launch=found.launch,
+                resources=taken,
+                occupancy=occupancy(taken, arch),
+            ),
+        ),
+        warnings=tuple(warnings),
+        nvrtc=nvrtc.version(),
+    )
+
+
+def _identity(program: Program, entry: Function, source: Source) -> str:
+    """Of the program and how it is launched."""
+    first = list(program.functions).index(entry.name)
+    parts = (fingerprint(program), str(first), repr(source.launch))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
