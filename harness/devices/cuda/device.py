@@ -19,6 +19,7 @@ from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import load_function
 from harness.devices.cuda.stopwatch import Stopwatch
+from harness.devices.guards import Layouts
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     BeginSanitizing,
@@ -60,6 +61,7 @@ class CudaDevice:
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
+        self._layouts = Layouts()
         self._function: Any = None
         self._attached: _Attached | None = None
         self._waiting: sanitizer.Waiting | None = None
@@ -86,8 +88,10 @@ class CudaDevice:
     def run(self, request: Run) -> Finished:
         assert self._kernel is not None and request.blocks is None
         shape = request.shape
-        on_A, on_B = memory.Guarded.holding(request.A), memory.Guarded.holding(request.B)
-        on_C = memory.Guarded.poisoned(shape.M, shape.K)
+        of_A, of_B, of_C = self._layouts.of(shape)
+        on_A = memory.Guarded.holding(request.A, of_A)
+        on_B = memory.Guarded.holding(request.B, of_B)
+        on_C = memory.Guarded.poisoned(shape.M, shape.K, of_C)
         started = time.perf_counter()
         solve(
             self._function,

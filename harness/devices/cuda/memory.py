@@ -64,8 +64,9 @@ class Guarded:
     No kernel of the judge's sets or reads them, for this is the process of the submission's.
     """
 
-    def __init__(self, rows: int, columns: int) -> None:
-        self.layout = layout = Layout.draw(rows, columns)
+    def __init__(self, rows: int, columns: int, layout: Layout | None = None) -> None:
+        """layout: one that was drawn before."""
+        self.layout = layout = layout or Layout.draw(rows, columns)
         self._memory = allocate(layout.total)
         place = self._memory + layout.before
         self.matrix = cupy.ndarray((rows, columns), np.float32, memptr=place)
@@ -77,14 +78,14 @@ class Guarded:
             set_words(guard, CANARY)
 
     @classmethod
-    def holding(cls, values: Matrix) -> Guarded:
-        guarded = cls(values.shape[0], values.shape[1])
+    def holding(cls, values: Matrix, layout: Layout) -> Guarded:
+        guarded = cls(values.shape[0], values.shape[1], layout)
         guarded.matrix.set(values)
         return guarded
 
     @classmethod
-    def poisoned(cls, rows: int, columns: int) -> Guarded:
-        guarded = cls(rows, columns)
+    def poisoned(cls, rows: int, columns: int, layout: Layout) -> Guarded:
+        guarded = cls(rows, columns, layout)
         set_words(guarded.matrix, POISON)
         return guarded
 
