@@ -22,13 +22,22 @@ from tests.leaderboard import factory
 from tests.leaderboard.stores import KINDS, New, Where
 
 GRADERS = 8
-ENTRIES = {"sqlite": 400, "postgresql": 200}
+ENTRIES = {"sqlite": 240, "postgresql": 120}
 KILLS = 60
 """At most; a fast machine is done before so many."""
 
 STATEMENTS = {"sqlite": 5, "postgresql": 6}
 """Of entering one signed report: beginning (to which PostgreSQL adds how long to wait for others),
 three INSERTs, COMMIT."""
+
+
+def begin(target: Callable[..., None], *arguments: object) -> BaseProcess:
+    """A process of its own."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.leaderboard.warmed", __name__])
+    process = context.Process(target=target, args=arguments)
+    process.start()
+    return process
 
 
 def grade(where: Where, notebook: Path, numbers: range) -> None:
@@ -42,21 +51,17 @@ def grade(where: Where, notebook: Path, numbers: range) -> None:
 
 
 def share(number: int) -> Report:
-    return factory.report(f"kernel {number}", f"grader {number % GRADERS}", day=number, rounds=30)
+    return factory.report(f"kernel {number}", f"grader {number % GRADERS}", day=number, rounds=8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_none_lost_none_torn(kind: str, new: New, tmp_path: Path) -> None:
     where, count = new(kind), ENTRIES[kind]
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
     generator = random.Random(8)
 
     def start(grader: int) -> BaseProcess:
         notebook, numbers = tmp_path / f"notebook {grader}", range(grader, count, GRADERS)
-        process = context.Process(target=grade, args=(where, notebook, numbers))
-        process.start()
-        return process
+        return begin(grade, where, notebook, numbers)
 
     graders = {grader: start(grader) for grader in range(GRADERS)}
     killed = 0
@@ -111,8 +116,7 @@ def merge_and_die(source: Where, into: Where, statement: int) -> None:
 
 def run(target: Callable[..., None], *arguments: object) -> int | None:
     """How a process of its own ended."""
-    process = multiprocessing.get_context("forkserver").Process(target=target, args=arguments)
-    process.start()
+    process = begin(target, *arguments)
     process.join()
     return process.exitcode
 
