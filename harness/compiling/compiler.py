@@ -19,7 +19,7 @@ from harness.compiling import diagnostics, disassembly, headers
 from harness.compiling import text as source_text
 from harness.compiling.errors import SourceError
 from harness.compiling.refusal import Refused, refuse, refuse_for
-from harness.compiling.source import Source, parse, without_host_code
+from harness.compiling.source import Source, parse, without_host_code, without_what_failed
 from harness.protocol.compiler import (
     Compile,
     Compiled,
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 FILE_NAME = "kernel.cu"
 """What the compiler is told the file is called, whatever its real name."""
 
-MAX_PASSES = 4
+MAX_PASSES = 8
 """Over one source, each with more of its host code set aside."""
+
+_LAMBDAS = "-default-device"
+"""NVRTC takes generic lambdas inside a kernel for host code, which nvcc does not."""
 
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault:
@@ -100,8 +103,8 @@ def version() -> str:
 
 
 def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
-    """PTX, and warnings. Where NVRTC calls something host code, it is set aside and the rest is
-    compiled again."""
+    """PTX, and warnings. Where NVRTC calls something host code, or does not know what a declaration
+    without a word of CUDA is about, it is set aside and the rest is compiled again."""
     supplied = headers.stand_ins(source.includes)
     options = [
         f"--gpu-architecture={arch.replace('sm_', 'compute_')}",
@@ -110,6 +113,8 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
         *(f"--include-path={directory}" for directory in headers.include_directories()),
     ]
     code = source.device_code
+    first: tuple[Diagnostic, ...] = ()
+    """Errors before anything but host code was set aside."""
     for _ in range(MAX_PASSES):
         text = nvrtc.Source(code, FILE_NAME, supplied.virtual)
         output = nvrtc.compile_to_ptx(text, options)
@@ -122,11 +127,19 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
                 source_text.check_for_present_time(nvrtc.preprocess(text, options), started)
             more = diagnostics.warnings_of(diagnostics.bounded(said))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
-        remaining = without_host_code(code, filter(diagnostics.is_about_host_code, said))
+        errors = diagnostics.errors_of(diagnostics.bounded(said))
+        of_the_host = [each for each in said if diagnostics.is_about_host_code(each)]
+        remaining = without_host_code(code, of_the_host)
         if remaining == code:
-            break
+            first = first or errors
+            remaining = without_what_failed(code, errors)
+        if remaining == code:
+            if not of_the_host or _LAMBDAS in options:
+                break
+            options.append(_LAMBDAS)
         code = remaining
-    raise refuse_for(diagnostics.errors_of(diagnostics.bounded(said)), output.log)
+    lasting = tuple(error for error in first if error in errors)
+    raise refuse_for(lasting or first or errors, output.log)
 
 
 # ------------------------------------------------------------- machine code → its instructions

@@ -18,13 +18,17 @@ MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
 """Of __device__ variables: nine times all three matrices of the ranked size. What reads machine
 code counts in 32 bits."""
 
-_MANGLED = re.compile(r"_Z(\d{1,9})(\w+)")
+_PART = re.compile(r"(\d{1,9})(\w+)")
 
 
 def base_name(entry: str) -> str:
-    """The C++ name of an entry; a name inside a namespace or a template stays mangled."""
-    match = _MANGLED.fullmatch(entry)
-    return match[2][: int(match[1])] if match else entry
+    """The C++ name of an entry, without the namespaces that it stands in."""
+    is_nested = entry.startswith("_ZN")
+    name, rest = entry, entry[3:] if is_nested else entry[2:] if entry.startswith("_Z") else ""
+    while match := _PART.match(rest):
+        length = int(match[1])
+        name, rest = match[2][:length], match[2][length:] if is_nested else ""
+    return name
 
 
 def entries(program: Program) -> list[Function]:
@@ -51,6 +55,10 @@ def find(program: Program) -> Function | str:
     return kernel
 
 
+NO_INSTANCE = (
+    f"{KERNEL_NAME} is a template, and the file has no instance of it; add one, like `template "
+    f"__global__ void {KERNEL_NAME}<16>(const float*, const float*, float*, int, int, int);`"
+)
 WRONG_PARAMETERS = f"the parameters of {KERNEL_NAME} are not ({SIGNATURE})"
 
 

@@ -29,12 +29,25 @@ _HOST_ONLY = {
     *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime"),
     *("algorithm", "chrono", "fstream", "functional", "iomanip", "iostream", "iterator", "map"),
     *("memory", "numeric", "random", "sstream", "stdexcept", "string", "thread", "vector"),
-    *("cublas_v2.h", "cublasLt.h", "cuda.h", "cuda_profiler_api.h", "cuda_runtime.h"),
+    *("cublas_v2.h", "cublasLt.h", "cuda_profiler_api.h", "cuda_runtime.h"),
     *("cuda_runtime_api.h", "curand.h", "device_launch_parameters.h", "helper_cuda.h", "solve.h"),
     "driver_types.h",
 }
 """Headers that kernel files include for their host code; a stand-in needs no warning."""
 
+_HOST_API = {
+    *("cuda.h", "cudaGL.h", "cudaTypedefs.h", "cuda_gl_interop.h", "cuda_occupancy.h", "nvrtc.h"),
+    *("channel_descriptor.h", "driver_functions.h"),
+}
+_HOST_LIBRARIES = ("thrust/", "cub/device/")
+"""CUDA's own, but for programs of the host: NVRTC compiles none of them."""
+
+_CUB = "#pragma once\n" + "".join(
+    f"#include <cub/{level}/{level}_{name}.cuh>\n"
+    for level in ("block", "warp")
+    for name in ("exchange", "load", "reduce", "scan", "store")
+)
+"""What blocks and warps can use of <cub/cub.cuh>; the rest is for the host."""
 
 MAX_NAME = 255
 """Of a header, in characters: file systems refuse to be asked for longer ones."""
@@ -69,7 +82,10 @@ def stand_ins(includes: Iterable[Include]) -> Headers:
     warnings: list[Diagnostic] = []
     for include in includes:
         name = include.header
-        if name in virtual or _is_cudas_own(name):
+        if name in virtual or (_is_cudas_own(name) and not _is_for_the_host(name)):
+            continue
+        if name == "cub/cub.cuh":
+            virtual[name] = _CUB
             continue
         if name in _STANDARD_IN_CUDA:
             virtual[name] = (
@@ -78,7 +94,7 @@ def stand_ins(includes: Iterable[Include]) -> Headers:
             )
             continue
         virtual[name] = "#pragma once\n"
-        if name not in _HOST_ONLY:
+        if name not in _HOST_ONLY and not _is_for_the_host(name):
             warnings.append(
                 Diagnostic(
                     severity="warning",
@@ -96,6 +112,11 @@ def is_allowed(opened: str, supplied: Headers) -> bool:
         return True
     path = Path(opened).resolve()
     return any(path.is_relative_to(directory.resolve()) for directory in include_directories())
+
+
+def _is_for_the_host(name: str) -> bool:
+    """Whether a header of CUDA's is of no use to device code."""
+    return name in _HOST_API or name == "cub/cub.cuh" or name.startswith(_HOST_LIBRARIES)
 
 
 def _is_cudas_own(name: str) -> bool:

@@ -8,7 +8,7 @@ compiling is for the host and for the device.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tree_sitter import Node
 
@@ -21,6 +21,12 @@ _CONSTEXPR_FOR_BOTH = b"__hdconst"
 """A macro of prelude.h, as long as the word that it replaces, so that nothing moves."""
 _ENDS_A_DECLARATION = {";", "{", "}"}
 _DECLARATIONS = {"declaration", "function_definition"}
+_CLASSES = {"class_specifier", "struct_specifier", "union_specifier"}
+_ITEMS = {
+    *(*_DECLARATIONS, *_CLASSES),
+    *("template_declaration", "type_definition", "alias_declaration"),
+}
+_LISTS = {"translation_unit", "declaration_list", "preproc_if", "preproc_ifdef", "preproc_else"}
 
 
 def host_functions(root: Node) -> list[Node]:
@@ -66,7 +72,7 @@ def functions(root: Node) -> Iterator[Node]:
         node = stack.pop()
         if node.type == "function_definition":
             yield node
-        elif node.type not in ("class_specifier", "struct_specifier", "union_specifier"):
+        elif node.type not in _CLASSES:
             stack.extend(reversed(node.children))
 
 
@@ -97,13 +103,40 @@ def _device_macros(root: Node) -> set[str]:
 def without_declarations_at(code: str, places: Iterable[tuple[int, int]]) -> str:
     """The code without the declarations at lines and columns that the compiler called host code;
     one that the grammar does not understand, or that holds a word of CUDA, stays."""
+    return _without(code, places, _declaration)
+
+
+def without_items_at(code: str, places: Iterable[tuple[int, int]]) -> str:
+    """The same for all that stands outside of functions and classes."""
+    return _without(code, places, _item)
+
+
+def _declaration(node: Node) -> Node | None:
+    """The innermost that a node is part of."""
+    while node.type not in _DECLARATIONS:
+        if node.parent is None:
+            return None
+        node = node.parent
+    return node
+
+
+def _item(node: Node) -> Node | None:
+    """The outermost in its file or namespace that a node is part of."""
+    while node.parent is not None and node.parent.type not in _LISTS:
+        node = node.parent
+    return node if node.type in _ITEMS else None
+
+
+def _without(
+    code: str, places: Iterable[tuple[int, int]], part_of: Callable[[Node], Node | None]
+) -> str:
     text = code.encode()
     root = syntax_tree(text)
     found = []
     for line, column in places:
-        node = root.descendant_for_point_range((line - 1, column - 1), (line - 1, column - 1))
-        while node is not None and node.type not in _DECLARATIONS:
-            node = node.parent
+        at = (line - 1, column - 1)
+        inner = root.descendant_for_point_range(at, at)
+        node = part_of(inner) if inner is not None else None
         if node is not None and not node.has_error:
             words = {text_of(leaf) for leaf in leaves(node)}
             if not words & _DEVICE_WORDS:

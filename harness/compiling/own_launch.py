@@ -30,7 +30,7 @@ def launch_warnings(hosts: list[Node]) -> Iterator[Diagnostic]:
 def _warning(host: Node, call: Node) -> Diagnostic | None:
     line, column = position(call)
     kernel = text_of(call.parent.children[0]) if call.parent else "?"
-    if kernel.partition("<")[0] != KERNEL_NAME:
+    if kernel.partition("<")[0].rpartition("::")[2] != KERNEL_NAME:
         message = f"the file's own host code also launches `{kernel}`; the judge does not"
     else:
         block = _block_of(call, host)

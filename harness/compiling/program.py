@@ -60,7 +60,12 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
     """The program as it is printed canonically, around the kernel that the judge launches."""
     entry = entries.find(program)
     if isinstance(entry, str):
-        raise refuse(entry)
+        line = source.template_line
+        if line is None:
+            raise refuse(entry)
+        raise refuse_for(
+            (Diagnostic(severity="error", message=entries.NO_INSTANCE, line=line),), ""
+        )
     for other in entries.entries(program):
         if other is not entry:
             message = f"kernel `{entries.base_name(other.name)}` is never launched by the judge"
@@ -85,7 +90,10 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
     warnings += diagnostics.warnings_of(said)
     launched = machine_code.entry_point(assembled.cubin, entry.name)
     if not launched.is_visible:
-        raise refuse(f"the entry {entry.name} is not visible, so nobody can launch it")
+        raise refuse(
+            f"{entries.base_name(entry.name)} is not visible outside its file, so nobody can "
+            "launch it; take away what hides it (`static`, or a namespace without a name)"
+        )
     if not entries.takes_the_problems_parameters(launched):
         raise refuse(entries.WRONG_PARAMETERS)
     taken = resources(assembled.log, entry.name, launched, source.launch)

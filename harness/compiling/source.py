@@ -21,6 +21,7 @@ from harness.compiling.host_code import (
     host_functions,
     with_constants_for_both,
     without_declarations_at,
+    without_items_at,
 )
 from harness.compiling.includes import Include, includes
 from harness.compiling.own_launch import launch_warnings
@@ -48,6 +49,8 @@ class Source:
     launch: LaunchLine
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
+    template_line: int | None
+    """Where the kernel is defined, if it is a template."""
 
 
 def parse(text: str) -> Source:
@@ -55,7 +58,8 @@ def parse(text: str) -> Source:
     code = source_text.normalised(text).encode()
     root = syntax_tree(code)
     hosts = host_functions(root)
-    _check_signature([function for function in functions(root) if function not in hosts])
+    kernels = [f for f in functions(root) if f not in hosts and _name_of(f) == KERNEL_NAME]
+    _check_signature(kernels)
     launch = _launch_line(root)
     device_code = blanked(code, hosts)
     words = list(leaves(syntax_tree(device_code)))
@@ -66,7 +70,15 @@ def parse(text: str) -> Source:
         launch=launch,
         includes=includes(code),
         warnings=tuple(launch_warnings(hosts)),
+        template_line=next(map(_template_line, kernels), None),
     )
+
+
+def without_what_failed(code: str, found: Iterable[Diagnostic]) -> str:
+    """Code without whole declarations, classes among them, in which the compiler found errors and
+    that hold no word of CUDA: a class of the host's has members of types that are not there."""
+    places = [(d.line, d.column or 1) for d in found if d.line is not None]
+    return without_items_at(code, places)
 
 
 def without_host_code(code: str, found: Iterable[Diagnostic]) -> str:
@@ -78,14 +90,22 @@ def without_host_code(code: str, found: Iterable[Diagnostic]) -> str:
 # ------------------------------------------------------------------------------------ signature
 
 
-def _check_signature(functions: list[Node]) -> None:
+def _name_of(function: Node) -> str:
+    declarator = function.child_by_field_name("declarator")
+    name = declarator.child_by_field_name("declarator") if declarator else None
+    return text_of(name) if name else ""
+
+
+def _template_line(kernel: Node) -> int | None:
+    is_template = kernel.parent is not None and kernel.parent.type == "template_declaration"
+    return position(kernel)[0] if is_template else None
+
+
+def _check_signature(kernels: list[Node]) -> None:
     """Where the definition of the kernel can be read, its parameters must be the problem's."""
-    for function in functions:
-        declarator = function.child_by_field_name("declarator")
-        name = declarator.child_by_field_name("declarator") if declarator else None
-        if declarator is None or name is None or text_of(name) != KERNEL_NAME:
-            continue
-        parameters = declarator.child_by_field_name("parameters")
+    for kernel in kernels:
+        declarator = kernel.child_by_field_name("declarator")
+        parameters = declarator.child_by_field_name("parameters") if declarator else None
         if parameters is None or parameters.has_error:
             continue
         types = tuple(

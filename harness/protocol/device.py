@@ -87,9 +87,9 @@ class Run(Launching, DeviceRequest[Finished]):
 class LaunchInputs(Value):
     """What one launch is given.
 
-    blocks: of a launch that is too large to be watched whole, those that are: counted x fastest,
-    and left alone where blocks depend on one another or time is short. Asked of the CPU device
-    alone, and no product of them is handed back.
+    blocks: of a launch that is too large to be watched whole, those that are, counted x fastest;
+    where blocks depend on one another, the first instead. Asked of the CPU device alone, and no
+    product of them is handed back.
     """
 
     shape: Shape

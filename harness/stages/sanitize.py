@@ -293,8 +293,7 @@ class Watching:
             if not comparison.passed:
                 return wrong_answer(Stage.SANITIZE, case, self.seed, A, B, product.C, comparison)
         for stopped in answer.stopped:
-            shapes = [*(case.shape for case in cases), RANKED.shape]
-            shape = shapes[stopped.launch]
+            shape = cases[stopped.launch].shape
             return launch_outcome(stopped.fault, shape, self.seconds, Stage.SANITIZE)
         return None
 

@@ -119,13 +119,53 @@ def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:
     assert "shared data" in refused(compiling, source).message
 
 
+OF_THE_HOST = {
+    "the driver's header": "#include <cuda.h>\nCUdevice device;",
+    "a library": "#include <thrust/host_vector.h>\nthrust::host_vector<float> a(3);",
+    "all of CUB": "#include <cub/cub.cuh>\nusing Sum = cub::BlockReduce<float, 256>;",
+    "a class": "#include <string>\nclass Named { std::string name; public: void f() {} };",
+    "what is built on a class": "#include <string>\n"
+    "struct A { std::string a; }; struct B { A a; }; typedef B D; B b; using E = D; E e;",
+    "a class in a namespace": "#include <map>\nnamespace n { struct S { std::map<int, int> m; }; }",
+    "a template": "template <class T> class Buffer { T* p; Buffer() { cudaMalloc(&p, 4); } };",
+    "a lambda": "static auto f = [](int x) { return x; };",
+    "a generic lambda": "template <class F> __device__ int call(F f) { return f(1); }\n"
+    "__device__ int one() { return call([](auto x) { return x; }); }",
+}
+
+
+@pytest.mark.parametrize("code", OF_THE_HOST.values(), ids=OF_THE_HOST.keys())
+def test_a_program_around_the_kernel_is_set_aside(compiling: Compiling, code: str) -> None:
+    assert isinstance(compiling(f"{code}\n{kernel('')}"), Compiled)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("struct S { missing x; };", 'line 1: identifier "missing" is undefined'),
+        ("struct S { int x };", "line 1: expected a"),
+        ("#include <string>\nclass H { std::string s; };\nS s;", 'line 6: identifier "S"'),
+    ],
+)
+def test_what_the_kernel_needs_is_not_set_aside_in_silence(
+    compiling: Compiling, code: str, message: str
+) -> None:
+    """The first mistake is told, not what follows from it."""
+    assert refused(compiling, f"{code}\n{kernel('S y; C[0] = y.x;')}").message.startswith(message)
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
         ("__device__ int x;", "no kernel named matrix_multiplication_kernel"),
         (f"__global__ void multiply{SIGNATURE} {{}}", "found: multiply"),
         ("#define matrix_multiplication_kernel other\n" + kernel(""), "found: other"),
-        ("namespace a {\n" + kernel("") + "}", "no kernel named"),
+        (
+            "namespace a {" + kernel("").replace('extern "C"', "") + "}\n" + kernel(""),
+            "2 kernels are named",
+        ),
+        ("template <int T>\n" + kernel("").replace('extern "C"', ""), "line 3: matrix_multiplica"),
+        ("namespace {" + kernel("").replace('extern "C"', "") + "}", "is not visible outside"),
         (kernel("") + kernel(""), "already been defined"),
         (
             kernel("") + "__global__ void matrix_multiplication_kernel(float* A) {}",

@@ -250,10 +250,22 @@ def test_the_first_error_says_what_is_wrong(tools: Tools) -> None:
     assert len(tools.sources) == 1
 
 
-def test_only_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:
+def test_what_failed_is_set_aside_unless_it_holds_a_word_of_cuda(tools: Tools) -> None:
     tools.outputs = [Output(False, FAILED)]
-    assert refused("int a;\n" * 4 + KERNEL).message.startswith("line 3: ")
+    assert refused("__device__ int a;\n" * 4 + KERNEL).message.startswith("line 3: ")
     assert len(tools.sources) == 1
+    tools.outputs = [Output(False, FAILED)]
+    compiled("int a;\n" * 4 + KERNEL)
+    assert tools.sources[-1].text.startswith("int a;\nint a;\n      \n      \n" + KERNEL[:9])
+
+
+def test_of_the_first_errors_those_that_last_are_told(tools: Tools) -> None:
+    other = "kernel.cu(5): error: what follows\n"
+    both = Output(False, FAILED + "kernel.cu(6): error: in the kernel\n")
+    tools.outputs = [both, Output(False, f"{other}kernel.cu(6): error: in the kernel\n")]
+    assert refused("int a;\n" * 4 + KERNEL).message == "line 6: in the kernel"
+    tools.outputs = [both, Output(False, other)]
+    assert refused("int a;\n" * 4 + KERNEL).message == "line 3: no such thing (and 2 more)"
 
 
 def test_a_single_error_is_alone(tools: Tools) -> None:
@@ -370,7 +382,9 @@ def canonical_line(statement: str, text: str) -> int:
 
 def test_machine_code_that_cannot_be_launched_is_refused(tools: Tools) -> None:
     tools.point = replace(tools.point, is_visible=False)
-    assert refused().message == f"the entry {NAME} is not visible, so nobody can launch it"
+    assert refused().message.startswith(
+        "matrix_multiplication_kernel is not visible outside its file, so"
+    )
     tools.point = EntryPoint(True, 40, PARAMETERS[:-1], 32)
     assert refused().message.startswith(f"the parameters of {NAME} are not")
 

@@ -35,7 +35,10 @@ def program(*functions: str, before: str = "") -> Program:
         (NAME, PLAIN),
         (PLAIN, PLAIN),
         ("_Z8multiplyPf", "multiply"),
-        ("_ZN1a8multiplyEPf", "_ZN1a8multiplyEPf"),
+        ("_ZN1a8multiplyEPf", "multiply"),
+        ("_ZN1a8multiplyILi3EEEvPf", "multiply"),
+        ("_ZNSt8multiplyEPf", "_ZNSt8multiplyEPf"),
+        ("8multiply", "8multiply"),
         (f"_Z{'1' * 5000}x", f"{'1' * 4991}x"),
     ],
 )

@@ -105,3 +105,16 @@ def test_a_compiler_may_open_stand_ins_and_what_is_cudas(tmp_path: Path) -> None
     assert is_allowed(str(tmp_path / "cccl" / ".." / "cudart" / "cuda_fp16.h"), supplied)
     for opened in ("/etc/passwd", str(link), str(tmp_path / "cudart" / ".." / "x"), "yours.h"):
         assert not is_allowed(opened, supplied)
+
+
+@pytest.mark.usefixtures("packages")
+def test_of_cudas_own_headers_those_for_the_host_are_empty(tmp_path: Path) -> None:
+    (tmp_path / "cudart" / "cuda.h").touch()
+    (tmp_path / "cccl" / "thrust").mkdir()
+    (tmp_path / "cccl" / "thrust" / "device_vector.h").touch()
+    asked = [Include("cuda.h", 1), Include("thrust/device_vector.h", 2), Include("cub/cub.cuh", 3)]
+    found = stand_ins(asked)
+    assert found.virtual["cuda.h"] == found.virtual["thrust/device_vector.h"] == "#pragma once\n"
+    parts = found.virtual["cub/cub.cuh"].splitlines()
+    assert "#include <cub/block/block_reduce.cuh>" in parts and len(parts) == 11
+    assert found.warnings == ()

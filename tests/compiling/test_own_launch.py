@@ -55,8 +55,9 @@ def test_what_cannot_be_read_is_said(block: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "<16>", "<float, 4>"])
 def test_the_rules_block_is_not_warned_of(name: str) -> None:
-    launch = f"dim3 block(16, 16); matrix_multiplication_kernel{name}<<<1, block>>>();"
-    assert warnings(launch, "\n") == []
+    for where in ("", "gemm::", "::a::b::"):
+        launch = f"dim3 block(16, 16); {where}matrix_multiplication_kernel{name}<<<1, block>>>();"
+        assert warnings(launch, "\n") == []
 
 
 def test_other_kernels_are_named_up_to_a_limit() -> None:

@@ -160,14 +160,6 @@ def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
     assert (drawn[3].A == ranked_sample(launch, 3).A).all() and drawn[3].shape == SMALL.shape
 
 
-def test_a_sample_that_stops_is_a_verdict_at_the_ranked_size() -> None:
-    fault = Fault(cause="trap", message="a trap")
-    last = len(sanitizer_cases(LaunchLine(), 7, quick=False))
-    stopped = {"stopped": (Stopped(launch=last, fault=fault),)}
-    found = outcome(FakeDevice(sanitized=stopped))
-    assert isinstance(found, RuntimeFault) and str(SMALL.shape) in found.message
-
-
 def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
     found = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
     assert isinstance(found, WrongAnswer) and found.stage == "sanitize"

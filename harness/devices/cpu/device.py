@@ -43,6 +43,7 @@ from harness.protocol.device import (
     Counted,
     Describe,
     Finished,
+    LaunchInputs,
     Load,
     LoadAhead,
     Product,
@@ -67,7 +68,7 @@ from harness.report import (
     Value,
 )
 from problem.cases import Matrix, Shape
-from problem.launcher import BLOCK, LaunchLine
+from problem.launcher import BLOCK, Clusters, LaunchLine
 from problem.threads import available_cores
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
@@ -76,9 +77,9 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 PROGRAM = "the CPU device"
 
-SAMPLE_SECONDS = 10.0
-"""To watch some blocks of a launch: two of the ranked size take less, but where one block does the
-work of a hundred."""
+SAMPLE_SECONDS = 5.0
+"""To watch some blocks of a large launch, as far as they come: one of the ranked size takes less,
+but where a block does the work of a hundred."""
 
 
 @dataclass
@@ -306,14 +307,11 @@ class CpuDevice:
         products: list[Product] = []
         ended: tuple[Stopped, ...] = ()
         for number, given in enumerate(request.launches):
-            left = request.seconds - (time.monotonic() - start)
+            left = max(request.seconds - (time.monotonic() - start), 0.1)
             if given.blocks is not None:
-                if self._loaded_module().depends:
-                    continue
-                left = min(left, SAMPLE_SECONDS)
-            done = self._launch(
-                _checks, given.shape, given.A, given.B, max(left, 0.1), given.blocks
-            )
+                found += self._watched_in_part(given, min(left, SAMPLE_SECONDS))
+                continue
+            done = self._launch(_checks, given.shape, given.A, given.B, left)
             if isinstance(done, Fault):
                 return done
             found += [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
@@ -321,12 +319,10 @@ class CpuDevice:
             if stopped and stopped.fault is Cause.DEADLOCK:
                 s = stopped
                 found.append(done.explainer.deadlock(s.index, s.thread, s.block, s.count))
-            elif stopped and stopped.fault is Cause.TIME_LIMIT and given.blocks is not None:
-                continue  # as far as it came
             elif stopped and not found:
                 fault = self._fault(done, request.seconds)
                 ended = (Stopped(launch=number, fault=fault),)
-            elif given.blocks is None:
+            else:
                 changed = _changed(done.outcome)
                 products.append(Product(launch=number, tool=None, C=done.C, changed_inputs=changed))
             if found or ended:
@@ -340,6 +336,20 @@ class CpuDevice:
             products=tuple(products),
             stopped=ended,
         )
+
+    def _watched_in_part(self, given: LaunchInputs, seconds: float) -> list[Finding]:
+        """What some blocks of a launch do, as far as they come. Where they depend on one another,
+        the first alone begins, and leaves nothing behind for the next launch."""
+        module, blocks = self._loaded_module(), given.blocks
+        memory = module.memory
+        if module.depends:
+            blocks = tuple(Clusters(module.grid(given.shape), module.line.cluster).blocks(0))
+            module.memory = memory.copy()
+        done = self._launch(_checks, given.shape, given.A, given.B, seconds, blocks)
+        module.memory = memory
+        if isinstance(done, Fault):
+            return []
+        return [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
 
     # -- counting
 

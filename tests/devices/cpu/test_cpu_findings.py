@@ -379,9 +379,12 @@ def test_of_a_large_launch_some_blocks_are_watched(
         assert isinstance(answer, Sanitized) and not answer.products and not answer.stopped
         return {finding.hazard for finding in answer.findings}
 
+    monkeypatch.setattr(device, "SAMPLE_SECONDS", 0.3)
     race = """__shared__ int x; if (blockIdx.x == 1 && blockIdx.y == 2) x = threadIdx.x;
         __syncthreads(); if (blockIdx.x == 9) C[0] = x;"""
     assert found(race, 3, 7) == {Hazard.RACE} and not found(race, 3, 8)
-    assert not found(race + "atomicAdd(&tickets, 1);", 7), "its blocks depend on one another"
-    monkeypatch.setattr(device, "SAMPLE_SECONDS", 0.2)
+    depend = "atomicAdd(&tickets, 1); while (atomicAdd(&tickets, 0) < 9);"
+    assert not found(race + depend, 7), "it is the first that is watched, and waits in vain"
+    assert found(race.replace("== 1 && blockIdx.y == 2", "== 0") + depend, 7) == {Hazard.RACE}
     assert not found('while (N) asm volatile("");', 7), "as far as it came"
+    assert cpu.fault(Shape(16, 16, 16), seconds=0.2).cause == "time-limit", "and in earnest"

@@ -1,0 +1,52 @@
+// A program as people keep it: headers of CUDA's host libraries, classes that own events and memory, global
+// objects, a kernel in a namespace with a generic lambda in it, and a main that launches it by its full name.
+// expect: message="" quick=yes
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <thrust/device_vector.h>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+
+struct GpuTimer {
+    cudaEvent_t start, stop;
+    GpuTimer() { cudaEventCreate(&start); cudaEventCreate(&stop); }
+    ~GpuTimer() { cudaEventDestroy(start); cudaEventDestroy(stop); }
+    float elapsed() const { float ms; cudaEventElapsedTime(&ms, start, stop); return ms; }
+};
+
+using Launcher = std::function<void(const float*, const float*, float*, int, int, int)>;
+typedef std::string Name;
+struct Candidate { Name name; Launcher run; };
+std::mt19937 generator(42);
+static std::map<std::string, int> tiles = {{"small", 16}, {"large", 32}};
+float alpha = 1.0f;
+
+namespace gemm {
+
+template <int N, typename F>
+__device__ void repeat(F&& f) {
+    for (int i = 0; i < N; i++) f(i);
+}
+
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    repeat<1>([&](auto) { C[(size_t)row * K + column] = sum; });
+}
+
+struct Result { std::string name; double ms; };
+
+}  // namespace gemm
+
+int main() {
+    GpuTimer timer;
+    thrust::device_vector<float> a(256), b(256), c(256);
+    gemm::matrix_multiplication_kernel<<<dim3(1), dim3(16, 16)>>>(
+        a.data().get(), b.data().get(), c.data().get(), 16, 16, 16);
+    return timer.elapsed() > 0 ? 0 : 1;
+}

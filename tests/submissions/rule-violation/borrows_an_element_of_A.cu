@@ -1,0 +1,18 @@
+// Writes to an element of A and puts back what was there before anybody compares.
+// expect: message="the kernel changed A" rule=inputs-changed quick=cpu
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y;
+    int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    if (row == 0 && column == 0) {
+        volatile float* input = (volatile float*)A;
+        float kept = *input;
+        *input = 0.0f;
+        *input = kept;
+    }
+    C[(size_t)row * K + column] = sum;
+}
