@@ -62,6 +62,7 @@ from harness.report import (
     DeviceInfo,
     DeviceKind,
     Finding,
+    Hazard,
     Place,
     Tool,
     ToolRun,
@@ -339,7 +340,8 @@ class CpuDevice:
 
     def _watched_in_part(self, given: LaunchInputs, seconds: float) -> list[Finding]:
         """What some blocks of a launch do, as far as they come. Where they depend on one another,
-        the first alone begins, and leaves nothing behind for the next launch."""
+        the first alone begins, and leaves nothing behind for the next launch; what it reads may be
+        what another has not written."""
         module, blocks = self._loaded_module(), given.blocks
         memory = module.memory
         if module.depends:
@@ -349,7 +351,8 @@ class CpuDevice:
         module.memory = memory
         if isinstance(done, Fault):
             return []
-        return [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
+        found = [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
+        return [f for f in found if not module.depends or f.hazard is not Hazard.UNINITIALISED]
 
     # -- counting
 
