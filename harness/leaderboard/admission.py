@@ -72,7 +72,7 @@ def normalised(report: Report) -> Report:
     if submission["author"] is not None:
         submission["author"] = _name("an author", submission["author"], names.author_problem)
     if data["device"] is not None:
-        data["device"]["name"] = _name("a device", data["device"]["name"])
+        data["device"]["name"] = _name("a device", data["device"]["name"], names.device_problem)
     created = report.created if report.created.tzinfo else report.created.replace(tzinfo=UTC)
     try:
         data["created"] = created.astimezone(UTC)
@@ -82,7 +82,7 @@ def normalised(report: Report) -> Report:
     return Report.model_validate(_visible(data))
 
 
-def _name(what: str, text: str, why_not: Callable[[str], str | None] = names.problem) -> str:
+def _name(what: str, text: str, why_not: Callable[[str], str | None]) -> str:
     name = names.normalised(text)
     problem = why_not(name)
     if problem is not None:

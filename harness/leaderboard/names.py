@@ -67,6 +67,11 @@ def author_problem(name: str) -> str | None:
     return problem(name)
 
 
+def device_problem(name: str) -> str | None:
+    """Why this cannot be a device's name: a GPU spelt in two alphabets would have two boards."""
+    return problem(name) if name.isascii() else "has letters that are in no device's name"
+
+
 def skeleton(name: str) -> str:
     """The same for names that look the same: capital or small, in this alphabet or in that."""
     return normalised(name).casefold().translate(_LATIN)

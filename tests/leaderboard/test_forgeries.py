@@ -162,6 +162,11 @@ REFUSED: list[tuple[str, Json, str]] = [
     ("too many registers", changed(HONEST, kernel__resources__registers=4096), "occupancy"),
     ("fewer than no instructions", changed(HONEST, kernel__instructions={"FFMA": -1}), "FFMA"),
     ("no memory", changed(HONEST, device__memory_bytes=0), "memory_bytes"),
+    (
+        "a GPU that looks like another",
+        changed(HONEST, device__name="NVIDIA \u041d100"),
+        "cannot be the name of a device: it has letters",
+    ),
     ("a driver of another type", changed(HONEST, device__driver=13), "device.driver"),
     ("source", changed(HONEST, submission__source=OTHER), "does not have the sha256"),
     ("sha256", changed(HONEST, submission__sha256="0" * 64), "does not have the sha256"),
