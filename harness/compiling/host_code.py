@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tree_sitter import Node
 
 from harness.compiling.macros import leading_to
-from harness.compiling.syntax import descendants, leaves, syntax_tree, text_of
+from harness.compiling.syntax import Walked, leaves, syntax_tree, text_of
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _CONSTANT_WORDS = {"constexpr", "consteval"}
@@ -29,13 +29,13 @@ _ITEMS = {
 _LISTS = {"translation_unit", "declaration_list", "preproc_if", "preproc_ifdef", "preproc_else"}
 
 
-def host_functions(root: Node) -> list[Node]:
+def host_functions(tree: Walked) -> list[Node]:
     """Definitions that are certainly for the host, in the order of the source."""
-    in_order = [leaf for leaf in leaves(root) if leaf.type != "comment"]
+    in_order = [leaf for leaf in tree.leaves if leaf.type != "comment"]
     index = {leaf.start_byte: i for i, leaf in enumerate(in_order)}
-    macros = _device_macros(root)
+    macros = _device_macros(tree)
     found = []
-    for function in functions(root):
+    for function in functions(tree.root):
         body = function.child_by_field_name("body")
         if body is None or body.start_byte not in index:
             continue
@@ -46,16 +46,17 @@ def host_functions(root: Node) -> list[Node]:
     return found
 
 
-def with_constants_for_both(code: bytes) -> bytes:
+def with_constants_for_both(code: bytes, tree: Walked) -> bytes:
     """The code with its constant functions for host and device, unless they say for which: nvcc
     computes them while it compiles for either side, which NVRTC takes for a call of host code."""
     result = bytearray(code)
-    root = syntax_tree(code)
-    in_order = [leaf for leaf in leaves(root) if leaf.type != "comment"]
+    in_order = [leaf for leaf in tree.leaves if leaf.type != "comment"]
     index = {leaf.start_byte: i for i, leaf in enumerate(in_order)}
-    for function in descendants(root):
+    for function in tree.nodes:
+        if function.type != "function_definition":
+            continue
         body = function.child_by_field_name("body")
-        if function.type != "function_definition" or body is None or body.start_byte not in index:
+        if body is None or body.start_byte not in index:
             continue
         declared = _words_before(in_order, index[body.start_byte])
         if declared.keys() & _DEVICE_WORDS or "constexpr" not in declared:
@@ -89,10 +90,10 @@ def _words_before(in_order: list[Node], body: int) -> dict[str, Node]:
     return found
 
 
-def _device_macros(root: Node) -> set[str]:
+def _device_macros(tree: Walked) -> set[str]:
     """Macros of the file that stand for a word of CUDA, or for another such macro."""
     bodies: dict[str, set[str]] = {}
-    for node in descendants(root):
+    for node in tree.nodes:
         if node.type in ("preproc_def", "preproc_function_def"):
             name, value = (node.child_by_field_name(field) for field in ("name", "value"))
             if name is not None and value is not None:

@@ -26,7 +26,7 @@ from harness.compiling.host_code import (
 from harness.compiling.includes import Include, includes
 from harness.compiling.own_launch import launch_warnings
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
-from harness.compiling.syntax import descendants, leaves, position, syntax_tree, text_of
+from harness.compiling.syntax import Walked, leaves, position, text_of, walked
 from harness.report import Diagnostic
 from problem.launcher import LaunchLine
 
@@ -56,15 +56,18 @@ class Source:
 def parse(text: str) -> Source:
     """Read CUDA source. Raises SourceError where it cannot be a submission."""
     code = source_text.normalised(text).encode()
-    root = syntax_tree(code)
-    hosts = host_functions(root)
-    kernels = [f for f in functions(root) if f not in hosts and _name_of(f) == KERNEL_NAME]
+    tree = walked(code)
+    hosts = host_functions(tree)
+    kernels = [f for f in functions(tree.root) if f not in hosts and _name_of(f) == KERNEL_NAME]
     _check_signature(kernels)
-    launch = _launch_line(root)
+    launch = _launch_line(tree)
     device_code = blanked(code, hosts)
-    words = list(leaves(syntax_tree(device_code)))
+    if hosts:
+        tree = walked(device_code)
+    words = tree.leaves
+    compiled = with_constants_for_both(device_code, tree).decode()
     return Source(
-        device_code=source_text.at_a_fixed_time(with_constants_for_both(device_code).decode()),
+        device_code=source_text.at_a_fixed_time(compiled),
         code_sha256=_fingerprint(words, device_code, launch),
         code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
@@ -140,7 +143,7 @@ def _parameter_type(parameter: Node) -> str:
 # ------------------------------------------------------------------------------------- identity
 
 
-def _fingerprint(tree: list[Node], device_code: bytes, launch: LaunchLine) -> str:
+def _fingerprint(tree: tuple[Node, ...], device_code: bytes, launch: LaunchLine) -> str:
     words = [text_of(leaf) for leaf in tree if leaf.type != "comment"]
     comments = [text_of(leaf) for leaf in tree if leaf.type == "comment"]
     if comments != source_text.comments(device_code.decode()):
@@ -152,9 +155,9 @@ def _fingerprint(tree: list[Node], device_code: bytes, launch: LaunchLine) -> st
 # ---------------------------------------------------------------------------------- launch line
 
 
-def _launch_line(root: Node) -> LaunchLine:
+def _launch_line(tree: Walked) -> LaunchLine:
     found: LaunchLine | None = None
-    for node in descendants(root):
+    for node in tree.nodes:
         if node.type != "comment" or not text_of(node).startswith("//"):
             continue
         text = text_of(node)[2:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
@@ -26,6 +27,24 @@ def descendants(node: Node) -> Iterator[Node]:
 
 def leaves(node: Node) -> Iterator[Node]:
     return (child for child in descendants(node) if child.child_count == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A file's tree, walked once for all who look for something in it: a large file has a hundred
+    thousand nodes. Both are in the order of the source."""
+
+    nodes: tuple[Node, ...]
+    leaves: tuple[Node, ...]
+
+    @property
+    def root(self) -> Node:
+        return self.nodes[0]
+
+
+def walked(code: bytes) -> Walked:
+    nodes = tuple(descendants(syntax_tree(code)))
+    return Walked(nodes, tuple(node for node in nodes if node.child_count == 0))
 
 
 def text_of(node: Node) -> str:
