@@ -65,6 +65,8 @@ def install(session: nox.Session, *groups: str) -> None:
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     run(session, *pip, *wanted)
     run(session, *pip, "--no-deps", *alone)
+    # What only workers import, they would otherwise compile in each grading, for they keep nothing.
+    run(session, "-m", "compileall", "-q", "harness", "problem")
     stamp.write_text(record, encoding="utf-8")
 
 
