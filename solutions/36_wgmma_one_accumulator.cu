@@ -12,14 +12,19 @@
 // longer segments would be faster still, and too inaccurate.
 //
 // Phase one needs the largest magnitude of 1024 values before it can split any. A warp holds a
-// segment of a row of A, a block one of 32 columns of B, and loads what comes next into each
-// register as soon as it has been split. All of a row, or column, passes through the same warp, or
-// block, which so tests it at once: what 35 says of LIMIT holds here too. Units are rows and strips
-// of columns, drawn by ticket. A warp or block waits only for units that others have drawn, which
-// wait for nobody: no order of blocks can deadlock. Counters carry the number of the launch, as in
-// 33; two launches of this kernel must not overlap. The launch line asks for tiles of 4096 x 4: a
-// block that has nothing to do costs 5 ns, so that the ranked size should not have many more than
-// its 132 workers, and small problems not many fewer. This gives 2048 there and 64 at 256 x 256.
+// segment of a row of A, a block one of 32 columns of B, whose next values are loaded into each
+// register as soon as it has been split. Rows come through a ring in shared memory, filled from the
+// first instruction on, so that memory is never without something to read. All of a row, or column,
+// passes through the same warp, or block, which so tests it at once: what 35 says of LIMIT holds
+// here too. Units are rows and strips of columns, drawn by ticket. A warp or block waits only for
+// units that others have drawn, which wait for nobody: no order of blocks can deadlock. Counters
+// carry the number of the launch, as in 33; two launches of this kernel must not overlap. The launch
+// line asks for tiles of 4096 x 4: a block that has nothing to do costs 5 ns, so that the ranked size
+// should not have many more than its 132 workers, and small problems not many fewer. This gives 2048
+// there and 64 at 256 x 256.
+//
+// Phase two never lets the tensor cores run dry: each warpgroup holds two halves of 64 columns, and
+// takes one out of its accumulators while the other is still multiplied.
 //
 // What it costs: accuracy, as in 35. 2.5e-6 for uniform inputs, 5.6e-6 for normal ones, 5.5e-6 for
 // positive ones, where cuBLAS has 2.2e-6 and the limit is 1e-5. Where there are fewer than 1.4e9
@@ -27,18 +32,19 @@
 // the way of 32, in one phase and BF16, as that part below tells.
 //
 // Should gain over 35: at least the difference of the loads, 0.17 ms, and what 35 waits for
-// promotions. Measured outside the judge: 1.33 ms where 35 takes 1.57 and 33 1.75, 0.035 ms of which
+// promotions. Measured outside the judge: 1.30 ms where 35 takes 1.57 and 33 1.75, 0.035 ms of which
 // are gained by letting the first product of a segment replace the accumulators instead of clearing
 // them before. From where a slot is refilled is found before it is free, which is worth 0.9 %, and
-// six tile columns in a raster 0.5 % more than eight. The sums of a tile's last segment go straight
-// to C: 0.2 % at most, and 8 % at 16384 x 128 x 16384. Registers: 255, and 96 bytes spilled.
-// Shared memory: 3 stages of 50 KiB and 72 KiB of sums. Pool: 544 MiB, enough for 8192 x 8192 x
-// 8192; larger problems, and inner dimensions up to 16, take plain FP32.
-// In the judge, on an H100: 6.115 x cuBLAS (95 %: 6.111 to 6.122), 1.328 ms, 1.29 x the speed
+// six tile columns in a raster 0.5 % more than eight. One half at a time: 0.5 %; rows through a ring:
+// 0.5 %. The sums of a tile's last segment go straight to C: 0.2 % at most, and 8 % at
+// 16384 x 128 x 16384. Registers: 255, and 8 bytes spilled. Shared memory: 3 stages of 50 KiB and
+// 72 KiB of sums. Pool: 544 MiB, enough for 8192 x 8192 x 8192; larger problems, and inner dimensions
+// up to 16, take plain FP32.
+// In the judge, on an H100: 6.206 x cuBLAS (95 %: 6.201 to 6.219), 1.300 ms, 1.32 x the speed
 // of 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/36_wgmma_one_accumulator.json has the rest.
-// Near the power limit one H100 is faster than another: 6.245 on the best of three, before its way for
-// small problems, which changed that by less than 0.2 % where both ran on one GPU.
+// One H100 is faster than another, near the power limit: the version before this one had 6.03, 6.12,
+// 6.14 and 6.25 on four of them. Beside it this one is 1.0 to 1.3 % faster (two GPUs).
 
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
@@ -54,6 +60,7 @@ constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int WARPS = 8;
+constexpr int ROW_SLOTS = 2;  // segments of rows of A on their way to a warp
 constexpr long long POOL_BYTES = 544ll << 20;
 
 // The split matrices, in the layout that wgmma reads from shared memory.
@@ -84,6 +91,7 @@ struct Control {
     unsigned long long full[STAGES];  // mbarriers: a stage has arrived
     unsigned released[STAGES];        // warps that are through with a stage, ever growing
     unsigned ticket[2];
+    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: a segment of a row has arrived
 };
 
 constexpr int THREADS = WARPS * 32;
@@ -506,92 +514,131 @@ struct RowSize {
     }
 };
 
+constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
+constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
+
+// The rows of A that a warp draws, on their way to it: a segment in each slot of its ring in shared
+// memory, so that memory is never without something to read.
+struct RowRing {
+    const float* A;
+    const Shape& s;
+    unsigned char* slots;
+    unsigned long long* arrived;
+    int lane;
+    bool aligned;           // where rows do not begin at 16 bytes, nothing is loaded ahead
+    unsigned row, segment;  // what is loaded next
+    unsigned ahead;         // the row after that; only the first lane knows
+    unsigned held;          // of lane i: the row in slot i
+
+    __device__ __forceinline__ void start() {
+        aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
+        row = segment = ahead = held = 0;
+        if (lane == 0) row = take(&row_tickets);
+        row = __shfl_sync(0xffffffffu, row, 0);
+#pragma unroll 1
+        for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
+    }
+
+    __device__ __forceinline__ void load(int slot) {
+        if (lane == slot) held = row;
+        if (row >= s.M) return;
+        if (segment + 1 == s.segments && lane == 0) ahead = take(&row_tickets);
+        const unsigned k = segment * SEGMENT_LENGTH;
+        if (aligned && lane == 0) {
+            const int bytes = min((unsigned)SEGMENT_LENGTH, s.N - k) * (int)sizeof(float);
+            barrier_expect(&arrived[slot], bytes);
+            bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, &arrived[slot]);
+        }
+        if (++segment < s.segments) return;
+        segment = 0;
+        row = __shfl_sync(0xffffffffu, ahead, 0);
+    }
+};
+
 // A segment of a row of A as a warp holds it: of each chunk four values a lane.
 struct RowPart {
     float4 v[SEGMENT];
 
-    __device__ __forceinline__ void load(int i, const float* A, const Shape& s, unsigned row,
-                                         unsigned segment, int lane) {
-        const unsigned k = (segment * SEGMENT + i) * DEPTH + lane * 4;
-        v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (row < s.M && k < s.N)
-            v[i] = *reinterpret_cast<const float4*>(A + (size_t)row * s.N + k);
+    __device__ __forceinline__ void load(const unsigned char* slot, int length, int lane) {
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i) {
+            v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (i * DEPTH + lane * 4 < length)
+                v[i] = *reinterpret_cast<const float4*>(slot + (i * 32 + lane) * sizeof(float4));
+        }
     }
 
-    // Where rows do not begin at 16 bytes.
-    __device__ __forceinline__ void load_unaligned(const float* A, const Shape& s, unsigned row,
-                                                   unsigned segment, int lane) {
+    __device__ __forceinline__ void load_unaligned(const float* A, int length, int lane) {
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const unsigned k = (segment * SEGMENT + i) * DEPTH + lane * 4 + e;
-                (&v[i].x)[e] = k < s.N ? A[(size_t)row * s.N + k] : 0.0f;
+                const int k = i * DEPTH + lane * 4 + e;
+                (&v[i].x)[e] = k < length ? A[k] : 0.0f;
             }
     }
 };
 
-// Split the rows of A that this warp draws. Registers are loaded with what comes next as soon as
-// they are free. Returns how many rows it was.
-__device__ __forceinline__ unsigned split_rows(const float* A, const Shape& s,
-                                               unsigned long long epoch, int thread) {
-    const int lane = thread % 32;
-    const bool aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
-    Shape reach = s;  // what is loaded ahead
-    if (!aligned) reach.N = 0;
-    unsigned row = 0, ahead = 0, done = 0;
-    if (lane == 0) {
-        row = take(&row_tickets);
-        ahead = take(&row_tickets);
-    }
-    row = __shfl_sync(0xffffffffu, row, 0);
-    RowPart part;
-#pragma unroll
-    for (int i = 0; i < SEGMENT; ++i) part.load(i, A, reach, row, 0, lane);
+// Split the rows of A that this warp draws. Returns how many rows it was.
+__device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch) {
+    const Shape& s = ring.s;
+    const int lane = ring.lane;
     bool wide = false;
+    RowSize size = {0.0f, 0.0f};
+    unsigned segment = 0, done = 0, slot = 0, parity = 0;
 #pragma unroll 1
-    for (; row < s.M; ++done) {
-        const unsigned next_row = __shfl_sync(0xffffffffu, ahead, 0);
-        if (lane == 0) ahead = take(&row_tickets);
-        RowSize size = {0.0f, 0.0f};
+    for (;;) {
+        const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
+        if (row >= s.M) break;
+        RowPart part;
+        const int length = s.N - segment * SEGMENT_LENGTH;
+        if (ring.aligned) {
+            barrier_wait(&ring.arrived[slot], parity);
+            part.load(ring.slots + slot * ROW_SLOT, length, lane);
+        } else {
+            part.load_unaligned(ring.A + (size_t)row * s.N + segment * SEGMENT_LENGTH, length,
+                                lane);
+        }
+        unsigned largest = 0;
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
+        const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
+        ring.load(slot);
+        wide |= chosen.wide;
         const unsigned tile = row / BM, tile_row = row % BM;
-        unsigned char* to = pool + (size_t)tile * s.chunks * (CHUNK_STAGES * A_BYTES);
+        unsigned char* to =
+            pool + ((size_t)tile * s.chunks + segment * SEGMENT) * (CHUNK_STAGES * A_BYTES);
         unsigned char* int8 = to + place(tile_row, lane / 4) + lane % 4 * 4;
         unsigned char* fp16 =
             to + (HALF_CHUNK + lane / 16) * A_BYTES + place(tile_row, lane % 16 / 2) + lane % 2 * 8;
-#pragma unroll 1
-        for (unsigned segment = 0; segment < s.segments; ++segment) {
-            if (!aligned) part.load_unaligned(A, s, row, segment, lane);
-            const bool last = segment + 1 == s.segments;
-            const unsigned then = last ? next_row : row, then_segment = last ? 0 : segment + 1;
-            unsigned largest = 0;
+        float squares = 0.0f;
 #pragma unroll
-            for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
-            const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
-            wide |= chosen.wide;
-            float squares = 0.0f;
-#pragma unroll
-            for (int i = 0; i < SEGMENT; ++i) {
-                const float4 y = scaled(part.v[i], chosen.scale);
-                squares += squares_of(y);
-                const Parts parts = split(y);
-                if (segment * SEGMENT + i < s.chunks) {
-                    *reinterpret_cast<unsigned*>(int8) = parts.low;
-                    *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
-                    *reinterpret_cast<uint2*>(fp16) = parts.fp16;
-                }
-                int8 += CHUNK_STAGES * A_BYTES;
-                fp16 += CHUNK_STAGES * A_BYTES;
-                part.load(i, A, reach, then, then_segment, lane);
+        for (int i = 0; i < SEGMENT; ++i) {
+            const float4 y = scaled(part.v[i], chosen.scale);
+            squares += squares_of(y);
+            const Parts parts = split(y);
+            if (segment * SEGMENT + i < s.chunks) {
+                *reinterpret_cast<unsigned*>(int8) = parts.low;
+                *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
+                *reinterpret_cast<uint2*>(fp16) = parts.fp16;
             }
-#pragma unroll
-            for (int other = 16; other > 0; other /= 2)
-                squares += __shfl_xor_sync(0xffffffffu, squares, other);
-            size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
-            if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
+            int8 += CHUNK_STAGES * A_BYTES;
+            fp16 += CHUNK_STAGES * A_BYTES;
         }
+#pragma unroll
+        for (int other = 16; other > 0; other /= 2)
+            squares += __shfl_xor_sync(0xffffffffu, squares, other);
+        size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
+        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
+        if (++slot == ROW_SLOTS) {
+            slot = 0;
+            parity ^= 1;
+        }
+        if (++segment < s.segments) continue;
         wide |= size.too_wide(size.squares, s);
-        row = next_row;
+        size = {0.0f, 0.0f};
+        segment = 0;
+        ++done;
     }
     if (wide && lane == 0) atomicMax(&wide_range, epoch);
     return done;
@@ -607,7 +654,9 @@ struct StripBuffer {
     unsigned largest[2][WARPS][STRIP];  // of even and odd segments
     float squares[WARPS][STRIP];
 };
-static_assert(sizeof(StripBuffer) <= STAGES * STAGE_BYTES, "the first phase uses the slots");
+static_assert(sizeof(StripBuffer) + WARPS * ROW_SLOTS * ROW_SLOT <=
+                  STAGES * STAGE_BYTES + SUM_BYTES,
+              "the first phase uses the slots, and what is for sums");
 
 // A chunk of a strip as a warp holds it: of one column a lane, all of the chunk.
 struct StripPart {
@@ -721,9 +770,13 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
 __device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
                                                unsigned long long epoch, int thread, Control& c,
                                                unsigned char* shared) {
+    const int warp = thread / 32, lane = thread % 32;
+    RowRing ring = {A, s, shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT,
+                    c.arrived[warp], lane};
+    ring.start();
     const unsigned strips =
         split_strips(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
-    const unsigned rows = split_rows(A, s, epoch, thread);
+    const unsigned rows = split_rows(ring, epoch);
     async_proxy_fence();
     __threadfence();
     __syncthreads();
@@ -918,37 +971,65 @@ struct Ring {
         next.advance(s);
     }
 
-    // acc += the next `steps` stages, 32 bytes of each row at a time.
+    // acc += a stage, 32 bytes of each row at a time, for half of this warpgroup's columns.
+    template <bool INT8, bool FIRST>
+    __device__ __forceinline__ void multiply_half(unsigned (&acc)[BM / 2], int half) {
+        const unsigned address = slots_address + slot * STAGE_BYTES;
+        const unsigned long long a = descriptor(address);
+        const unsigned long long b =
+            descriptor(address + A_BYTES + (warpgroup * (BN / 2) + half * 64) * ROW_BYTES);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int k = 0; k < ROW_BYTES / 32; ++k) {
+            if (INT8)
+                wgmma_int8(acc, b + 2 * k, a + 2 * k, !FIRST || k > 0);
+            else
+                wgmma_fp16(acc, b + 2 * k, a + 2 * k);
+        }
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+
+    __device__ __forceinline__ void pass() {
+        previous = slot;
+        if (++slot < STAGES) return;
+        slot = 0;
+        parity ^= 1;
+    }
+
+    // acc += a stage.
+    template <bool INT8, bool FIRST>
+    __device__ __forceinline__ void multiply_stage(unsigned (&acc)[2][BM / 2]) {
+        barrier_wait(&c.full[slot], parity);
+        multiply_half<INT8, FIRST>(acc[0], 0);
+        multiply_half<INT8, FIRST>(acc[1], 1);
+    }
+
+    // acc += the next `steps` stages.
     template <bool INT8>
     __device__ __forceinline__ void multiply(unsigned (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
         for (unsigned step = 0; step < steps; ++step) {
-            barrier_wait(&c.full[slot], parity);
-            const unsigned address = slots_address + slot * STAGE_BYTES;
-            const unsigned long long a = descriptor(address);
-            const unsigned long long b =
-                descriptor(address + A_BYTES + warpgroup * (BN / 2) * ROW_BYTES);
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-            for (int k = 0; k < ROW_BYTES / 32; ++k) {
-#pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                    const unsigned long long columns = b + h * 64 * ROW_BYTES / 16 + 2 * k;
-                    if (INT8)
-                        wgmma_int8(acc[h], columns, a + 2 * k, step > 0 || k > 0);
-                    else
-                        wgmma_fp16(acc[h], columns, a + 2 * k);
-                }
-            }
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            if (step > 0) release<1>(previous);
-            previous = slot;
-            if (++slot == STAGES) {
-                slot = 0;
-                parity ^= 1;
-            }
+            multiply_stage<INT8, false>(acc);
+            release<2>(previous);
+            pass();
         }
-        release<0>(previous);
+    }
+
+    // The last of some stages and the first of others. Between them `finish` takes what is in each
+    // half of acc, while the tensor cores are at the other half.
+    template <bool INT8, class Finish>
+    __device__ __forceinline__ void turn(unsigned (&acc)[2][BM / 2], Finish finish) {
+        multiply_stage<INT8, false>(acc);
+        release<2>(previous);
+        pass();
+        wgmma_wait<1>();
+        finish(0);
+        barrier_wait(&c.full[slot], parity);
+        multiply_half<!INT8, true>(acc[0], 0);
+        release<1>(previous);
+        finish(1);
+        multiply_half<!INT8, true>(acc[1], 1);
+        pass();
     }
 };
 
@@ -1011,57 +1092,73 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     for (int i = 0; i < BM / 8; ++i) sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
     const int own_row = lane % 4 * 2;
     const int own_column = warpgroup * (BN / 2) + warp * 16 + lane / 4;
-    unsigned parity = 0;
-#pragma unroll 1
-    for (; piece.index < s.tiles; piece.advance(s)) {
-        unsigned acc[2][BM / 2];
-        ring.multiply<true>(acc, HALF_CHUNK * piece.count);
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-#pragma unroll
-            for (int i = 0; i < BM / 2; ++i) to_float(acc[h][i]);
-        ring.multiply<false>(acc, HALF_CHUNK * piece.count);
-
-        const float* columns = c.column_factors[parity] + own_column;
+    unsigned acc[2][BM / 2];
+    unsigned parity = 1;
+    // Take half of what the piece before this one has left in the accumulators.
+    auto finish = [&](int h) {
+        const float* columns = c.column_factors[parity] + own_column + 64 * h;
         const float* rows = c.row_factors[parity] + own_row;
-        const float factor[4] = {columns[0], columns[8], columns[64], columns[72]};
-        // Four of the piece's sums, scaled: rows 8 i, 8 i + 1, columns 0, 8 of half h.
-        auto promoted = [&](int h, int i) {
+        const float left = columns[0], right = columns[8];
+        unsigned(&v)[BM / 2] = acc[h];
+        // Four of its sums, scaled: rows 8 i, 8 i + 1, columns 0, 8.
+        auto promoted = [&](int i) {
             const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
-            unsigned(&v)[BM / 2] = acc[h];
 #pragma unroll
             for (int e = 0; e < 4; ++e) asm volatile("" : "+r"(v[4 * i + e])::"memory");
-            return make_float4(__uint_as_float(v[4 * i]) * factor[2 * h] * f.x,
-                               __uint_as_float(v[4 * i + 1]) * factor[2 * h] * f.y,
-                               __uint_as_float(v[4 * i + 2]) * factor[2 * h + 1] * f.x,
-                               __uint_as_float(v[4 * i + 3]) * factor[2 * h + 1] * f.y);
+            return make_float4(__uint_as_float(v[4 * i]) * left * f.x,
+                               __uint_as_float(v[4 * i + 1]) * left * f.y,
+                               __uint_as_float(v[4 * i + 2]) * right * f.x,
+                               __uint_as_float(v[4 * i + 3]) * right * f.y);
         };
-        parity ^= 1;
-        if (!piece.is_last(s)) {
+        if (piece.chunk > 0) {
 #pragma unroll
             for (int i = 0; i < BM / 8; ++i) {
-                add_to(&sum[4 * i], promoted(0, i));
-                float4 right = sum_right[i * THREADS];
-                add_to(&right.x, promoted(1, i));
-                sum_right[i * THREADS] = right;
+                if (h == 0) {
+                    add_to(&sum[4 * i], promoted(i));
+                } else {
+                    float4 right = sum_right[i * THREADS];
+                    add_to(&right.x, promoted(i));
+                    sum_right[i * THREADS] = right;
+                }
             }
-            continue;
+            return;
         }
-        const int row = piece.tile.row * BM + own_row;
-        const int column = piece.tile.column * BN + own_column;
-        store_half(C, s, row, column, [&](int i) {
-            add_to(&sum[4 * i], promoted(0, i));
-            return taken(&sum[4 * i]);
+        const Tile tile = tile_of(piece.index - s.workers, s);
+        store_half(C, s, tile.row * BM + own_row, tile.column * BN + own_column + 64 * h,
+                   [&](int i) {
+                       if (h == 0) {
+                           add_to(&sum[4 * i], promoted(i));
+                           return taken(&sum[4 * i]);
+                       }
+                       float4 v = promoted(i);
+                       if (s.segments > 1) {
+                           add_to(&v.x, sum_right[i * THREADS]);
+                           sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
+                       }
+                       return v;
+                   });
+    };
+    if (piece.index >= s.tiles) return;
+    ring.multiply_stage<true, true>(acc);
+    ring.pass();
+#pragma unroll 1
+    for (;;) {
+        const unsigned between = HALF_CHUNK * piece.count - 2;
+        ring.multiply<true>(acc, between);
+        ring.turn<true>(acc, [&](int h) {
+#pragma unroll
+            for (int i = 0; i < BM / 2; ++i) to_float(acc[h][i]);
         });
-        store_half(C, s, row, column + 64, [&](int i) {
-            float4 v = promoted(1, i);
-            if (s.segments > 1) {
-                add_to(&v.x, sum_right[i * THREADS]);
-                sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
-            }
-            return v;
-        });
+        ring.multiply<false>(acc, between);
+        piece.advance(s);
+        parity ^= 1;
+        if (piece.index >= s.tiles) break;
+        ring.turn<false>(acc, finish);
     }
+    ring.multiply_stage<false, false>(acc);
+    wgmma_wait<0>();
+    finish(0);
+    finish(1);
 }
 
 // ---- what is short, too large for the pool, or too wide for FP16: plain FP32 --------------------
@@ -1184,6 +1281,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                 barrier_init(&control.full[i], 1);
                 control.released[i] = 0;
             }
+            for (int i = 0; i < WARPS * ROW_SLOTS; ++i) barrier_init(&control.arrived[0][i], 1);
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
             atomicMax(&strip_tickets, epoch);
             atomicMax(&row_tickets, epoch);
