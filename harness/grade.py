@@ -206,8 +206,9 @@ class _Grading:
     ) -> AnyOutcome | Outcome:
         """All stages, until one has the last word. Compiling waits for no GPU."""
         try:
-            alone = self.session.cpu_sanitizer is None
-            self.session.prepare(tools_of_a_grading(quick=self.options.quick, alone=alone))
+            quick, alone = self.options.quick, self.session.cpu_sanitizer is None
+            beside = not quick or self.only_examines
+            self.session.prepare(tools_of_a_grading(quick=quick, alone=alone), beside)
             with self._timed(Stage.COMPILE):
                 compiled = self._compile(submission)
                 if self.loading is not None:

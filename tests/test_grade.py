@@ -210,6 +210,15 @@ def watched(request: Sanitize) -> list[tuple[Shape, bytes, bytes]]:
 
 
 @pytest.mark.parametrize("quick", [True, False])
+def test_the_cpu_sanitizer_is_made_ready_where_a_grading_is_full(quick: bool) -> None:
+    asked: list[tuple[tuple[Tool, ...], bool]] = []
+    made = replace(with_times(FakeGpu()), prepare=lambda *how: asked.append(how))
+    assert graded(made, quick=quick).score is not None
+    tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
+    assert asked == [(tools, not quick)]
+
+
+@pytest.mark.parametrize("quick", [True, False])
 def test_the_gpus_tools_are_at_work_while_it_verifies(quick: bool) -> None:
     device = Noting()
     assert graded(with_times(device), quick=quick).score is not None

@@ -48,7 +48,7 @@ class Session:
     another is measured.
     isolation: what the operating system holds the workers to.
     prepare: starts the processes of a grading, the GPU's sanitizers among them, which takes them as
-    long as many a compilation.
+    long as many a compilation; and the CPU sanitizer's, if that will surely have something to do.
     renew_compiler: ends the process that a submission has touched when it did not compile, or when
     nobody waits for its machine code.
     renew: ends the processes that a submission has touched; others take their place.
@@ -67,7 +67,7 @@ class Session:
     timing: TimingWorkers | None = None
     works_ahead: bool = False
     isolation: Callable[[], tuple[str, ...]] = tuple
-    prepare: Callable[[tuple[Tool, ...]], None] = lambda _: None
+    prepare: Callable[[tuple[Tool, ...], bool], None] = lambda *_: None
     renew_compiler: Callable[[], None] = lambda: None
     renew: Callable[[], None] = lambda: None
     company: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
@@ -193,8 +193,9 @@ class _Lane:
         self._device, self._ahead = device, _Ahead(common, device)
         self._kernel = Worker(Role.CUDA, common.gpu)
         self._on_device = (device, self._kernel) if common.scoring else (device,)
+        self._always = (self._compiler, *self._on_device)
         beside = (self._cpu_sanitizer.worker,) if common.scoring else ()
-        self._touched = (self._compiler, *self._on_device, *beside)
+        self._touched = (*self._always, *beside)
 
     @contextmanager
     def open(self) -> Iterator[Session]:
@@ -233,10 +234,12 @@ class _Lane:
         self._cpu_sanitizer.reset()
         _close(self._touched)
 
-    def _prepare(self, tools: tuple[Tool, ...] = ()) -> None:
+    def _prepare(self, tools: tuple[Tool, ...] = (), beside: bool = False) -> None:
         self._ahead.wait_for_tools()
-        for worker in self._touched:
+        for worker in self._always:
             worker.start()
+        if self._common.scoring and beside:
+            self._cpu_sanitizer.worker.start()
         if self._common.scoring and tools:
             self._ahead.begin(tools)
 

@@ -152,7 +152,8 @@ def test_a_gpu_has_a_device_and_three_timing_workers(house: House) -> None:
         assert session.cpu_sanitizer is not None and session.side_by_side is not None
         assert {each.gpu for each in house.of(Role.CUDA) + house.of(Role.CHECKER)} == {"GPU-7"}
         assert {each.gpu for each in house.of(Role.COMPILER) + house.of(Role.CPU)} == {None}
-        assert all("started" in worker.done for worker in house.workers)
+        for worker in house.workers:
+            assert ("started" in worker.done) is (worker.role is not Role.CPU)
     assert len(house.workers) == 6
     for worker in house.workers:
         assert worker.done[-1] in ("ended", "closed")
@@ -300,13 +301,15 @@ def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
         assert timing is not None
         always = (timing.baseline, timing.checker)
         house.forget()
-        session.prepare((Tool.MEMCHECK,))
+        session.prepare((Tool.MEMCHECK,), True)
         with session.company(Silent()):  # the device has answered by then
             asked = StartSanitizers(tools=(Tool.MEMCHECK,))
             for worker in house.workers:
                 more = [asked] if worker is session.device else []
                 if worker in always:
                     assert "started" not in worker.done
+                elif worker.role is Role.CPU:
+                    assert worker.done == ["started"]
                 else:
                     assert worker.done == ["started", *more, "started"]
         house.forget()
@@ -323,13 +326,13 @@ def test_contexts_are_created_while_a_kernel_is_compiled_unless_somebody_measure
         timing = session.timing
         assert timing is not None
         house.forget()
-        session.prepare((Tool.MEMCHECK,))
+        session.prepare((Tool.MEMCHECK,), True)
         assert house.shared.wait(PATIENCE)
         assert not any(OpenKernels() in worker.done for worker in house.workers)
         house.somebody_measures = False
         house.shared.clear()
         house.forget()
-        session.prepare((Tool.MEMCHECK,))
+        session.prepare((Tool.MEMCHECK,), True)
         assert house.shared.wait(PATIENCE)
         assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
         assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
@@ -346,12 +349,12 @@ def test_where_who_measures_has_cores_of_its_own_tools_open_beside_it_and_before
         timing = session.timing
         assert timing is not None and house.somebody_measures
         house.forget()
-        session.prepare((Tool.MEMCHECK,))
+        session.prepare((Tool.MEMCHECK,), True)
         with session.company(Silent()):
             assert session.device.done.count(OpenSanitizers()) == 3  # type: ignore[attr-defined]
         assert not house.shared.is_set(), "who measures is not waited for"
         house.forget()
-        session.prepare((Tool.MEMCHECK,))
+        session.prepare((Tool.MEMCHECK,), True)
         session.renew()
         assert OpenKernels() not in timing.checker.done  # type: ignore[attr-defined]
 
@@ -359,13 +362,23 @@ def test_where_who_measures_has_cores_of_its_own_tools_open_beside_it_and_before
 def test_tools_that_never_open_hold_nobody_up(house: House) -> None:
     house.opening, house.somebody_measures = 1 << 30, False
     with on_gpu(house) as session:
-        session.prepare((Tool.MEMCHECK,))
+        session.prepare((Tool.MEMCHECK,), True)
     assert house.shared.is_set()
+
+
+def test_the_cpu_sanitizer_is_started_where_it_will_have_something_to_do(house: House) -> None:
+    with on_gpu(house) as session:
+        (worker,) = house.of(Role.CPU)
+        session.prepare((Tool.MEMCHECK,), False)
+        with session.company(Silent()):
+            assert "started" not in worker.done
+        session.prepare((Tool.MEMCHECK,), True)
+        assert worker.done[-1] == "started"
 
 
 def test_the_cpu_device_starts_no_sanitizers_of_a_gpu(house: House) -> None:
     with open_session("cpu") as session:
-        session.prepare(tuple(Tool))
+        session.prepare(tuple(Tool), True)
         asked = [each for worker in house.workers for each in worker.done]
         assert not any(isinstance(each, StartSanitizers) for each in asked)
 
