@@ -1,8 +1,10 @@
-"""What a file's own host code would launch, where that is something else than the rules."""
+"""What a file's own host code would launch, where the judge launches something else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import operator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from tree_sitter import Node
@@ -10,94 +12,163 @@ from tree_sitter import Node
 from harness.compiling.signature import KERNEL_NAME
 from harness.compiling.syntax import descendants, position, text_of
 from harness.report import Diagnostic
-from problem.launcher import BLOCK
+from problem.launcher import BLOCK, LaunchLine
 
 MAX_LAUNCHES = 16
 """To warn about; the whole file is searched for the sizes of each."""
 
 
-def launch_warnings(hosts: list[Node]) -> Iterator[Diagnostic]:
-    """Say where the file's own host code would launch something else than the rules do."""
+def launch_warnings(hosts: list[Node], launch: LaunchLine) -> Iterator[Diagnostic]:
+    """Say where the file's own host code would launch something else than its launch line says."""
     calls = (
         (host, node)
         for host in hosts
         for node in descendants(host)
         if node.type == "kernel_call_syntax"
     )
-    yield from filter(None, (_warning(host, call) for host, call in islice(calls, MAX_LAUNCHES)))
+    for host, call in islice(calls, MAX_LAUNCHES):
+        line, column = position(call)
+        for message in _differences(host, call, launch):
+            yield Diagnostic(severity="warning", message=message, line=line, column=column)
 
 
-def _warning(host: Node, call: Node) -> Diagnostic | None:
-    line, column = position(call)
+def _differences(host: Node, call: Node, launch: LaunchLine) -> Iterator[str]:
     kernel = text_of(call.parent.children[0]) if call.parent else "?"
     if kernel.partition("<")[0].rpartition("::")[2] != KERNEL_NAME:
-        message = f"the file's own host code also launches `{kernel}`; the judge does not"
-    else:
-        block = _block_of(call, host)
-        if block == BLOCK[: len(block)] if block else False:
-            return None
-        shown = "×".join(map(str, block)) if block else "other"
-        message = (
+        yield f"the file's own host code also launches `{kernel}`; the judge does not"
+        return
+    names = _Constants(host)
+    grid, block, shared = (*call.named_children, None, None, None)[:3]
+    sizes = _sizes(block, host, names) if block else None
+    if sizes is None:
+        yield "cannot read the block size of the file's own launch; the judge launches 16×16"
+    elif sizes != BLOCK[: len(sizes)]:
+        shown = "×".join(map(str, sizes))
+        yield (
             f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
         )
-        if block is None:
-            message = (
-                "cannot read the block size of the file's own launch; the judge launches 16×16"
-            )
-    return Diagnostic(severity="warning", message=message, line=line, column=column)
+    tile = _tile(grid, host, names) if grid else None
+    if tile and launch.tile_rows == launch.tile_columns == 16 and tile != (16, 16):
+        yield (
+            f"the file's own host code launches a block for every {tile[0]}×{tile[1]} elements of "
+            f"C, the judge for every 16×16; write `// solve: tile={tile[0]}x{tile[1]}`"
+        )
+    if shared and text_of(shared) != "0" and not launch.shared_memory:
+        size = names.number(_meant(shared, host))
+        yield (
+            "the file's own host code launches with dynamic shared memory, the judge without; "
+            f"write `// solve: shared_memory={size or 'BYTES'}`"
+        )
 
 
-def _block_of(call: Node, host: Node) -> tuple[int, ...] | None:
-    """The block of a <<<grid, block>>> whose sizes are written as numbers."""
-    arguments = call.named_children
-    if len(arguments) < 2:
-        return None
-    block = arguments[1]
-    if block.type == "identifier":
-        # `dim3 block(TILE, TILE);` reads like the declaration of a function.
-        declared = [
-            node
-            for node in descendants(host)
-            if node.type in ("init_declarator", "function_declarator")
-            and node.children
-            and text_of(node.children[0]) == text_of(block)
-        ]
-        if len(declared) != 1:
-            return None
-        block = declared[0]
-    names = _constants(host)
+def _meant(value: Node, host: Node) -> Node:
+    """What an argument stands for: its own text, or what the host code calls by its name."""
+    if value.type != "identifier":
+        return value
+    # `dim3 block(TILE, TILE);` reads like the declaration of a function.
+    declared = [
+        node
+        for node in descendants(host)
+        if node.type in ("init_declarator", "function_declarator")
+        and node.children
+        and text_of(node.children[0]) == text_of(value)
+    ]
+    if len(declared) != 1:
+        return value
+    return declared[0].named_children[-1]
+
+
+def _parts(value: Node, host: Node) -> list[Node]:
+    """The sizes that a dim3 or a number is made of."""
+    meant = _meant(value, host)
     lists = [
         node
-        for node in descendants(block)
+        for node in descendants(meant)
         if node.type in ("argument_list", "initializer_list", "parameter_list")
     ]
-    values = lists[0].named_children if lists else [block]
-    sizes = [_number(text_of(value), names) for value in values]
-    if any(size is None for size in sizes):
+    return lists[0].named_children if lists else [meant]
+
+
+def _sizes(block: Node, host: Node, names: _Constants) -> tuple[int, ...] | None:
+    """The block of a <<<grid, block>>> whose sizes are written as numbers."""
+    found = [names.number(part) for part in _parts(block, host)]
+    sizes = tuple(size for size in found if size is not None)
+    return sizes + (1,) * (2 - len(sizes)) if len(sizes) == len(found) else None
+
+
+def _tile(grid: Node, host: Node, names: _Constants) -> tuple[int, int] | None:
+    """Rows and columns of C that a block is for, where the grid is (columns / number, rows /
+    number), however that is rounded up."""
+    found = [_divisor(part, names) for part in _parts(grid, host)[:2]]
+    if len(found) != 2 or found[0] is None or found[1] is None:
         return None
-    return tuple(size for size in sizes if size is not None) + (1,) * (2 - len(sizes))
+    return found[1], found[0]
 
 
-def _constants(node: Node) -> dict[str, str]:
-    """Names that the file gives to numbers: #define and initialised declarations."""
-    root = node
-    while root.parent is not None:
-        root = root.parent
-    names: dict[str, str] = {}
-    for child in descendants(root):
-        if child.type == "preproc_def":
-            name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
-            if name and value:
-                names[text_of(name)] = text_of(value).strip()
-        elif child.type == "init_declarator" and len(child.named_children) == 2:
-            names[text_of(child.named_children[0])] = text_of(child.named_children[1])
-    return names
-
-
-def _number(text: str, names: dict[str, str], depth: int = 0) -> int | None:
-    text = text.strip("() \t")
-    if text.isascii() and text.isdecimal() and len(text) <= 12:
-        return int(text)
-    if text in names and depth < 4:
-        return _number(names[text], names, depth + 1)
+def _divisor(part: Node, names: _Constants) -> int | None:
+    """Of `(K + 63) / 64`, or of `ceil_div(K, 64)`."""
+    if part.type == "binary_expression" and text_of(part.children[1]) == "/":
+        return names.number(part.children[2])
+    arguments = part.child_by_field_name("arguments")
+    if arguments is not None and len(arguments.named_children) == 2:
+        return names.number(arguments.named_children[1])
     return None
+
+
+MAX_EXPRESSION = 200
+MAX_NUMBER = 10**12
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda a, b: a // b if b else 0,
+}
+
+
+class _Constants:
+    """Numbers that a file writes, or gives names to: #define and initialised declarations."""
+
+    def __init__(self, node: Node) -> None:
+        root = node
+        while root.parent is not None:
+            root = root.parent
+        self.texts: dict[str, str] = {}
+        self.values: dict[str, int | None] = {}
+        for child in descendants(root):
+            if child.type == "preproc_def":
+                name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
+                if name and value:
+                    self.texts[text_of(name)] = text_of(value)
+            elif child.type == "init_declarator" and len(child.named_children) == 2:
+                self.texts[text_of(child.named_children[0])] = text_of(child.named_children[1])
+
+    def number(self, node: Node) -> int | None:
+        """What a constant expression comes to."""
+        return self._number(text_of(node))
+
+    def _number(self, text: str) -> int | None:
+        """As far as C and Python write it alike."""
+        text = text.strip().replace("sizeof(float)", "4")
+        if len(text) > MAX_EXPRESSION or not text.isascii():
+            return None
+        try:
+            return self._value(ast.parse(text, mode="eval").body)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
+    def _value(self, expression: ast.expr) -> int | None:
+        match expression:
+            case ast.Constant(value=int() as value) if value < MAX_NUMBER:
+                return value
+            case ast.Name(id=name):
+                return self._named(name)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                a, b = self._value(left), self._value(right)
+                return None if a is None or b is None else _OPERATORS[type(op)](a, b)
+        return None
+
+    def _named(self, name: str) -> int | None:
+        if name not in self.values:
+            self.values[name] = None  # where it leads back to itself
+            self.values[name] = self._number(self.texts.get(name, ""))
+        return self.values[name]

@@ -72,7 +72,7 @@ def parse(text: str) -> Source:
         code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
         includes=includes(code),
-        warnings=tuple(launch_warnings(hosts)),
+        warnings=tuple(launch_warnings(hosts, launch)),
         template_line=next(map(_template_line, kernels), None),
     )
 

@@ -66,3 +66,57 @@ def test_other_kernels_are_named_up_to_a_limit() -> None:
         f"the file's own host code also launches `other{n}`; the judge does not"
         for n in range(MAX_LAUNCHES)
     ]
+
+
+TILES = "#define BM 64\n#define BN (2 * BM)"
+
+
+@pytest.mark.parametrize(
+    ("grid", "tile"),
+    [
+        ("dim3 grid((K + BN - 1) / BN, (M + BM - 1) / BM);", "64x128"),
+        ("dim3 grid(ceil_div(K, BN), ceil_div(M, 32), 1);", "32x128"),
+        ("dim3 grid = dim3((K + 15) / 16, M / 64);", "64x16"),
+        ("dim3 grid((K + 15) / 16, (M + 15) / 16);", None),
+        ("dim3 grid(8, 8);", None),
+        ("dim3 grid(K / n, M / n);", None),
+        ("dim3 grid(K / 64);", None),
+        ("dim3 grid(M * K, M % 64);", None),
+        ("int grid = K / 64;", None),
+    ],
+)
+def test_a_tile_that_the_launch_line_does_not_say_is_warned_of(grid: str, tile: str | None) -> None:
+    call = f"{grid} matrix_multiplication_kernel<<<grid, dim3(16, 16)>>>();"
+    said = [] if tile is None else [f"write `// solve: tile={tile}`"]
+    assert [each.partition("; ")[2] for each in _with_tiles(call)] == said
+    assert _with_tiles(call, "// solve: tile=64x64") == []
+
+
+def _with_tiles(call: str, line: str = "") -> list[str]:
+    found = parse(f"{line}\n{TILES}\n{KERNEL}\nvoid solve(int M, int K) {{ {call} }}\n").warnings
+    return [each.message for each in found]
+
+
+@pytest.mark.parametrize(
+    ("shared", "said"),
+    [
+        ("4096", "4096"),
+        ("2 * T * T * sizeof(float)", "2048"),
+        ("bytes", "4096"),
+        ("n", "BYTES"),
+        ("LOOP", "BYTES"),
+        ("9 " + "+ 9" * 100, "BYTES"),
+        ("(" * 90 + "1" + ")" * 90, "1"),
+        ("0", None),
+    ],
+)
+def test_shared_memory_that_the_launch_line_does_not_say_is_warned_of(
+    shared: str, said: str | None
+) -> None:
+    text = (
+        f"#define T 16\n#define LOOP LOOP + 1\n{KERNEL}\nvoid solve(int n) {{ int bytes = 1024 * 4;"
+        f" matrix_multiplication_kernel<<<1, dim3(16, 16), {shared}>>>(); }}\n"
+    )
+    expected = [] if said is None else [f"write `// solve: shared_memory={said}`"]
+    assert [each.message.partition("; ")[2] for each in parse(text).warnings] == expected
+    assert parse(f"// solve: shared_memory=8192\n{text}").warnings == ()
