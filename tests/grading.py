@@ -49,7 +49,7 @@ def lasting(session: Session) -> Session:
     return replace(
         session,
         device=Unhurried(session.device),
-        prepare=lambda _: None,
+        prepare=lambda *_: None,
         company=lambda _: nullcontext(),
         turn=lambda _: nullcontext(),
         renew=lambda: None,
