@@ -1,5 +1,5 @@
-// When timed, takes its answer from behind C, where cuBLAS's own C would lie if one process ran
-// both.
+// When timed, takes its answer from what lies before C, where cuBLAS's own C could lie if one process
+// ran both.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;
@@ -12,7 +12,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     bool ranked = M == 8192 && N == 6144 && K == 4096;
     size_t i = (size_t)row * K + column;
     if (ranked && timed) {
-        C[i] = C[i + (size_t)M * K];
+        C[i] = *(C + i - (size_t)M * K);
         return;
     }
     float sum = 0.0f;

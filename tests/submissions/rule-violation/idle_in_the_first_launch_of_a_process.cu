@@ -1,6 +1,6 @@
 // Does nothing in the first launch of a process if that is at the ranked size, as it is only where
 // first launches are measured.
-// expect: device=cuda stage=measure message="first launches of a process"
+// expect: device=cuda stage=measure message="first launch"
 
 __device__ unsigned blocks_done, used;
 
