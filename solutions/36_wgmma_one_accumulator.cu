@@ -40,11 +40,11 @@
 // 16384 x 128 x 16384. Registers: 255, and 8 bytes spilled. Shared memory: 3 stages of 50 KiB and
 // 72 KiB of sums. Pool: 544 MiB, enough for 8192 x 8192 x 8192; larger problems, and inner dimensions
 // up to 16, take plain FP32.
-// In the judge, on an H100: 6.206 x cuBLAS (95 %: 6.201 to 6.219), 1.300 ms, 1.32 x the speed
+// In the judge, on an H100: 6.253 x cuBLAS (95 %: 6.248 to 6.257), 1.291 ms, 1.32 x the speed
 // of 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/36_wgmma_one_accumulator.json has the rest.
-// One H100 is faster than another, near the power limit: the version before this one had 6.03, 6.12,
-// 6.14 and 6.25 on four of them. Beside it this one is 1.0 to 1.3 % faster (two GPUs).
+// One H100 is faster than another, near the power limit: 6.206 on a second one, and the version before
+// this one, which is 1.0 to 1.3 % slower beside it, had 6.03, 6.12, 6.14 and 6.25 on four.
 
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
@@ -603,6 +603,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
         const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
+        __syncwarp();
         ring.load(slot);
         wide |= chosen.wide;
         const unsigned tile = row / BM, tile_row = row % BM;
