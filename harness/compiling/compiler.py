@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 from harness import background, nvrtc
@@ -72,10 +73,11 @@ _kept: dict[tuple[str, str], Translated] = {}
 
 
 def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFault:
-    background.begin("importing", _import_what_follows)
+    importing = background.begin("importing", _import_what_follows)
     try:
         source = parse(text)
         ptx, found = _to_ptx(source, arch)
+        wait([importing])
         from harness.compiling.program import translated
 
         return translated(source, ptx, found)
