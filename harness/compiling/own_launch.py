@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -26,20 +27,24 @@ def launch_warnings(hosts: list[Node], launch: LaunchLine) -> Iterator[Diagnosti
         for node in descendants(host)
         if node.type == "kernel_call_syntax"
     )
+    texts: dict[str, str] = {}
+    names: dict[int, _Names] = {}
     for host, call in islice(calls, MAX_LAUNCHES):
+        texts = texts or _constants(host)
+        if host.id not in names:
+            names[host.id] = _Names(host, texts)
         line, column = position(call)
-        for message in _differences(host, call, launch):
+        for message in _differences(call, launch, names[host.id]):
             yield Diagnostic(severity="warning", message=message, line=line, column=column)
 
 
-def _differences(host: Node, call: Node, launch: LaunchLine) -> Iterator[str]:
+def _differences(call: Node, launch: LaunchLine, names: _Names) -> Iterator[str]:
     kernel = text_of(call.parent.children[0]) if call.parent else "?"
     if kernel.partition("<")[0].rpartition("::")[2] != KERNEL_NAME:
         yield f"the file's own host code also launches `{kernel}`; the judge does not"
         return
-    names = _Constants(host)
     grid, block, shared = (*call.named_children, None, None, None)[:3]
-    sizes = _sizes(block, host, names) if block else None
+    sizes = _sizes(block, names) if block else None
     if sizes is None:
         yield "cannot read the block size of the file's own launch; the judge launches 16×16"
     elif sizes != BLOCK[: len(sizes)]:
@@ -47,40 +52,23 @@ def _differences(host: Node, call: Node, launch: LaunchLine) -> Iterator[str]:
         yield (
             f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
         )
-    tile = _tile(grid, host, names) if grid else None
+    tile = _tile(grid, names) if grid else None
     if tile and launch.tile_rows == launch.tile_columns == 16 and tile != (16, 16):
         yield (
             f"the file's own host code launches a block for every {tile[0]}×{tile[1]} elements of "
             f"C, the judge for every 16×16; write `// solve: tile={tile[0]}x{tile[1]}`"
         )
     if shared and text_of(shared) != "0" and not launch.shared_memory:
-        size = names.number(_meant(shared, host))
+        size = names.number(names.meant(shared))
         yield (
             "the file's own host code launches with dynamic shared memory, the judge without; "
             f"write `// solve: shared_memory={size or 'BYTES'}`"
         )
 
 
-def _meant(value: Node, host: Node) -> Node:
-    """What an argument stands for: its own text, or what the host code calls by its name."""
-    if value.type != "identifier":
-        return value
-    # `dim3 block(TILE, TILE);` reads like the declaration of a function.
-    declared = [
-        node
-        for node in descendants(host)
-        if node.type in ("init_declarator", "function_declarator")
-        and node.children
-        and text_of(node.children[0]) == text_of(value)
-    ]
-    if len(declared) != 1:
-        return value
-    return declared[0].named_children[-1]
-
-
-def _parts(value: Node, host: Node) -> list[Node]:
+def _parts(value: Node, names: _Names) -> list[Node]:
     """The sizes that a dim3 or a number is made of."""
-    meant = _meant(value, host)
+    meant = names.meant(value)
     lists = [
         node
         for node in descendants(meant)
@@ -89,23 +77,23 @@ def _parts(value: Node, host: Node) -> list[Node]:
     return lists[0].named_children if lists else [meant]
 
 
-def _sizes(block: Node, host: Node, names: _Constants) -> tuple[int, ...] | None:
+def _sizes(block: Node, names: _Names) -> tuple[int, ...] | None:
     """The block of a <<<grid, block>>> whose sizes are written as numbers."""
-    found = [names.number(part) for part in _parts(block, host)]
+    found = [names.number(part) for part in _parts(block, names)]
     sizes = tuple(size for size in found if size is not None)
     return sizes + (1,) * (2 - len(sizes)) if len(sizes) == len(found) else None
 
 
-def _tile(grid: Node, host: Node, names: _Constants) -> tuple[int, int] | None:
+def _tile(grid: Node, names: _Names) -> tuple[int, int] | None:
     """Rows and columns of C that a block is for, where the grid is (columns / number, rows /
     number), however that is rounded up."""
-    found = [_divisor(part, names) for part in _parts(grid, host)[:2]]
+    found = [_divisor(part, names) for part in _parts(grid, names)[:2]]
     if len(found) != 2 or found[0] is None or found[1] is None:
         return None
     return found[1], found[0]
 
 
-def _divisor(part: Node, names: _Constants) -> int | None:
+def _divisor(part: Node, names: _Names) -> int | None:
     """Of `(K + 63) / 64`, or of `ceil_div(K, 64)`."""
     if part.type == "binary_expression" and text_of(part.children[1]) == "/":
         return names.number(part.children[2])
@@ -125,22 +113,39 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-class _Constants:
-    """Numbers that a file writes, or gives names to: #define and initialised declarations."""
+def _constants(node: Node) -> dict[str, str]:
+    """What the file that a node is of gives names to: #define and initialised declarations."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    texts: dict[str, str] = {}
+    for child in descendants(root):
+        if child.type == "preproc_def":
+            name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
+            if name and value:
+                texts[text_of(name)] = text_of(value)
+        elif child.type == "init_declarator" and len(child.named_children) == 2:
+            texts[text_of(child.named_children[0])] = text_of(child.named_children[1])
+    return texts
 
-    def __init__(self, node: Node) -> None:
-        root = node
-        while root.parent is not None:
-            root = root.parent
-        self.texts: dict[str, str] = {}
+
+class _Names:
+    """What names stand for in a host function: numbers of the whole file, and what the function
+    itself declares."""
+
+    def __init__(self, host: Node, texts: dict[str, str]) -> None:
+        self.texts = texts
         self.values: dict[str, int | None] = {}
-        for child in descendants(root):
-            if child.type == "preproc_def":
-                name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
-                if name and value:
-                    self.texts[text_of(name)] = text_of(value)
-            elif child.type == "init_declarator" and len(child.named_children) == 2:
-                self.texts[text_of(child.named_children[0])] = text_of(child.named_children[1])
+        self.declared: dict[str, list[Node]] = defaultdict(list)
+        for child in descendants(host):
+            # `dim3 block(TILE, TILE);` reads like the declaration of a function.
+            if child.type in ("init_declarator", "function_declarator") and child.named_children:
+                self.declared[text_of(child.named_children[0])].append(child.named_children[-1])
+
+    def meant(self, value: Node) -> Node:
+        """What an argument stands for: itself, or what is declared by its name, once."""
+        declared = self.declared.get(text_of(value), []) if value.type == "identifier" else []
+        return declared[0] if len(declared) == 1 else value
 
     def number(self, node: Node) -> int | None:
         """What a constant expression comes to."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
 
+import pytest
+from tree_sitter import Node
+
+from harness.compiling import own_launch
 from harness.compiling.own_launch import MAX_LAUNCHES
 from harness.compiling.source import parse
 from tests.compiling.test_source import KERNEL
@@ -120,3 +124,17 @@ def test_shared_memory_that_the_launch_line_does_not_say_is_warned_of(
     expected = [] if said is None else [f"write `// solve: shared_memory={said}`"]
     assert [each.message.partition("; ")[2] for each in parse(text).warnings] == expected
     assert parse(f"// solve: shared_memory=8192\n{text}").warnings == ()
+
+
+def test_a_file_is_searched_once_for_all_of_its_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte with many launches held the compiler for two minutes."""
+    roots: list[object] = []
+    search = own_launch.descendants
+
+    def counted(node: Node) -> Iterator[Node]:
+        roots.append(node.parent is None)
+        return search(node)
+
+    monkeypatch.setattr(own_launch, "descendants", counted)
+    parse(f"{KERNEL}\nvoid solve(int a) {{ dim3 block(a); {CALL * 9} }}\n")
+    assert roots.count(True) == 1
