@@ -27,10 +27,11 @@ def launch_warnings(hosts: list[Node], launch: LaunchLine) -> Iterator[Diagnosti
         for node in descendants(host)
         if node.type == "kernel_call_syntax"
     )
-    texts: dict[str, str] = {}
+    texts: dict[str, str] | None = None
     names: dict[int, _Names] = {}
     for host, call in islice(calls, MAX_LAUNCHES):
-        texts = texts or _constants(host)
+        if texts is None:
+            texts = _constants(host)
         if host.id not in names:
             names[host.id] = _Names(host, texts)
         line, column = position(call)
