@@ -37,11 +37,15 @@ class Output:
 
 @dataclass(frozen=True)
 class Source:
-    """What is compiled: its text, its name in messages, and headers by the names in #include."""
+    """What is compiled: its text, its name in messages, and headers by the names in #include.
+
+    instances: of templates, as a program would name them, to be made though nothing asks for them.
+    """
 
     text: str
     name: str
     headers: dict[str, str] = field(default_factory=dict)
+    instances: tuple[str, ...] = ()
 
 
 def version() -> str:
@@ -78,6 +82,8 @@ def _program(source: Source) -> Iterator[nvrtc.nvrtcProgram]:
     )
     _check(status)
     try:
+        for instance in source.instances:
+            _check(nvrtc.nvrtcAddNameExpression(program, instance.encode())[0])
         yield program
     finally:
         nvrtc.nvrtcDestroyProgram(program)

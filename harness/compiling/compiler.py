@@ -115,10 +115,11 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
         *(f"--include-path={directory}" for directory in headers.include_directories()),
     ]
     code = source.device_code
+    instances = (source.instance,) if source.instance else ()
     first: tuple[Diagnostic, ...] = ()
     """Errors before anything but host code was set aside."""
     for _ in range(MAX_PASSES):
-        text = nvrtc.Source(code, FILE_NAME, supplied.virtual)
+        text = nvrtc.Source(code, FILE_NAME, supplied.virtual, instances)
         output = nvrtc.compile_to_ptx(text, options)
         if any(not headers.is_allowed(name, supplied) for name in output.included):
             raise refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
@@ -130,6 +131,9 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             more = diagnostics.warnings_of(diagnostics.bounded(said))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
         errors = diagnostics.errors_of(diagnostics.bounded(said))
+        if instances and any(map(diagnostics.is_about_an_instance, errors)):
+            instances = ()  # of something that the host's function alone knows
+            continue
         of_the_host = [each for each in said if diagnostics.is_about_host_code(each)]
         remaining = without_host_code(code, of_the_host)
         if remaining == code:

@@ -78,6 +78,11 @@ def is_about_host_code(diagnostic: Diagnostic) -> bool:
     return bool(_HOST.search(diagnostic.message))
 
 
+def is_about_an_instance(diagnostic: Diagnostic) -> bool:
+    """Whether NVRTC says it of a template's instance that was asked for."""
+    return diagnostic.message.startswith("in __nv_name_map: ")
+
+
 def errors_of(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(diagnostic for diagnostic in found if diagnostic.severity == "error")
 

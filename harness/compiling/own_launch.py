@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -17,6 +18,9 @@ from problem.launcher import BLOCK, LaunchLine
 
 MAX_LAUNCHES = 16
 """To warn about; the whole file is searched for the sizes of each."""
+
+
+_INSTANCE = re.compile(rf"(?:\w+::)*{KERNEL_NAME}<[\w:<>,() +*/-]{{1,200}}>", re.ASCII)
 
 
 def launch_warnings(hosts: list[Node], launch: LaunchLine) -> Iterator[Diagnostic]:
@@ -37,6 +41,19 @@ def launch_warnings(hosts: list[Node], launch: LaunchLine) -> Iterator[Diagnosti
         line, column = position(call)
         for message in _differences(call, launch, names[host.id]):
             yield Diagnostic(severity="warning", message=message, line=line, column=column)
+
+
+def launched_instance(hosts: list[Node]) -> str | None:
+    """Which instance of the kernel, where it is a template, the file's own host code launches; None
+    where that is none, or more than one."""
+    launched = {
+        text_of(node.parent.children[0])
+        for host in hosts
+        for node in descendants(host)
+        if node.type == "kernel_call_syntax" and node.parent is not None
+    }
+    found = [name for name in launched if _INSTANCE.fullmatch(name)]
+    return found[0] if len(found) == 1 else None
 
 
 def _differences(call: Node, launch: LaunchLine, names: _Names) -> Iterator[str]:

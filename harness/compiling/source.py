@@ -24,7 +24,7 @@ from harness.compiling.host_code import (
     without_items_at,
 )
 from harness.compiling.includes import Include, includes
-from harness.compiling.own_launch import launch_warnings
+from harness.compiling.own_launch import launch_warnings, launched_instance
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
 from harness.compiling.syntax import Walked, leaves, position, text_of, walked
 from harness.report import Diagnostic
@@ -51,6 +51,8 @@ class Source:
     warnings: tuple[Diagnostic, ...]
     template_line: int | None
     """Where the kernel is defined, if it is a template."""
+    instance: str | None
+    """Of that template: what the file's own host code launches."""
 
 
 def parse(text: str) -> Source:
@@ -65,15 +67,18 @@ def parse(text: str) -> Source:
     if hosts:
         tree = walked(device_code)
     words = tree.leaves
+    template_line = next(map(_template_line, kernels), None)
+    instance = launched_instance(hosts) if template_line is not None else None
     compiled = with_constants_for_both(device_code, tree).decode()
     return Source(
         device_code=source_text.at_a_fixed_time(compiled),
-        code_sha256=_fingerprint(words, device_code, launch),
+        code_sha256=_fingerprint(words, device_code, launch, instance),
         code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
         includes=includes(code),
         warnings=tuple(launch_warnings(hosts, launch)),
-        template_line=next(map(_template_line, kernels), None),
+        template_line=template_line,
+        instance=instance,
     )
 
 
@@ -143,12 +148,16 @@ def _parameter_type(parameter: Node) -> str:
 # ------------------------------------------------------------------------------------- identity
 
 
-def _fingerprint(tree: tuple[Node, ...], device_code: bytes, launch: LaunchLine) -> str:
+def _fingerprint(
+    tree: tuple[Node, ...], device_code: bytes, launch: LaunchLine, instance: str | None
+) -> str:
     words = [text_of(leaf) for leaf in tree if leaf.type != "comment"]
     comments = [text_of(leaf) for leaf in tree if leaf.type == "comment"]
     if comments != source_text.comments(device_code.decode()):
         # The grammar takes something for a comment that is code, or the other way round.
         words += ["comments", *comments]
+    if instance is not None:
+        words += ["instance", instance]
     return sha256("\n".join([repr(launch), *words]).encode()).hexdigest()
 
 

@@ -119,6 +119,21 @@ def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:
     assert "shared data" in refused(compiling, source).message
 
 
+def template(instance: str, before: str = "") -> str:
+    definition = f"template <int T>\n{kernel('C[0] = T;')}"
+    return f"{definition}\nvoid solve() {{ {before} {instance}<<<1, dim3(16, 16)>>>(); }}\n"
+
+
+def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling) -> None:
+    name = "matrix_multiplication_kernel"
+    found = [compiling(template(f"{name}<{number}>")) for number in (16, 32)]
+    one, other = (made.kernel for made in found if isinstance(made, Compiled))
+    assert one.facts.code_sha256 != other.facts.code_sha256
+    assert one.facts.program_sha256 != other.facts.program_sha256
+    unknown = refused(compiling, template(f"{name}<N>", "constexpr int N = 16;"))
+    assert unknown.message.startswith(f"line 3: {name} is a template, and the file has no instance")
+
+
 OF_THE_HOST = {
     "the driver's header": "#include <cuda.h>\nCUdevice device;",
     "a library": "#include <thrust/host_vector.h>\nthrust::host_vector<float> a(3);",

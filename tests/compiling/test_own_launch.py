@@ -138,3 +138,30 @@ def test_a_file_is_searched_once_for_all_of_its_launches(monkeypatch: pytest.Mon
     monkeypatch.setattr(own_launch, "descendants", counted)
     parse(f"{KERNEL}\nvoid solve(int a) {{ dim3 block(a); {CALL * 9} }}\n")
     assert roots.count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("launches", "instance"),
+    [
+        ("X<16><<<1, 1>>>();", "X<16>"),
+        (
+            "a::X<float, B<2>, (3 > 2)><<<1, 1>>>(); X2<8><<<1, 1>>>();",
+            "a::X<float, B<2>, (3 > 2)>",
+        ),
+        ("X<16><<<1, 1>>>(); X<16><<<2, 2>>>();", "X<16>"),
+        ("X<16><<<1, 1>>>(); X<32><<<1, 1>>>();", None),
+        ("X<<<1, 1>>>();", None),
+        ("X<\n16><<<1, 1>>>();", None),
+        ("X<sizeof(__TIME__[7])><<<1, 1>>>();", None),
+        ('X<sizeof("a")><<<1, 1>>>();', None),
+    ],
+)
+def test_the_instance_of_a_template_is_the_one_that_the_file_launches(
+    launches: str, instance: str | None
+) -> None:
+    """Unless there are two, or it is more than a name: the compiler reads it."""
+    launches = launches.replace("X", "matrix_multiplication_kernel")
+    expected = instance and instance.replace("X", "matrix_multiplication_kernel")
+    solve = f"void solve() {{ {launches} }}\n"
+    assert parse(f"template <int T>\n{KERNEL}\n{solve}").instance == expected
+    assert parse(f"{KERNEL}\n{solve}").instance is None

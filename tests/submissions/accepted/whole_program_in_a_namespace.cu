@@ -1,5 +1,5 @@
 // A program as people keep it: headers of CUDA's host libraries, classes that own events and memory, global
-// objects, a kernel in a namespace with a generic lambda in it, and a main that launches it by its full name.
+// objects, a template of a kernel in a namespace with a generic lambda in it, and a main that launches an instance.
 // expect: message="" quick=yes
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -30,9 +30,10 @@ __device__ void repeat(F&& f) {
     for (int i = 0; i < N; i++) f(i);
 }
 
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
-    int row = blockIdx.y * 16 + threadIdx.y;
-    int column = blockIdx.x * 16 + threadIdx.x;
+template <typename T, int TILE>
+__global__ void matrix_multiplication_kernel(const T* A, const T* B, T* C, int M, int N, int K) {
+    int row = blockIdx.y * TILE + threadIdx.y;
+    int column = blockIdx.x * TILE + threadIdx.x;
     if (row >= M || column >= K) return;
     float sum = 0.0f;
     for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
@@ -46,7 +47,7 @@ struct Result { std::string name; double ms; };
 int main() {
     GpuTimer timer;
     thrust::device_vector<float> a(256), b(256), c(256);
-    gemm::matrix_multiplication_kernel<<<dim3(1), dim3(16, 16)>>>(
+    gemm::matrix_multiplication_kernel<float, 16><<<dim3(1), dim3(16, 16)>>>(
         a.data().get(), b.data().get(), c.data().get(), 16, 16, 16);
     return timer.elapsed() > 0 ? 0 : 1;
 }
