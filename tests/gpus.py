@@ -384,15 +384,17 @@ def _mean(scored: Sequence[tuple[int, Entry]], name: str, gpu: str, count: int) 
 
 
 def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """Of linear: what each GPU did in an hour, beside the mean of those that worked alone."""
+    """Of linear: what each GPU did in an hour, beside the mean of those that worked alone. Of a run
+    that was cut short nothing is said. What stages took, and a context, are medians."""
     lines = [
         "| GPUs | cores | gradings | accepted | with a score | seconds | an hour and GPU "
         "| of linear | from its first result to its last | of linear | a context takes, ms "
-        "| measures, % | checks, % | idle, % |",
-        f"|{'---:|' * 14}",
+        "| verify, s | measure, s | measures, % | checks, % | idle, % |",
+        f"|{'---:|' * 16}",
     ]
-    whole = [3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in runs]
-    going = [_going(run) for run in runs]
+    over = [run if len(run["entries"]) == run["gradings"] else None for run in runs]
+    whole = [run and 3600 * len(run["entries"]) / run["seconds"] / run["gpus"] for run in over]
+    going = [run and _going(run) for run in over]
     for number, run in enumerate(runs):
         cells = [
             cell
@@ -402,7 +404,8 @@ def _throughput(runs: Sequence[dict[str, Any]]) -> list[str]:
         scored = sum(each.score is not None for each in _entries(run))
         lines.append(
             f"| {run['gpus']} | {run['cores']} | {run['gradings']} | {run['accepted']} | {scored} "
-            f"| {run['seconds']:.1f} | {' | '.join(cells)} | {_rate(_context_ms(run))} "
+            f"| {run['seconds']:.1f} | {' | '.join(cells)} | {_rate(_median(run, 'context_ms'))} "
+            f"| {_seconds(run, 'verify')} | {_seconds(run, 'measure')} "
             f"| {' | '.join(_percent(run['held']))} |"
         )
     return lines
@@ -419,10 +422,14 @@ def _going(run: dict[str, Any]) -> float | None:
     return mean(rates) if rates else None
 
 
-def _context_ms(run: dict[str, Any]) -> float | None:
-    """As a grading's first launch finds it, while others create theirs."""
-    found = [each["context_ms"] for each in run["stages"] if each["context_ms"] is not None]
+def _median(run: dict[str, Any], what: str) -> float | None:
+    found = [each[what] for each in run["stages"] if each.get(what) is not None]
     return median(found) if found else None
+
+
+def _seconds(run: dict[str, Any], stage: str) -> str:
+    taken = _median(run, stage)
+    return "–" if taken is None else f"{taken:.1f}"
 
 
 def _percent(held: dict[str, float] | None) -> list[str]:

@@ -37,7 +37,7 @@ def run(
         "verdicts": [],
         "entries": entries,
         "stages": [
-            {"name": each["name"], "done": done, "context_ms": 160.0 * count}
+            {"name": each["name"], "done": done, "context_ms": 160.0 * count, "verify": 2.5}
             for each, done in zip(entries, when or [seconds] * len(entries), strict=True)
         ],
     }
@@ -73,8 +73,8 @@ def test_every_part_has_its_table() -> None:
     assert "| kernel | GPU-0 alone | GPU-0 with 1 more | GPU-1 alone | GPU-1 with 1 more |" in text
     assert "| 33 | 4.8400 | 4.8290 | 4.7900 | 4.7850 | 0.92 % |" in text
     assert "with 3 degrees of freedom" in text
-    assert "| 1 | 16 | 1 | 1 | 1 | 101.0 | 36 | – | – | – | 160 | 75 | 20 | 5 |" in text
-    assert "| 2 | 32 | 2 | 2 | 2 | 104.0 | 35 | 0.96 | – | – | 320 | – | – | – |" in text
+    assert "| 1 | 16 | 1 | 1 | 1 | 101.0 | 36 | – | – | – | 160 | 2.5 | – | 75 | 20 | 5 |" in text
+    assert "| 2 | 32 | 2 | 2 | 2 | 104.0 | 35 | 0.96 | – | – | 320 | 2.5 | – | – | – | – |" in text
     assert "scores 4.8448, and 4.8400 while the next submission is compiled" in text
     assert "-0.10 %" in text
     assert "killed: gpu-1 at measure, with 2 in hand. Lost: 0; doubled: 0; when" in text
@@ -94,8 +94,17 @@ def test_how_fast_it_is_once_all_are_at_work() -> None:
         return run(count, seconds, *entries, when=when)
 
     text = tables({"gradings": {"runs": [of(1, 52.5, 10), of(2, 62.5, 12.5)]}})
-    assert "| 1 | 16 | 5 | 5 | 5 | 52.5 | 343 | – | 360 | – | 160 | 75 | 20 | 5 |" in text
-    assert "| 2 | 32 | 10 | 10 | 10 | 62.5 | 288 | 0.84 | 288 | 0.80 | 320 | – | – | – |" in text
+    assert "| 1 | 16 | 5 | 5 | 5 | 52.5 | 343 | – | 360 | – | 160 | 2.5 | – | 75 | 20 | 5 |" in text
+    assert (
+        "| 2 | 32 | 10 | 10 | 10 | 62.5 | 288 | 0.84 | 288 | 0.80 | 320 | 2.5 | – | – | – | – |"
+        in text
+    )
+
+
+def test_of_a_run_that_was_cut_short_no_rate_is_said() -> None:
+    alone, both = (run(n, 50.0, graded("33", 4.8, "GPU-0"), when=[50.0]) for n in (1, 2))
+    text = tables({"gradings": {"runs": [alone, both | {"gradings": 20}]}})
+    assert "| 2 | 32 | 20 | 1 | 1 | 50.0 | – | – | – | – | 320 |" in text
 
 
 def test_by_how_much_scores_differ_while_others_work() -> None:
