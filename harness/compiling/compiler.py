@@ -116,6 +116,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     ]
     code = source.device_code
     instances = (source.instance,) if source.instance else ()
+    host_lines = source.host_lines
     first: tuple[Diagnostic, ...] = ()
     """Errors before anything but host code was set aside."""
     for _ in range(MAX_PASSES):
@@ -135,6 +136,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             instances = ()  # of something that the host's function alone knows
             continue
         of_the_host = [each for each in said if diagnostics.is_about_host_code(each)]
+        host_lines = diagnostics.declared_at(of_the_host, code) | host_lines
         remaining = without_host_code(code, of_the_host)
         if remaining == code:
             first = first or errors
@@ -145,7 +147,8 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             options.append(_LAMBDAS)
         code = remaining
     lasting = tuple(error for error in first if error in errors)
-    raise refuse_for(lasting or first or errors, output.log)
+    told = diagnostics.with_host_lines(lasting or first or errors, host_lines)
+    raise refuse_for(told, output.log)
 
 
 # ------------------------------------------------------------- machine code → its instructions

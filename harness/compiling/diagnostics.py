@@ -6,7 +6,7 @@ NVRTC and ptxas offer no other form of it than their logs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.report import Diagnostic
 
@@ -25,6 +25,8 @@ _PTXAS = re.compile(
 # (C7510) says so of wgmma instructions that wait for each other. Other remarks with a number tell
 # what ptxas does with lines of the PTX, which nobody has written.
 _PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>Potential Performance Loss.*)$")
+_DECLARED = re.compile(r"(\w+)\s*[(=;\[{]")
+_UNKNOWN = re.compile(r'(?:identifier|has no member) "(\w+)"')
 _HOST = re.compile(r"is considered a host (?:function|variable), and host (?:function|variable)s")
 
 
@@ -76,6 +78,33 @@ def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]
 def is_about_host_code(diagnostic: Diagnostic) -> bool:
     """Whether NVRTC says of a place that it is code for the host."""
     return bool(_HOST.search(diagnostic.message))
+
+
+def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
+    """What the lines that are spoken of declare first, each with its line."""
+    lines = code.split("\n")
+    names: dict[str, int] = {}
+    for number in sorted({each.line for each in found if each.line is not None}):
+        name = _DECLARED.search(lines[number - 1]) if number <= len(lines) else None
+        if name:
+            names.setdefault(name[1], number)
+    return names
+
+
+def with_host_lines(
+    errors: Iterable[Diagnostic], host_lines: Mapping[str, int]
+) -> tuple[Diagnostic, ...]:
+    """With what to do where something is unknown because it was set aside as code for the host."""
+    return tuple(_with_host_line(error, host_lines) for error in errors)
+
+
+def _with_host_line(error: Diagnostic, host_lines: Mapping[str, int]) -> Diagnostic:
+    unknown = _UNKNOWN.search(error.message)
+    line = host_lines.get(unknown[1]) if unknown else None
+    if line is None:
+        return error
+    why = f"line {line} defines it for the host; write `__device__` or `constexpr` before it"
+    return error.model_copy(update={"message": f"{error.message}: {why}"})
 
 
 def is_about_an_instance(diagnostic: Diagnostic) -> bool:

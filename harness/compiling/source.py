@@ -53,6 +53,8 @@ class Source:
     """Where the kernel is defined, if it is a template."""
     instance: str | None
     """Of that template: what the file's own host code launches."""
+    host_lines: dict[str, int]
+    """Where functions of the host are defined, by their names."""
 
 
 def parse(text: str) -> Source:
@@ -79,6 +81,7 @@ def parse(text: str) -> Source:
         warnings=tuple(launch_warnings(hosts, launch)),
         template_line=template_line,
         instance=instance,
+        host_lines={_name_of(host): position(host)[0] for host in hosts},
     )
 
 

@@ -119,6 +119,22 @@ def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:
     assert "shared data" in refused(compiling, source).message
 
 
+@pytest.mark.parametrize(
+    ("code", "use", "told"),
+    [
+        ("int f() { return 1; }", "f()", 'identifier "f" is undefined: line 1 defines it'),
+        ("int TILE = 16;", "TILE", 'identifier "TILE" is undefined: line 1 defines it'),
+        ("struct S {\nint at(int c) { return c; }\n};", "S{}.at(1)", '"at": line 2 defines it'),
+        ("int f(int c) { return c; }", "c", 'identifier "c" is undefined'),
+    ],
+)
+def test_what_is_for_the_host_alone_is_said_where_the_kernel_uses_it(
+    compiling: Compiling, code: str, use: str, told: str
+) -> None:
+    message = refused(compiling, f"{code}\n{kernel(f'C[0] = {use};')}").message
+    assert told in message and message.endswith("`constexpr` before it") is ("defines" in told)
+
+
 def template(instance: str, before: str = "") -> str:
     definition = f"template <int T>\n{kernel('C[0] = T;')}"
     return f"{definition}\nvoid solve() {{ {before} {instance}<<<1, dim3(16, 16)>>>(); }}\n"

@@ -8,12 +8,14 @@ from harness.compiling.diagnostics import (
     MAX_DIAGNOSTICS,
     MAX_MESSAGE,
     bounded,
+    declared_at,
     errors_of,
     is_about_host_code,
     last_line,
     of_nvrtc,
     of_ptxas,
     warnings_of,
+    with_host_lines,
 )
 from harness.report import Diagnostic
 
@@ -152,3 +154,19 @@ def test_a_long_message_is_cut() -> None:
 )
 def test_a_log_without_a_known_message_is_known_by_its_last_line(log: str, line: str) -> None:
     assert last_line(log) == line
+
+
+def test_what_a_line_declares_is_its_first_name() -> None:
+    code = "int TILE = 16, W;\nfloat f(int c) { return c; }\n\nint TILE;\nint x[2];\n"
+    found = [Diagnostic(severity="error", message="", line=n) for n in (4, 2, 1, 3, 5, 99, None)]
+    assert declared_at(found, code) == {"TILE": 1, "f": 2, "x": 5}
+
+
+def test_only_what_is_unknown_and_declared_is_explained() -> None:
+    said = ('identifier "f" is undefined', 'identifier "g" is undefined', 'f is "f"')
+    errors = [Diagnostic(severity="error", message=message, line=9) for message in said]
+    first, *others = with_host_lines(errors, {"f": 2})
+    assert first.message.startswith(
+        f"{said[0]}: line 2 defines it for the host; write `__device__`"
+    )
+    assert others == errors[1:] and first.line == 9
