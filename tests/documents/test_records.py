@@ -102,3 +102,15 @@ def what_did_not_pay() -> str:
 def report(name: str) -> Report:
     text = (REPORTS / "h100" / f"{name}.json").read_text(encoding="utf-8")
     return Report.model_validate_json(text)
+
+
+def test_the_seconds_of_a_grading_are_those_on_record() -> None:
+    page = (REPORTS / "h100-times.md").read_text(encoding="utf-8")
+    readme = " ".join((REPORTS.parent / "README.md").read_text(encoding="utf-8").split())
+    seconds = [
+        (kind.startswith("quick"), round(float(number)))
+        for kind, number in re.findall(r"^\| (quick.*?|full) \| ([\d.]+) \|", page, re.MULTILINE)
+    ]
+    assert {number for quick, number in seconds if quick} == {6, 7}
+    assert {number for quick, number in seconds if not quick} == {14}
+    assert "in six to seven seconds with `--quick`, and in fourteen without" in readme
