@@ -77,6 +77,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     for name in clean.modules:  # so that no child has to
         with suppress(Exception):
             importlib.import_module(name)
+    gc.unfreeze()  # else what was there when the tests were collected would not be found
     functions = functions_by_place()
     path = Path(session.config.getoption("outcomes"))
     outcomes = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
