@@ -11,14 +11,27 @@
 
 struct GpuTimer {
     cudaEvent_t start, stop;
-    GpuTimer() { cudaEventCreate(&start); cudaEventCreate(&stop); }
-    ~GpuTimer() { cudaEventDestroy(start); cudaEventDestroy(stop); }
-    float elapsed() const { float ms; cudaEventElapsedTime(&ms, start, stop); return ms; }
+    GpuTimer() {
+        cudaEventCreate(&start);
+        cudaEventCreate(&stop);
+    }
+    ~GpuTimer() {
+        cudaEventDestroy(start);
+        cudaEventDestroy(stop);
+    }
+    float elapsed() const {
+        float ms;
+        cudaEventElapsedTime(&ms, start, stop);
+        return ms;
+    }
 };
 
 using Launcher = std::function<void(const float*, const float*, float*, int, int, int)>;
 typedef std::string Name;
-struct Candidate { Name name; Launcher run; };
+struct Candidate {
+    Name name;
+    Launcher run;
+};
 std::mt19937 generator(42);
 static std::map<std::string, int> tiles = {{"small", 16}, {"large", 32}};
 float alpha = 1.0f;
@@ -40,14 +53,17 @@ __global__ void matrix_multiplication_kernel(const T* A, const T* B, T* C, int M
     repeat<1>([&](auto) { C[(size_t)row * K + column] = sum; });
 }
 
-struct Result { std::string name; double ms; };
+struct Result {
+    std::string name;
+    double ms;
+};
 
 }  // namespace gemm
 
 int main() {
     GpuTimer timer;
     thrust::device_vector<float> a(256), b(256), c(256);
-    gemm::matrix_multiplication_kernel<float, 16><<<dim3(1), dim3(16, 16)>>>(
-        a.data().get(), b.data().get(), c.data().get(), 16, 16, 16);
+    gemm::matrix_multiplication_kernel<float, 16>
+        <<<dim3(1), dim3(16, 16)>>>(a.data().get(), b.data().get(), c.data().get(), 16, 16, 16);
     return timer.elapsed() > 0 ? 0 : 1;
 }

@@ -19,7 +19,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     __syncthreads();
     if (threadIdx.x == 0 && row < M) {
         unsigned from = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.y][0]);
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 64;" ::"l"(C + (size_t)row * K + column),
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 64;" ::"l"(
+                         C + (size_t)row * K + column),
                      "r"(from)
                      : "memory");
         asm volatile("cp.async.bulk.commit_group;" ::: "memory");
