@@ -10,9 +10,10 @@ strangers is itself attacked.
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from harness import background, nvrtc
@@ -73,11 +74,13 @@ _kept: dict[tuple[str, str], Translated] = {}
 
 
 def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFault:
-    importing = background.begin("importing", _import_what_follows)
+    importing: list[Future[None]] = []
+    if "harness.compiling.program" not in sys.modules:
+        importing = [background.begin("importing", _import_what_follows)]
     try:
         source = parse(text)
         ptx, found = _to_ptx(source, arch)
-        wait([importing])
+        wait(importing)
         from harness.compiling.program import translated
 
         return translated(source, ptx, found)

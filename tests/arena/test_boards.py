@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -77,6 +78,20 @@ def test_made_once_for_everybody_and_again_for_each_change(
     assert maker.count == 2
     assert {made.version for made in before}.isdisjoint({made.version for made in after})
     assert before[0].files["index.html"].tag != after[0].files["index.html"].tag
+
+
+def test_a_page_says_what_version_of_the_board_it_shows(
+    site: Site, result: Callable[[float], None]
+) -> None:
+    """By which it knows that the board changed before the page began to watch."""
+    empty = make(site, Wanted(Form.PAGES, site.rules, None))
+    result(1.0)
+    ranked = make(site, Wanted(Form.PAGES, site.rules, None))
+    assert empty.version != ranked.version
+    for made in (empty, ranked):
+        for file in made.files.values():
+            said = f'<meta name="board-version" content="{made.version}">'
+            assert said.encode() in gzip.decompress(file.compressed)
 
 
 def test_a_large_board_is_shown_as_it_was_while_the_next_is_made(

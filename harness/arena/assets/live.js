@@ -28,15 +28,17 @@ for (const standing of document.querySelectorAll("[data-live]")) {
 
 // A board is read again when it has changed, but not under the hands of whoever searches in it.
 const board = document.querySelector("table.rows[id], [data-empty-board]");
-if (board) {
+const made = document.querySelector('meta[name="board-version"]');
+if (board && made) {
   const filters = document.querySelector(`[data-filters-for="${board.id}"]`);
   const chosen = () => (filters ? new URLSearchParams(new FormData(filters)).toString() : "");
   const untouched = chosen();
-  let version = null;
+  // Of this page: what changes before the first event would go unseen otherwise.
+  let version = made.content;
   const root = document.querySelector('link[href$="assets/arena.css"]').getAttribute("href");
   const source = new EventSource(root.replace("assets/arena.css", "live/board"));
   source.addEventListener("board", (event) => {
-    const changed = version !== null && version !== event.data;
+    const changed = version !== event.data;
     version = event.data;
     if (!changed) return;
     if (chosen() === untouched && !filters?.contains(document.activeElement)) {

@@ -81,13 +81,14 @@ def make(site: Site, wanted: Wanted) -> Made:
         data = [as_data(of_leagues[0]) for of_leagues in boards.values()]
         return Made(version, {DATA: File.of(json.dumps(data).encode())})
     most = MAX_ROWS if wanted.form is Form.PAGES else None
-    pages = _pages(site, wanted.rules, entries, boards, announcements, most)
+    pages = _pages(site, wanted.rules, version, entries, boards, announcements, most)
     return Made(version, {name: File.of(html) for name, html in pages.items()})
 
 
 def _pages(
     site: Site,
     rules: Rules,
+    version: int,
     entries: Sequence[Entry],
     boards: Mapping[str, Sequence[Board]],
     announcements: Sequence[Announcement],
@@ -96,7 +97,7 @@ def _pages(
     """Every board, and the list of all runs; most: rows of each."""
     names = file_names(list(boards))
     links = [Page(names[gpu], gpu) for gpu in boards] or [Page("index.html", "Leaderboard")]
-    frame: dict[str, Any] = {"boards": links, "announcements": announcements}
+    frame: dict[str, Any] = {"boards": links, "announcements": announcements, "version": version}
     made: dict[str, bytes] = {}
     for gpu, of_leagues in boards.items():
         values = board_page(of_leagues, rules.leagues)
