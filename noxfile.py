@@ -20,9 +20,9 @@ nox.options.sessions = ["tests"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
-SIDE_BY_SIDE = ("--numprocesses=5", "--dist=worksteal")
-"""Five, even on two cores, for much of the time a test waits; and no more, for a few of the
-submissions take all the memory that a worker may have."""
+SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
+"""Four, even on two cores, for much of the time a test waits; and no more: each of them collects the
+tests for itself, and a few of the submissions take all the memory that a worker may have."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """For those that share the cores: the threads of a product spin while they wait for one another,
@@ -95,7 +95,7 @@ for command_file in sorted(Path("harness", "commands").glob("[!_]*.py")):
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, five at a time; those that need a GPU alone, and skipped where there is none.
+    """Run the tests, four at a time; those that need a GPU alone, and skipped where there is none.
 
     Tests that are named (nox -s tests -- -k name) run in one process.
     """
