@@ -21,7 +21,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
 SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
-"""Four, even on two cores, for much of the time a test waits; and no more: each of them collects the
+"""Four, even on two cores, for much of the time a test waits; and no more, for each collects the
 tests for itself, and a few of the submissions take all the memory that a worker may have."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
