@@ -92,7 +92,8 @@ def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFaul
 
 def _import_what_follows() -> None:
     """What is not needed before there is PTX, while NVRTC is at work, whose trace of what it opens
-    no warning of Python's may come into."""
+    no warning of Python's may come into. Once in a process: where memory is out, CPython waits for
+    ever for a thread that it begins."""
     with warnings.catch_warnings(action="ignore"):
         from harness.compiling import ptxas
 

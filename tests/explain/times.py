@@ -7,6 +7,7 @@ machine that others use, too, the processor's time says more than the clock's.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import resource
@@ -72,4 +73,8 @@ def _rows(table: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("table", type=Path)
+    parser.add_argument("names", nargs="*", help="of solutions, such as 17_split_tail")
+    options = parser.parse_args()
+    main(options.table, options.names)

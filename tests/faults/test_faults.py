@@ -208,6 +208,7 @@ def test_a_compiler_without_memory_is_the_sources_fault(tmp_path: Path) -> None:
         resource.prlimit(worker.process_id, resource.RLIMIT_AS, (1 << 20, 1 << 20))
         answer = worker.ask(Compile(source=RIGHT.read_text()))
         assert not getattr(answer, "kernel", None)
+        assert getattr(answer, "cause", None) != "time-limit"
         message = getattr(answer, "message", "")
         assert message and "Traceback" not in message
 
