@@ -83,15 +83,20 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def changes(path: Path) -> Iterator[Change]:
-    """Of all functions of a file and methods of its classes."""
+    """Of all functions of a file and methods of its classes, each once: two operators may make the
+    same of a function."""
     module = cst.parse_module(path.read_text(encoding="utf-8"))
     for owner, function in _functions(module):
         bare = function.with_changes(decorators=(), leading_lines=())
         before = module.code_for_node(bare)
+        found = set[str]()
         for old, new in _replacements(bare):
             changed = bare.deep_replace(old, new)
             assert isinstance(changed, cst.FunctionDef)
-            yield Change(f"{owner}{function.name.value}", before, module.code_for_node(changed))
+            after = module.code_for_node(changed)
+            if after not in found:
+                found.add(after)
+                yield Change(f"{owner}{function.name.value}", before, after)
 
 
 _NEVER_CHANGED = {"processes_of_session"}

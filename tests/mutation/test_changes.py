@@ -84,6 +84,15 @@ def test_neither_types_nor_sentences_are_changed(made: tuple[object, list[Change
     assert all("int" in change.after for change in found)
 
 
+def test_what_two_operators_make_alike_is_one_change(tmp_path: Path) -> None:
+    from tests.mutation.changes import changes
+
+    path = tmp_path / "changed_here.py"
+    path.write_text("def nothing(f):\n    return f(0, 0)", encoding="utf-8")
+    made = [change.lines.rpartition("return ")[2] for change in changes(path)]
+    assert "f(0, )" in made and len({*made}) == len(made)
+
+
 def test_who_is_to_be_killed_is_not_changed(made: tuple[object, list[Change]]) -> None:
     module, found = made
     assert vars(module)["processes_of_session"](1) == {2}
