@@ -228,4 +228,5 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
     monkeypatch.setattr(measure, "impossible", lambda *_: None)
     report = grade_file(path, "cuda", options(path, "cuda"))
     assert report.verdict == "accepted" and report.score is not None
+    record_property("sha256", report.submission.sha256)
     record_property("unchecked score", report.score.ratio)
