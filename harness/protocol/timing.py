@@ -193,6 +193,9 @@ class TimedInputs(StrEnum):
     LONE_ELEMENTS = "lone elements"
     """Four elements of A or of B are 2^20, all others uniform. Not scored: a kernel may take its
     slow path for them. But it must look at all elements, whenever it is launched, to know."""
+    CHANGING_SCALE = "changing scale"
+    """The magnitude of A, or of B, changes along N: for all rows (columns) alike, in groups, or for
+    each from a place of its own on. Not scored either."""
 
 
 class DrawInputs(CheckerRequest[Done]):

@@ -27,7 +27,6 @@ from harness.protocol.timing import TimingWorkers
 from harness.report import DeviceInfo, Outcome, Round, RoundInputs, Score, Sha256, Stage, Value
 from harness.stages.clocks import judge_clocks
 from harness.stages.rounds import (
-    ROUNDS_PER_SURPRISE,
     CheckedLaunch,
     Extent,
     MeasurementAborted,
@@ -209,9 +208,8 @@ class _Match:
         """A launch of each player and one of the baseline, in an order that nobody knows before."""
         number = len(self.rounds)
         for place, player in enumerate(self._players):
-            if not secrets.randbelow(ROUNDS_PER_SURPRISE):
-                with _for(place):
-                    player.surprise(number)
+            with _for(place):
+                player.surprises(number)
         inputs = secrets.choice([*RoundInputs])
         order: list[int | None] = [None, *range(len(self._players))]
         secrets.SystemRandom().shuffle(order)

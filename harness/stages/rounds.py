@@ -63,8 +63,16 @@ MAX_SECONDS = 40.0
 of a grading that makes a minute of the GPU."""
 
 
-ROUNDS_PER_SURPRISE = 2
-"""On average, and nobody knows when: a kernel must not know which launches are scored."""
+SURPRISES = (
+    TimedInputs.LONE_ELEMENTS,
+    TimedInputs.LONE_ELEMENTS,
+    TimedInputs.CHANGING_SCALE,
+)
+"""What an unscored launch is drawn, each as likely."""
+
+LAUNCHES_PER_SURPRISE = 2
+"""Of the kernel's, on average, whatever came before: a kernel must not know which are scored, not
+even where it has just seen one that was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +157,7 @@ def _rounds(
     started = time.monotonic()
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
-        if not secrets.randbelow(ROUNDS_PER_SURPRISE):
-            measuring.surprise(len(rounds))
+        measuring.surprises(len(rounds))
         elapsed = time.monotonic() - started
         fewest = extent.fewest(len(rounds), elapsed)
         if warm_up.seconds + elapsed > MAX_SECONDS and len(rounds) < fewest:
@@ -275,10 +282,11 @@ class Measuring:
             check=check.error,
         )
 
-    def surprise(self, number: int) -> None:
-        """A launch that is checked and not scored, where the next round is expected: that one is
+    def surprises(self, number: int) -> None:
+        """Launches that are checked and not scored, where the next round is expected: that one is
         no proof of a kernel that looks at some elements to tell whether it is safe to be fast."""
-        self._kernel(TimedInputs.LONE_ELEMENTS, f"before round {number + 1}")
+        while not secrets.randbelow(LAUNCHES_PER_SURPRISE):
+            self._kernel(secrets.choice(SURPRISES), f"before round {number + 1}")
 
     def fetch(self) -> Fetched:
         """The launch just timed."""
@@ -354,6 +362,7 @@ _DRAWN = {
     TimedInputs.UNIFORM: "on inputs drawn for it alone",
     TimedInputs.RESCALED: "on inputs with rows or columns scaled by 2^±10",
     TimedInputs.LONE_ELEMENTS: "on inputs with single elements of 2^20",
+    TimedInputs.CHANGING_SCALE: "on inputs that change their scale along N",
 }
 
 

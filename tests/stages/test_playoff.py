@@ -36,7 +36,7 @@ from harness.stages.playoff import (
     of_codes,
     play,
 )
-from harness.stages.rounds import Extent
+from harness.stages.rounds import SURPRISES, Extent
 from harness.workers.session import Session
 from problem.cases import Shape
 from tests.leaderboard.factory import rejected, report
@@ -197,8 +197,7 @@ class Ticking:
 @pytest.mark.parametrize("players", [2, 3])
 def test_each_player_has_its_time(players: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round of n players takes n + 1 launches, and some that are not scored."""
-    monkeypatch.setattr(rounds, "ROUNDS_PER_SURPRISE", 1 << 40)
-    monkeypatch.setattr(playoff, "ROUNDS_PER_SURPRISE", 1 << 40)
+    monkeypatch.setattr(rounds, "LAUNCHES_PER_SURPRISE", 1 << 40)
     table = Table([2.0 + n / 10 for n in range(players)], noise=0.01)
     monkeypatch.setattr(rounds, "time", Ticking(table))
     monkeypatch.setattr(playoff, "time", Ticking(table))
@@ -211,17 +210,17 @@ def test_launches_that_are_not_scored_lie_among_the_rounds_of_each() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
-    lone = [player for player, inputs in table.drawn if inputs is TimedInputs.LONE_ELEMENTS]
+    unscored = [player for player, inputs in table.drawn if inputs in SURPRISES]
     for player in table.players:
-        assert len(played.rounds[0]) / 5 < lone.count(player) < len(played.rounds[0])
-    assert table.baseline not in lone
+        assert len(played.rounds[0]) / 4 < unscored.count(player) < 4 * len(played.rounds[0])
+    assert table.baseline not in unscored
 
 
 def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
-    scored = [kind for _, kind in table.drawn if kind is not TimedInputs.LONE_ELEMENTS]
+    scored = [kind for _, kind in table.drawn if kind not in SURPRISES]
     one, other = played.rounds
     assert [r.inputs for r in one] == [r.inputs for r in other]
     assert {r.inputs for r in one} == {*RoundInputs}
@@ -233,9 +232,8 @@ def test_a_round_knows_which_of_its_launches_came_first() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
-    launches = [
-        player for player, inputs in table.drawn if inputs is not TimedInputs.LONE_ELEMENTS
-    ][-3 * len(played.rounds[0]) :]
+    scored = [player for player, inputs in table.drawn if inputs not in SURPRISES]
+    launches = scored[-3 * len(played.rounds[0]) :]
     for number, rounds_of_all in enumerate(zip(*played.rounds, strict=True)):
         order = launches[3 * number : 3 * number + 3]
         for player, found in zip(table.players, rounds_of_all, strict=True):

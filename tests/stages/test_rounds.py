@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from harness.report import (
     TimeLimit,
 )
 from harness.stages import rounds
-from harness.stages.rounds import FULL, Extent, Measuring, Timed, timed_rounds
+from harness.stages.rounds import FULL, SURPRISES, Extent, Measuring, Timed, timed_rounds
 from problem.cases import Shape
 from tests.stages.fakes import Watcher
 
@@ -129,7 +130,7 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the launches are those of the rounds."""
-    monkeypatch.setattr(rounds, "ROUNDS_PER_SURPRISE", 1 << 40)
+    monkeypatch.setattr(rounds, "LAUNCHES_PER_SURPRISE", 1 << 40)
 
 
 def run(**what: Any) -> Timed | Outcome:
@@ -168,28 +169,48 @@ def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
     workers = FakeWorkers()
     timed = run_on(workers)
     assert isinstance(timed, Timed)
-    scored = [drawn for drawn in workers.draws if drawn is not TimedInputs.LONE_ELEMENTS]
     kinds = [TimedInputs(round.inputs) for round in timed.rounds]
-    assert scored[-2 * len(kinds) :] == [kind for kind in kinds for _ in range(2)]
+    assert workers.draws[-2 * len(kinds) :] == [kind for kind in kinds for _ in range(2)]
 
 
 def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
     """In the warm-up alone, a kernel could look at everything until that is over."""
     workers = FakeWorkers()
-    timed = run_on(workers)
+    timed = run_on(workers, Extent(100, 1))
     assert isinstance(timed, Timed)
     last = workers.draws[-2 * len(timed.rounds) :]
-    surprises = [n for n, drawn in enumerate(last) if drawn is TimedInputs.LONE_ELEMENTS]
-    assert len(surprises) > 5 and surprises[0] < 30 and surprises[-1] > 50
+    surprises = [n for n, drawn in enumerate(last) if drawn in SURPRISES]
+    assert len(surprises) > 5 and surprises[0] < 30 and surprises[-1] > 170
+    assert {last[n] for n in surprises} == {*TimedInputs} - {*map(TimedInputs, RoundInputs)}
     assert workers.kernel.launches > workers.baseline.launches + 5
 
 
-def test_a_kernel_that_does_not_look_at_all_elements_is_found_out() -> None:
+def test_what_was_not_scored_says_nothing_of_the_next_launch() -> None:
+    """Else a kernel that has seen such a launch might look at nothing in the next."""
+    workers = FakeWorkers()
+    timed = run_on(workers, Extent(200, 1))
+    assert isinstance(timed, Timed)
+    kinds = [drawn in SURPRISES for drawn in workers.draws]
+    follow = [after for before, after in pairwise(kinds) if before]
+    assert len(follow) / 3 < follow.count(True) < 2 / 3 * len(follow)
+
+
+@pytest.mark.parametrize(
+    ("unscored", "said"),
+    [
+        (TimedInputs.LONE_ELEMENTS, "single elements of 2^20"),
+        (TimedInputs.CHANGING_SCALE, "change their scale along N"),
+    ],
+)
+def test_a_kernel_that_does_not_look_at_all_elements_is_found_out(
+    unscored: TimedInputs, said: str
+) -> None:
     """It has looked at all of them until the warm-up was over."""
-    lone = TimedInputs.LONE_ELEMENTS
-    outcome = run(check=lambda drawn, n: Checked(error=2) if drawn is lone and n > 20 else RIGHT)
+    workers = FakeWorkers()
+    workers.check = lambda drawn, n: Checked(error=2) if drawn is unscored and n > 20 else RIGHT
+    outcome = run_on(workers, Extent(100, 1))
     assert isinstance(outcome, RuleViolation) and "before round" in outcome.message
-    assert "single elements of 2^20" in outcome.message
+    assert said in outcome.message
 
 
 def test_the_host_is_quiet_when_rounds_begin() -> None:
@@ -446,7 +467,7 @@ def test_one_launch_of_the_second_half_is_kept_for_the_full_product(
     """Which of them, nobody knows before."""
     found = []
     for number in range(6):
-        drawn = {rounds.ROUNDS_PER_SURPRISE: 1, 6: number}
+        drawn = {rounds.LAUNCHES_PER_SURPRISE: 1, 6: number}
         monkeypatch.setattr("harness.stages.rounds.secrets.randbelow", drawn.__getitem__)
         watcher, workers = Watcher(), FakeWorkers()
         timed = timed_rounds(

@@ -11,8 +11,18 @@ __device__ uint64_t mix(uint64_t z) {
 }
 
 // What inputs are drawn from: U(-1, 1) in steps of 2^-23, or that with a power of two from 2^-10 to
-// 2^10 for every 8 rows or columns, or for one row or column in 64; or four elements are 2^20.
-enum Scaling { PLAIN, ROW_GROUPS, COLUMN_GROUPS, LONE_ROWS, LONE_COLUMNS, LONE_ELEMENTS };
+// 2^10 for every 8 rows or columns, or for one row or column in 64, or for each from some place on;
+// or four elements are 2^20.
+enum Scaling {
+    PLAIN,
+    ROW_GROUPS,
+    COLUMN_GROUPS,
+    LONE_ROWS,
+    LONE_COLUMNS,
+    LONE_ELEMENTS,
+    CHANGING_ROWS,
+    CHANGING_COLUMNS
+};
 
 // Whether this is a random place in an eighth of a line of so many elements.
 __device__ bool in_eighth(uint64_t at, uint64_t length, uint64_t eighth, uint64_t random) {
@@ -31,17 +41,27 @@ __device__ bool is_lone(uint64_t row, uint64_t column, uint64_t rows, uint64_t c
            in_eighth(column, columns, 4 * right + (quarter ^ turns / 4 % 4), place & 0xffffffff);
 }
 
+// Whether this lies behind a random place that leaves an eighth of the line on either side, as
+// problem/cases.py draws them.
+__device__ bool behind_place(uint64_t at, uint64_t length, uint64_t random) {
+    uint64_t least = (length + 7) / 8;
+    return at >= least + random % (length - length / 8 + 1 - least);
+}
+
 __device__ float drawn(uint64_t i, uint64_t seed, uint64_t count, int columns, int scaling) {
     uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ULL);
     float x = (float)(int)(bits >> 40) * 0x1p-23f - 1.0f;
     if (scaling == PLAIN) return x;
-    if (scaling == LONE_ELEMENTS)
-        return is_lone(i / columns, i % columns, count / columns, columns, seed) ? 0x1p20f : x;
-    bool by_row = scaling == ROW_GROUPS || scaling == LONE_ROWS;
+    uint64_t row = i / columns, column = i % columns, rows = count / columns;
+    if (scaling == LONE_ELEMENTS) return is_lone(row, column, rows, columns, seed) ? 0x1p20f : x;
+    bool by_row = scaling == ROW_GROUPS || scaling == LONE_ROWS || scaling == CHANGING_ROWS;
+    bool groups = scaling == ROW_GROUPS || scaling == COLUMN_GROUPS;
     bool lone = scaling == LONE_ROWS || scaling == LONE_COLUMNS;
-    uint64_t line = by_row ? i / columns : i % columns;
-    uint64_t chance = mix(~seed + (lone ? line : line / 8) * 0x9e3779b97f4a7c15ULL);
+    uint64_t line = by_row ? row : column, along = by_row ? column : row;
+    uint64_t length = by_row ? columns : rows;
+    uint64_t chance = mix(~seed + (groups ? line / 8 : line) * 0x9e3779b97f4a7c15ULL);
     if (lone && chance / 21 % 64) return x;
+    if (!groups && !lone && !behind_place(along, length, chance >> 32)) return x;
     return ldexpf(x, (int)(chance % 21) - 10);
 }
 

@@ -39,6 +39,8 @@ class Scaling(IntEnum):
     LONE_ROWS = 3
     LONE_COLUMNS = 4
     LONE_ELEMENTS = 5
+    CHANGING_ROWS = 6
+    CHANGING_COLUMNS = 7
 
 
 SCALINGS: dict[TimedInputs, tuple[tuple[Scaling, Scaling], ...]] = {
@@ -52,9 +54,16 @@ SCALINGS: dict[TimedInputs, tuple[tuple[Scaling, Scaling], ...]] = {
         (Scaling.LONE_ELEMENTS, Scaling.PLAIN),
         (Scaling.PLAIN, Scaling.LONE_ELEMENTS),
     ),
+    TimedInputs.CHANGING_SCALE: (
+        (Scaling.COLUMN_GROUPS, Scaling.PLAIN),
+        (Scaling.PLAIN, Scaling.ROW_GROUPS),
+        (Scaling.CHANGING_ROWS, Scaling.PLAIN),
+        (Scaling.PLAIN, Scaling.CHANGING_COLUMNS),
+    ),
 }
 """Of A and B, to choose from. Lone rows and columns not at once: a single element would decide the
-error of its block. Lone elements not at once: who looks at all of one matrix is to see none."""
+error of its block. Lone elements not at once: who looks at all of one matrix is to see none. Scales
+that change along N not at once: few products would decide an element."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tests.devices.cpu.runner import Runner
 
 JUDGE_KERNELS = Path(folder[0], "judge_kernels.cu").read_text(encoding="utf-8")
 
-LONE_ELEMENTS = 5
+COLUMN_GROUPS, LONE_ELEMENTS, CHANGING_ROWS, CHANGING_COLUMNS = 2, 5, 6, 7
 
 DRAWS = """
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
@@ -58,6 +58,33 @@ def test_lone_elements_lie_one_in_each_quarter(shape: tuple[int, int]) -> None:
         rest = np.abs(matrix[matrix != 2.0**20])
         assert 0.95 < rest.max() <= 1 and rest.min() < 0.01
     assert len({place for matrix in matrices for place in places(matrix)}) > 9
+
+
+def test_a_scale_changes_for_each_row_or_column_somewhere_along_it() -> None:
+    rows, columns = drawn(CHANGING_ROWS, 3, 48, 800), drawn(CHANGING_COLUMNS, 3, 800, 48)
+    assert not np.array_equal(rows, columns.T)
+    for lines in (rows, columns.T):
+        found = [change(line) for line in lines]
+        assert len({place for place, _ in found if place is not None}) > 30
+        scales = {round(scale) for _, scale in found}
+        assert min(scales) < -8 and max(scales) > 8 and len(scales) > 12
+
+
+def change(line: Matrix) -> tuple[int | None, float]:
+    """Where a line of U(-1, 1) takes another scale, as far as that can be seen, and its log2."""
+    sizes = np.abs(line)
+    scale = float(np.log2(sizes[-100:].max() / sizes[:100].max()))
+    assert abs(np.log2(sizes[:100].max())) < 0.5 and abs(scale) < 10.5
+    behind = [at for at in range(100, 701) if sizes[at : at + 50].max() < 0.2]
+    beyond = np.flatnonzero(sizes > 1)
+    places = [*behind[:1], *beyond[:1]]
+    assert all(100 <= place <= 720 for place in places)
+    return (int(places[0]) if places else None), scale
+
+
+def test_a_scale_changes_along_all_rows_alike_in_groups_of_columns() -> None:
+    sizes = np.log2(np.abs(drawn(COLUMN_GROUPS, 3, 64, 80)).max(axis=0)).round().reshape(10, 8)
+    assert (sizes == sizes[:, :1]).all() and len({*sizes[:, 0]}) > 4
 
 
 @pytest.mark.parametrize("inputs", [Inputs.LONE_IN_A, Inputs.LONE_IN_B])
