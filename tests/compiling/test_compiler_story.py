@@ -105,6 +105,7 @@ class Tools:
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
     made = Tools()
+    monkeypatch.setattr(compiler, "_kept", {})
     monkeypatch.setattr(nvrtc, "compile_to_ptx", made.compile_to_ptx)
     monkeypatch.setattr(nvrtc, "preprocess", made.preprocess)
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")

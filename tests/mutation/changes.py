@@ -65,7 +65,7 @@ class Change:
         flags = __future__.annotations.compiler_flag
         made: dict[str, Any] = {}
         exec(
-            compile(source, "<changed>", "exec", flags, dont_inherit=True),
+            compile(source, function.__code__.co_filename, "exec", flags, dont_inherit=True),
             function.__globals__,
             made,
         )

@@ -15,7 +15,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import _lru_cache_wrapper
 from itertools import accumulate
 from pathlib import Path
@@ -79,6 +79,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             importlib.import_module(name)
     gc.unfreeze()  # else what was there when the tests were collected would not be found
     functions = functions_by_place()
+    timed = [*zip(items, clean.seconds, strict=True)]
     path = Path(session.config.getoption("outcomes"))
     outcomes = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     gc.freeze()  # nothing of this is looked through again, in any child
@@ -86,6 +87,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         known, found = outcomes.get(file, {}), dict[str, str]()
         noticed = Counter[int]()
         """By each test, of this file's changes: who noticed one is asked first about the next."""
+        unchanged = set[str]()
+        """Functions of which the same tests notice nothing while they are not changed."""
         for change in changes(ROOT / file):
             outcome = known.get(change.key)
             if outcome in NOTICED:
@@ -97,10 +100,18 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             own = named_after(file, items)
             numbers = to_ask({*own, *clean.calls.get(place, ())}, own, clean.work)
             numbers.sort(key=lambda n: (-noticed[n], clean.work[n]))
-            tests = [(items[number], clean.seconds[number]) for number in numbers]
-            found[change.key], asked = became_of(change, functions[place], tests)
-            if found[change.key] == "noticed" and asked:
-                noticed[numbers[asked - 1]] += 1
+            tests = [timed[number] for number in numbers]
+            if change.function not in unchanged:
+                outcome, by = became_of(
+                    replace(change, after=change.before), functions[place], tests
+                )
+                if outcome in NOTICED:
+                    failed = "a test" if by is None else tests[by][0].nodeid
+                    pytest.exit(f"{failed} fails where {place} is as it stands", returncode=1)
+                unchanged.add(change.function)
+            found[change.key], by = became_of(change, functions[place], tests)
+            if by is not None:
+                noticed[numbers[by]] += 1
             if len(found) % 20 == 0:
                 outcomes[file] = known | found
                 path.write_text(json.dumps(outcomes), encoding="utf-8")
@@ -193,30 +204,30 @@ def outermost(code: CodeType) -> str:
 
 def became_of(
     change: Change, functions: list[FunctionType], tests: list[tuple[pytest.Item, float]]
-) -> tuple[str, int]:
+) -> tuple[str, int | None]:
     """What became of a change that these tests could notice, which take so many seconds as a rule;
-    and how many of them were asked, 0 if none came to its end."""
+    and by which it was noticed, if one came so far."""
 
-    def attempt() -> tuple[str, int]:
+    def attempt() -> tuple[str, int | None]:
         try:
             change.apply_to(functions)
         except ValueError:  # of a function within a function that has other variables now
-            return "untried", 0
-        asked = 0
+            return "untried", None
+        number = 0
         tests[0][0].config.pluginmanager.register(EndAtFailure())
         try:
-            for asked, (test, seconds) in enumerate(tests, 1):
+            for number, (test, seconds) in enumerate(tests):
                 limit(SLOWER * seconds + SPARE_SECONDS)
-                following = tests[asked][0] if asked < len(tests) else None
+                following = tests[number + 1][0] if number + 1 < len(tests) else None
                 if not passes(test, following):
-                    return "noticed", asked
+                    return "noticed", number
         except BaseException:
-            return "noticed", asked
-        return "survived", asked
+            return "noticed", number
+        return "survived", None
 
     if not tests or not functions:
-        return "untested", 0
-    return in_child(attempt, quiet=True) or ("endless", 0)
+        return "untested", None
+    return in_child(attempt, quiet=True) or ("endless", None)
 
 
 def limit(seconds: float) -> None:

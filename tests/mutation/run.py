@@ -1,7 +1,8 @@
 """Changes one thing at a time and asks whether a test notices: `nox -s mutants -- AREA ...`.
 
 Each function of an area is changed in every way of changes.py, and those tests of the area's own
-folder run that call it. What survived the last time is tried again, and what has changed since.
+folder run that call it, once before with nothing changed: one that fails then says nothing of a
+change. What survived the last time is tried again, and what has changed since.
 The area "named" are the changes of named.toml. Without an area: all of them. It ends with the
 survivors that nobody has given a reason for and, where all areas were asked, with the reasons of
 those that survive no longer.
