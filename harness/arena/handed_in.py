@@ -1,4 +1,4 @@
-"""Reading what somebody hands in."""
+"""Reading what somebody hands in, and again what the arena has kept of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from harness.report import Submission
+from harness.leaderboard import admission
+from harness.report import CompileError, Diagnostic, Stage, Submission
 from harness.submission import Unreadable, read
+
+NAMELESS = "nameless"
+"""What is handed in under a name that is none."""
 
 
 def examine(name: str, content: bytes, author: str) -> Submission | str:
@@ -20,4 +24,19 @@ def examine(name: str, content: bytes, author: str) -> Submission | str:
         return found.error.message
     return found.model_copy(
         update={"name": name, "sha256": hashlib.sha256(found.source.encode()).hexdigest()}
+    )
+
+
+def kept(name: str, author: str, source: str) -> Submission | Unreadable:
+    """A submission as the database has it: by another way than through the arena's doors there may
+    have come one under a name that no report can have."""
+    sha256 = hashlib.sha256(source.encode()).hexdigest()
+    try:
+        return admission.named(Submission(name=name, author=author, sha256=sha256, source=source))
+    except admission.Implausible as error:
+        problem = f"{error}; hand it in under another name"
+    found = Diagnostic(severity="error", message=problem)
+    return Unreadable(
+        Submission(name=NAMELESS, author=None, sha256=sha256, source=""),
+        CompileError(stage=Stage.READ, message=problem, diagnostics=(found,)),
     )

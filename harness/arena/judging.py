@@ -23,7 +23,7 @@ from harness.playoff import play_game
 from harness.progress import Progress
 from harness.report import Accepted, Report, Submission, Verdict
 from harness.stages.playoff import Game
-from harness.submission import read
+from harness.submission import Unreadable, read
 from harness.workers.cores import Cores
 from harness.workers.session import Choice, Session, open_lanes
 
@@ -55,7 +55,7 @@ class Judge:
         """Of a GPU that gives scores which rank."""
         return self._info.name if self._scores and not self._options.quick else None
 
-    def grade(self, submission: Submission, progress: Progress) -> Report:
+    def grade(self, submission: Submission | Unreadable, progress: Progress) -> Report:
         with self._lane() as session:
             return grade(submission, session, self._options, progress)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import logging
 import os
 import signal
@@ -27,6 +26,7 @@ from psycopg import OperationalError
 from sqlalchemy import URL, make_url
 
 from harness.arena.build import Build
+from harness.arena.handed_in import kept
 from harness.arena.judging import Judge, open_judge
 from harness.arena.logs import log_as
 from harness.arena.presence import Presence
@@ -260,12 +260,7 @@ class Worker:
         return self._games.finish(game, found)
 
     def _report(self, attempt: Attempt) -> Document:
-        submission = Submission(
-            name=attempt.name,
-            author=attempt.author,
-            sha256=hashlib.sha256(attempt.source.encode()).hexdigest(),
-            source=attempt.source,
-        )
+        submission = kept(attempt.name, attempt.author, attempt.source)
 
         def tell(progress: GradingProgress) -> bool:
             return self._attempts.go_on(attempt.attempt, progress)

@@ -27,6 +27,7 @@ from harness.report import (
     Report,
     Score,
     Stage,
+    Submission,
     Tool,
     Verification,
     WrongAnswer,
@@ -67,10 +68,7 @@ class Implausible(Exception):
 def normalised(report: Report) -> Report:
     """The report in the one form in which it is kept. Raises Implausible where it has none."""
     data = report.model_dump(mode="python", exclude={"signature"})
-    submission = data["submission"]
-    submission["name"] = _name("a kernel file", submission["name"], names.file_problem)
-    if submission["author"] is not None:
-        submission["author"] = _name("an author", submission["author"], names.author_problem)
+    data["submission"] = named(report.submission).model_dump(mode="python")
     if data["device"] is not None:
         data["device"]["name"] = _name("a device", data["device"]["name"], names.device_problem)
     created = report.created if report.created.tzinfo else report.created.replace(tzinfo=UTC)
@@ -80,6 +78,16 @@ def normalised(report: Report) -> Report:
         raise Implausible(f"it was graded in the year {created.year}, which is not so") from None
     _bound(data, "", may_be_infinite=False)
     return Report.model_validate(_visible(data))
+
+
+def named(submission: Submission) -> Submission:
+    """With its names in the one form in which they are kept. Raises Implausible where they have
+    none."""
+    author = submission.author
+    if author is not None:
+        author = _name("an author", author, names.author_problem)
+    name = _name("a kernel file", submission.name, names.file_problem)
+    return submission.model_copy(update={"name": name, "author": author})
 
 
 def _name(what: str, text: str, why_not: Callable[[str], str | None]) -> str:

@@ -14,16 +14,17 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, update
 
 from harness.arena.build import Build
+from harness.arena.handed_in import NAMELESS
 from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
-from harness.arena.store import gradings
+from harness.arena.store import board, gradings
 from harness.arena.store.gradings import HandedIn, Status
 from harness.arena.store.people import Person
 from harness.arena.store.preparing import set_build
 from harness.arena.store.tables import submissions
 from harness.arena.sweeper import sweep_once
-from harness.report import Verdict
+from harness.report import Report, Verdict
 from tests.arena.handing_in import CREW, submission
 from tests.waiting import PATIENCE, eventually
 
@@ -64,9 +65,9 @@ def quick_arena(owner: Engine) -> Iterator[None]:
         set_build(link, Build.here())
 
 
-def hand_in(connection: Connection, person: Person, source: str) -> str:
+def hand_in(connection: Connection, person: Person, source: str, name: str = "k") -> str:
     taken = gradings.hand_in(
-        connection, person.id, submission("k", person.name, source), Limits(), None
+        connection, person.id, submission(name, person.name, source), Limits(), None
     )
     assert isinstance(taken, HandedIn)
     return taken.id
@@ -98,6 +99,16 @@ def test_killed_in_the_middle_and_graded_by_the_next(
         eventually(lambda: status(id).state.final, "done")
         done = status(id)
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
+        # What no page would have let in is refused, not tried for ever.
+        elsewhere = hand_in(connection, person("eve"), BROKEN, "../kernel")
+        eventually(lambda: status(elsewhere).state.final, "refused")
+        refused = status(elsewhere)
+        assert (refused.verdict, refused.attempts) == (Verdict.COMPILE_ERROR, 1)
+        report = Report.model_validate_json(
+            board.report_text(connection, refused.report or "") or ""
+        )
+        assert report.submission.name == NAMELESS and not report.submission.source
+        assert "cannot be the name of a kernel file" in getattr(report.outcome, "message", "")
         # Told to stop in the middle of the next, it gives that back at once.
         other = hand_in(connection, person("bob"), ENDLESS)
         eventually(lambda: in_the_middle(status(other)), "begun")

@@ -157,6 +157,16 @@ def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
     assert fetch(connection) is None
 
 
+def test_a_name_that_no_report_can_have_keeps_nobody_from_giving_up(
+    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+) -> None:
+    id = hand_in(connection, person("ada"), "../tile")
+    for _ in range(MAX_ATTEMPTS):
+        take(connection, attempts)
+        swept = sweep_once(engine, lease_seconds=-1)
+    assert swept.given_up == (id,) and status(connection, id).verdict == Verdict.JUDGE_ERROR
+
+
 def test_who_lives_is_left_alone(
     connection: Connection, attempts: Attempts, engine: Engine, person: Add
 ) -> None:

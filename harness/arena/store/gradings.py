@@ -22,6 +22,7 @@ from sqlalchemy import (
     update,
 )
 
+from harness.arena.handed_in import kept
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
@@ -30,6 +31,7 @@ from harness.leaderboard.document import Document
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.tables import entries
 from harness.report import Report, Submission
+from harness.submission import Unreadable
 
 DAY = timedelta(days=1)
 GUESSED_SECONDS = 30.0
@@ -422,9 +424,8 @@ def sweep(
             connection.execute(_LET_GO, {"id": row["id"]})
             again.append(row["submission"])
             continue
-        handed_in = Submission(
-            name=row["name"], author=row["author"], sha256=row["sha256"], source=row["source"]
-        )
+        found = kept(row["name"], row["author"], row["source"])
+        handed_in = found.submission if isinstance(found, Unreadable) else found
         document = Document.of(give_up(handed_in, row["died"]))
         entry = Entry.of(document.report, document.id)
         connection.execute(
@@ -448,7 +449,7 @@ def sweep(
 _LEASE = "now() - make_interval(secs => :lease)"
 
 _DEAD = text(
-    f"""SELECT g.id, g.submission, s.name, s.sha256, s.source, p.name AS author,
+    f"""SELECT g.id, g.submission, s.name, s.source, p.name AS author,
         1 + (SELECT count(*) FROM attempts a WHERE a.grading = g.id AND a.fate = 'died') AS died
     FROM gradings g JOIN submissions s ON s.id = g.submission JOIN people p ON p.id = s.person
     WHERE g.state = 'grading' AND greatest(g.seen, pg_postmaster_start_time()) < {_LEASE}

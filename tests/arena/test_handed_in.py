@@ -1,0 +1,33 @@
+"""What comes back from the database is what was handed in, or refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.arena.handed_in import NAMELESS, kept
+from harness.report import Submission
+from harness.submission import Unreadable
+from tests.arena.handing_in import submission
+from tests.leaderboard.factory import SOURCE
+
+
+def test_what_was_handed_in_is_what_is_graded() -> None:
+    assert kept("tile", "ada", SOURCE) == submission("tile", "ada", SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "author", "sentence"),
+    [
+        ("../tile", "ada", "'../tile' cannot be the name of a kernel file: it would lead to"),
+        ("", "ada", "'' cannot be the name of a kernel file: it has no character"),
+        ("tile", "\u0430da", "cannot be the name of an author: it mixes letters of two alphabets"),
+    ],
+)
+def test_under_a_name_that_no_report_can_have_it_is_refused(
+    name: str, author: str, sentence: str
+) -> None:
+    refused = kept(name, author, SOURCE)
+    assert isinstance(refused, Unreadable) and sentence in refused.error.message
+    assert refused.error.message.endswith("; hand it in under another name")
+    hash = submission(source=SOURCE).sha256
+    assert refused.submission == Submission(name=NAMELESS, author=None, sha256=hash, source="")
