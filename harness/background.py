@@ -11,13 +11,10 @@ Result = TypeVar("Result")
 
 
 def begin(
-    name: str,
-    work: Callable[Parameters, Result],
-    *args: Parameters.args,
-    **kwargs: Parameters.kwargs,
+    work: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Future[Result]:
-    """name: the thread's, for who looks at a process that hangs."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+    """The thread has the work's name, for who looks at a process that hangs."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix=work.__qualname__)
     begun = thread.submit(work, *args, **kwargs)
     thread.shutdown(wait=False)
     return begun

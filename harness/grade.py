@@ -413,7 +413,7 @@ class _Grading:
     def _begin_disassembling(self, kernel: Kernel) -> None:
         """Where the processor has little else to do, or there is no doubt that it is needed."""
         compiler = self.session.compiler
-        self.disassembling = background.begin("disassembling", disassemble_kernel, compiler, kernel)
+        self.disassembling = background.begin(disassemble_kernel, compiler, kernel)
 
     def _disassemble(self, kernel: Kernel) -> DisassembledKernel | Outcome:
         """Whoever needs it first waits for it."""

@@ -76,7 +76,7 @@ _kept: dict[tuple[str, str], Translated] = {}
 def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFault:
     importing: list[Future[None]] = []
     if "harness.compiling.program" not in sys.modules:
-        importing = [background.begin("importing", _import_what_follows)]
+        importing = [background.begin(_import_what_follows)]
     try:
         source = parse(text)
         ptx, found = _to_ptx(source, arch)

@@ -27,7 +27,7 @@ class Kept:
 def begin(rows: Matrix, columns: Matrix, C: Matrix) -> Future[Comparison]:
     """Compare the C of a first launch, whose A and B repeat these few rows and columns, while the
     GPU gets ready for rounds."""
-    return background.begin("first-product", compare_repeated, rows, columns, C)
+    return background.begin(compare_repeated, rows, columns, C)
 
 
 def audit(kept: Kept, seed: int, progress: Progress) -> float | Outcome | None:

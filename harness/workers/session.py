@@ -128,7 +128,7 @@ def open_lanes(
                 worker.keep_to(cores.measuring)
         stack.callback(_close, (*devices, common.baseline, common.checker))
         sessions = [stack.enter_context(_Lane(common, device).open()) for device in devices]
-        stack.callback(background.begin, "closing", _close, (common.baseline, common.checker))
+        stack.callback(background.begin, _close, (common.baseline, common.checker))
         yield sessions
 
 
@@ -173,7 +173,7 @@ class _Common:
 
 def _describing(device: Worker) -> Callable[[], DeviceInfo]:
     """Asks the device at once what it is, and waits for the answer only where it is wanted."""
-    asked = background.begin("describing", device.ask, Describe())
+    asked = background.begin(device.ask, Describe())
 
     def answer() -> DeviceInfo:
         described = asked.result()
@@ -194,8 +194,7 @@ class _Lane:
         self._kernel = Worker(Role.CUDA, common.gpu)
         self._on_device = (device, self._kernel) if common.scoring else (device,)
         self._always = (self._compiler, *self._on_device)
-        beside = (self._cpu_sanitizer.worker,) if common.scoring else ()
-        self._touched = (*self._always, *beside)
+        self._touched = (*self._always, self._cpu_sanitizer.worker)
 
     @contextmanager
     def open(self) -> Iterator[Session]:
@@ -320,8 +319,8 @@ class _Ahead:
         self.end()
         self._ended.clear()
         request = StartSanitizers(tools=tools)
-        self._starting = background.begin("starting", self._device.ask, request)
-        self._opening = background.begin("opening", self._open, self._starting)
+        self._starting = background.begin(self._device.ask, request)
+        self._opening = background.begin(self._open, self._starting)
 
     def wait_for_tools(self) -> None:
         """Nobody may ask the device for anything before it has started them."""
@@ -358,7 +357,7 @@ class _Ahead:
 
     def _tools_are_open(self) -> bool:
         answer = self._device.ask(OpenSanitizers())
-        return answer.all if isinstance(answer, SanitizersOpen) else True
+        return not isinstance(answer, SanitizersOpen) or answer.all
 
 
 _LOOK_AGAIN_SECONDS = 0.05

@@ -83,6 +83,13 @@ def test_who_would_only_share_need_not_wait(first: Use, free: bool) -> None:
     process.join(PATIENCE)
 
 
+def test_who_wants_a_gpu_alone_waits_for_whom_shares_it_while_it_is_free() -> None:
+    alone = hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0)
+    with share_gpu_if_free("GPU-1") as is_free, pytest.raises(GpuBusy), alone:
+        pass
+    assert is_free
+
+
 class Line:
     """Some who come one after the other, each in a thread of its own."""
 
@@ -286,5 +293,7 @@ def test_a_system_without_such_locks_goes_on(monkeypatch: pytest.MonkeyPatch) ->
     with (
         hold_gpu("GPU-1", Use.ALONE, Silent()),
         hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0),
+        share_gpu_if_free("GPU-1") as is_free,
     ):
+        assert is_free
         assert not tickets_of("GPU-1").exists()

@@ -26,7 +26,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def aged(path: Path) -> Path:
     old = time.time() - 3600
-    os.utime(path, (old, old))
+    os.utime(path, (old, old), follow_symlinks=False)
     return path
 
 
@@ -82,7 +82,7 @@ def test_only_our_folders_are_swept(tmp_path: Path) -> None:
     link.symlink_to(target)
     file = tmp_path / "matmul-arena-file"
     file.write_text("x")
-    for path in (other, target, file):
+    for path in (other, target, link, file):
         aged(path)
     sweep()
     assert other.is_dir() and target.is_dir() and link.is_symlink() and file.is_file()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
 
 from harness.errors import JudgeFailure, UsageError
 from harness.progress import Progress, Silent
+from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import Describe
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
@@ -60,6 +61,7 @@ class FakeWorker:
 
     def close(self) -> None:
         self.done.append("closed")
+        self.house.ending(self)
 
     def keep_to(self, cores: frozenset[int]) -> None:
         self.done.append(cores)
@@ -70,6 +72,8 @@ class FakeWorker:
             return self.house.described
         self.done.append(request)
         if request == OpenSanitizers():
+            if isinstance(self.house.opening, Fault):
+                return self.house.opening
             self.house.opening -= 1
             return SanitizersOpen(all=self.house.opening < 0)
         return Done()
@@ -88,8 +92,12 @@ class House:
     locked: list[str] = field(default_factory=list)
     sanitizer_resets: int = 0
     somebody_measures: bool = True
-    opening: int = 0
-    """How often the tools are asked before all are open."""
+    opening: int | Fault = 0
+    """How often the tools are asked before all are open; or what they say instead."""
+    asked_about: list[str | None] = field(default_factory=list)
+    """The GPUs of which the driver or the lock was asked something."""
+    ending: Callable[[FakeWorker], object] = lambda _: None
+    """What becomes of whoever is closed."""
     shared: Event = field(default_factory=Event)
     """Set once what is done ahead needs the GPU no more."""
 
@@ -124,13 +132,19 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
 
     @contextmanager
     def share_if_free(gpu: str) -> Iterator[bool]:
+        found.asked_about.append(gpu)
         yield not found.somebody_measures
         found.shared.set()
 
     monkeypatch.setattr(session_of, "hold_gpu", hold)
     monkeypatch.setattr(session_of, "share_gpu_if_free", share_if_free)
     monkeypatch.setattr(session_of, "why_no_cuda", lambda: None)
-    monkeypatch.setattr(session_of, "arch_of", lambda gpu: found.arch)
+
+    def arch_of(gpu: str | None) -> str | None:
+        found.asked_about.append(gpu)
+        return found.arch
+
+    monkeypatch.setattr(session_of, "arch_of", arch_of)
     return found
 
 
@@ -144,6 +158,7 @@ def test_a_gpu_has_a_device_and_three_timing_workers(house: House) -> None:
     with on_gpu(house) as session:
         timing = session.timing
         assert timing is not None and session.info is INFO
+        assert session.arch == house.arch and house.asked_about == ["GPU-7"]
         on_gpu_ = (session.device, timing.kernel, timing.baseline)
         assert {id(each) for each in on_gpu_} == {id(each) for each in house.of(Role.CUDA)}
         assert len(house.of(Role.CUDA)) == 3
@@ -162,6 +177,7 @@ def test_a_gpu_has_a_device_and_three_timing_workers(house: House) -> None:
 def test_the_cpu_device_needs_two_workers_and_no_lock(house: House) -> None:
     with open_session("cpu") as session:
         assert session.timing is session.cpu_sanitizer is session.side_by_side is None
+        assert session.arch == DEFAULT_ARCH and not house.asked_about
         for worker in house.of(Role.CUDA) + house.of(Role.CHECKER):
             worker.isolation = ()  # nobody asks them
         assert session.isolation() == (
@@ -327,7 +343,7 @@ def test_contexts_are_created_while_a_kernel_is_compiled_unless_somebody_measure
         assert timing is not None
         house.forget()
         session.prepare((Tool.MEMCHECK,), True)
-        assert house.shared.wait(PATIENCE)
+        assert house.shared.wait(PATIENCE) and house.asked_about[-1] == INFO.name
         assert not any(OpenKernels() in worker.done for worker in house.workers)
         house.somebody_measures = False
         house.shared.clear()
@@ -359,11 +375,45 @@ def test_where_who_measures_has_cores_of_its_own_tools_open_beside_it_and_before
         assert OpenKernels() not in timing.checker.done  # type: ignore[attr-defined]
 
 
-def test_tools_that_never_open_hold_nobody_up(house: House) -> None:
+def test_tools_that_never_open_hold_nobody_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_of, "_OPEN_SECONDS", 0.01)
     house.opening, house.somebody_measures = 1 << 30, False
     with on_gpu(house) as session:
         session.prepare((Tool.MEMCHECK,), True)
     assert house.shared.is_set()
+    with on_gpu(house, CORES) as session:
+        session.prepare((Tool.MEMCHECK,), True)
+        with session.company(Silent()):
+            assert house.locked[-1] == "fake shared"
+
+
+def test_tools_that_do_not_answer_are_asked_once(house: House) -> None:
+    house.opening = Fault(cause="memory", message="it ended")
+    with on_gpu(house, CORES) as session:
+        session.prepare((Tool.MEMCHECK,), True)
+        with session.company(Silent()):
+            assert session.device.done.count(OpenSanitizers()) == 1  # type: ignore[attr-defined]
+
+
+def test_a_grading_without_tools_waits_for_none(house: House) -> None:
+    with on_gpu(house, CORES) as session, session.company(Silent()):
+        assert house.locked == ["fake shared"]
+
+
+def test_all_processes_end_at_once(house: House) -> None:
+    """The driver takes a while to let go of each."""
+    together = Barrier(6)
+
+    def end(worker: FakeWorker) -> None:
+        if worker.done.count("closed") == 1:
+            together.wait(PATIENCE)
+
+    with on_gpu(house):
+        house.forget()
+        house.ending = end
+    assert together.n_waiting == 0 and not together.broken
 
 
 def test_the_cpu_sanitizer_is_started_where_it_will_have_something_to_do(house: House) -> None:

@@ -424,6 +424,16 @@ def test_a_process_that_nobody_took_ends_with_the_judge(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+def test_nothing_is_left_of_a_process_that_nobody_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_ahead", {})
+    processes.start_ahead(Role.COMPILER)
+    started = processes._ahead[Role.COMPILER]
+    processes._end_ahead()
+    assert processes.taken(Role.COMPILER) is None
+    assert started.process.returncode == -signal.SIGKILL
+    assert started.connection.closed and not started.scratch.path.exists()
+
+
 def test_what_cannot_be_started_ahead_is_told_by_the_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
