@@ -94,7 +94,8 @@ class Submission(Value):
 
 
 class Resources(Value):
-    """What one launch of the kernel takes, per thread or per block, from ptxas."""
+    """What one launch of the kernel takes, per thread or per block, from ptxas: the kernel itself
+    and the functions that it can call."""
 
     registers: NonNegativeInt
     stack_bytes: NonNegativeInt

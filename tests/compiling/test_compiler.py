@@ -240,16 +240,23 @@ def test_resources_and_occupancy(compiling: Compiling, disassembling: Disassembl
     assert dict(facts).items() <= dict(known).items()
 
 
-def test_spills_are_reported(compiling: Compiling) -> None:
+@pytest.mark.parametrize("called", [False, True], ids=["its own", "of what it calls"])
+def test_spills_are_reported(compiling: Compiling, called: bool) -> None:
     unroll = '_Pragma("unroll") for (int i = 0; i < 200; i++)'
     body = (
         f"float x[200]; {unroll} x[i] = A[i * M];\n"
         f"for (int k = 0; k < N; k++) {unroll} x[i] = x[i] * B[k] + k;\n"
         f"{unroll} C[i * K] = x[i];"
     )
-    source = kernel(body, attributes="__launch_bounds__(256, 4)")
+    before = ""
+    if called:
+        before = f"__device__ __noinline__ void products{SIGNATURE} {{\n{body}\n}}\n"
+        body = "products(A, B, C, M, N, K);"
+    source = kernel(body, before, "__launch_bounds__(256, 4)")
     resources = compiled(compiling, source).kernel.facts.resources
-    assert resources.registers <= 64 and resources.spill_store_bytes > 0
+    assert resources.registers <= 64
+    assert min(resources.spill_store_bytes, resources.spill_load_bytes) > 0
+    assert resources.stack_bytes >= 4 * (200 - 64)
 
 
 def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassembling) -> None:

@@ -57,7 +57,7 @@ LOG = f"""\
 ptxas info    : Compiling entry function '{NAME}' for 'sm_90a'
 ptxas info    : Function properties for {NAME}
     16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
-ptxas info    : Used 40 registers, 1024 bytes smem
+ptxas info    : Used 40 registers, 16 bytes cumulative stack size, 1024 bytes smem
 """
 
 
