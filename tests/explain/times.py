@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from harness.devices.cpu.device import CpuDevice
@@ -23,11 +23,11 @@ from harness.files import cache_directory, write_whole
 from problem.cases import RANKED
 from tests.explain.ladder import SOLUTIONS
 
-HEAD = """\
+_HEAD = """\
 # How long an explanation takes without a GPU
 
 Written by `python3 -m tests.explain.times` on {date}, on a machine with {cores} cores that others
-used, too ({load:.0f} processes wanted them in the mean). The processor's seconds are those of all
+used, too ({wanted} wanted them in the mean). The processor's seconds are those of all
 processes together, of which the compiler and the CPU device work at the same time where they can;
 nothing was in the cache but the CPU device's runtime. Each kernel is compiled, translated, held to
 some twenty cases, sanitized, counted, and explained for {shape}.
@@ -35,6 +35,12 @@ some twenty cases, sanitized, counted, and explained for {shape}.
 | kernel | processor, s | clock, s |
 |---|---:|---:|
 """
+
+
+def head(day: date, cores: int, processes: int) -> str:
+    """processes: that wanted those cores, this one's among them."""
+    wanted = "1 process" if processes == 1 else f"{processes} processes"
+    return _HEAD.format(date=day, cores=cores, wanted=wanted, shape=RANKED.shape)
 
 
 def processor() -> float:
@@ -57,13 +63,9 @@ def main(table: Path, names: list[str]) -> None:
             elapsed = time.perf_counter() - started
             rows[path.stem] = f"| {path.stem} | {processor() - used:.1f} | {elapsed:.1f} |"
             loads.append(os.getloadavg()[0])
-            head = HEAD.format(
-                date=datetime.now(UTC).date(),
-                cores=os.cpu_count(),
-                load=sum(loads) / len(loads),
-                shape=RANKED.shape,
-            )
-            write_whole(table, head + "\n".join(rows[name] for name in sorted(rows)) + "\n")
+            today, load = datetime.now(UTC).date(), sum(loads) / len(loads)
+            text = head(today, os.cpu_count() or 1, round(load))
+            write_whole(table, text + "\n".join(rows[name] for name in sorted(rows)) + "\n")
 
 
 def _rows(table: Path) -> dict[str, str]:
