@@ -196,6 +196,9 @@ class TimedInputs(StrEnum):
     CHANGING_SCALE = "changing scale"
     """The magnitude of A, or of B, changes along N: for all rows (columns) alike, in groups, or for
     each from a place of its own on. Not scored either."""
+    POSITIVE = "positive"
+    """All elements of A and B are in U(0, 1), where the errors of an accumulator that truncates add
+    up. Not scored either."""
 
 
 class DrawInputs(CheckerRequest[Done]):

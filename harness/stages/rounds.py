@@ -67,6 +67,7 @@ SURPRISES = (
     TimedInputs.LONE_ELEMENTS,
     TimedInputs.LONE_ELEMENTS,
     TimedInputs.CHANGING_SCALE,
+    TimedInputs.POSITIVE,
 )
 """What an unscored launch is drawn, each as likely."""
 
@@ -363,6 +364,7 @@ _DRAWN = {
     TimedInputs.RESCALED: "on inputs with rows or columns scaled by 2^±10",
     TimedInputs.LONE_ELEMENTS: "on inputs with single elements of 2^20",
     TimedInputs.CHANGING_SCALE: "on inputs that change their scale along N",
+    TimedInputs.POSITIVE: "on positive inputs",
 }
 
 

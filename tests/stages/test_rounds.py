@@ -200,6 +200,7 @@ def test_what_was_not_scored_says_nothing_of_the_next_launch() -> None:
     [
         (TimedInputs.LONE_ELEMENTS, "single elements of 2^20"),
         (TimedInputs.CHANGING_SCALE, "change their scale along N"),
+        (TimedInputs.POSITIVE, "positive inputs"),
     ],
 )
 def test_a_kernel_that_does_not_look_at_all_elements_is_found_out(

@@ -90,6 +90,7 @@ class _Table:
 
     def draw(self, inputs: TimedInputs) -> None:
         A, B = self._drawn = _random_draws(inputs)
+        self._cancels = inputs is not TimedInputs.POSITIVE
         judge_kernels.draw(self.A, A)
         judge_kernels.draw(self.B, B)
         judge_kernels.poison(self.C)
@@ -99,7 +100,8 @@ class _Table:
 
     def check(self) -> Checked:
         changed = self._changed()
-        error = judge_kernels.worst_error(self.A, self.B, self.C, _random_seed())
+        look = judge_kernels.worst_error if self._cancels else judge_kernels.worst_block
+        error = look(self.A, self.B, self.C, _random_seed())
         outside = tuple(
             f"{side} {name}"
             for name, guarded in self.guarded.items()

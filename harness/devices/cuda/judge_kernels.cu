@@ -12,7 +12,7 @@ __device__ uint64_t mix(uint64_t z) {
 
 // What inputs are drawn from: U(-1, 1) in steps of 2^-23, or that with a power of two from 2^-10 to
 // 2^10 for every 8 rows or columns, or for one row or column in 64, or for each from some place on;
-// or four elements are 2^20.
+// or four elements are 2^20; or the magnitude of that.
 enum Scaling {
     PLAIN,
     ROW_GROUPS,
@@ -21,7 +21,8 @@ enum Scaling {
     LONE_COLUMNS,
     LONE_ELEMENTS,
     CHANGING_ROWS,
-    CHANGING_COLUMNS
+    CHANGING_COLUMNS,
+    POSITIVE
 };
 
 // Whether this is a random place in an eighth of a line of so many elements.
@@ -52,6 +53,7 @@ __device__ float drawn(uint64_t i, uint64_t seed, uint64_t count, int columns, i
     uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ULL);
     float x = (float)(int)(bits >> 40) * 0x1p-23f - 1.0f;
     if (scaling == PLAIN) return x;
+    if (scaling == POSITIVE) return fabsf(x);
     uint64_t row = i / columns, column = i % columns, rows = count / columns;
     if (scaling == LONE_ELEMENTS) return is_lone(row, column, rows, columns, seed) ? 0x1p20f : x;
     bool by_row = scaling == ROW_GROUPS || scaling == LONE_ROWS || scaling == CHANGING_ROWS;

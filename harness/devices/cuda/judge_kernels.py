@@ -41,6 +41,7 @@ class Scaling(IntEnum):
     LONE_ELEMENTS = 5
     CHANGING_ROWS = 6
     CHANGING_COLUMNS = 7
+    POSITIVE = 8
 
 
 SCALINGS: dict[TimedInputs, tuple[tuple[Scaling, Scaling], ...]] = {
@@ -60,6 +61,7 @@ SCALINGS: dict[TimedInputs, tuple[tuple[Scaling, Scaling], ...]] = {
         (Scaling.CHANGING_ROWS, Scaling.PLAIN),
         (Scaling.PLAIN, Scaling.CHANGING_COLUMNS),
     ),
+    TimedInputs.POSITIVE: ((Scaling.POSITIVE, Scaling.POSITIVE),),
 }
 """Of A and B, to choose from. Lone rows and columns not at once: a single element would decide the
 error of its block. Lone elements not at once: who looks at all of one matrix is to see none. Scales
@@ -117,7 +119,7 @@ def worst_error(A: Any, B: Any, C: Any, seed: int) -> float:
     Three looks, for what escapes one is caught by another: at every row (freivalds), at all rows
     together (freivalds), and at some blocks as the rule itself does (problem.reference).
     """
-    return max(freivalds(A, B, C, seed), _worst_block(A, B, C, ~seed & (1 << 64) - 1) / MAX_ERROR)
+    return max(freivalds(A, B, C, seed), worst_block(A, B, C, ~seed & (1 << 64) - 1))
 
 
 _BLOCKS_LOOKED_AT = 1024
@@ -125,14 +127,15 @@ _BLOCKS_LOOKED_AT = 1024
 in 10 000, 5 %, and so few are not worth cheating for."""
 
 
-def _worst_block(A: Any, B: Any, C: Any, seed: int) -> float:
-    """The largest error of some blocks of C, chosen by the seed, in float64."""
+def worst_block(A: Any, B: Any, C: Any, seed: int) -> float:
+    """The largest error of some blocks of C, chosen by the seed, in float64, over what is allowed.
+    Of positive inputs it is all that can be said: errors of one sign are no sum of random signs."""
     (M, N), K = A.shape, B.shape[1]
     errors = cupy.ndarray((_BLOCKS_LOOKED_AT,), np.float64)
     sizes = (np.int32(M), np.int32(N), np.int32(K))
     arguments = (A, B, C, *sizes, np.uint64(seed), errors)
     _module().get_function("block_errors")((_BLOCKS_LOOKED_AT,), (_BLOCK,), arguments)
-    return float(np.nan_to_num(errors.get(), nan=np.inf).max())
+    return float(np.nan_to_num(errors.get(), nan=np.inf).max()) / MAX_ERROR
 
 
 def freivalds(A: Any, B: Any, C: Any, seed: int) -> float:

@@ -15,7 +15,7 @@ from tests.devices.cpu.runner import Runner
 
 JUDGE_KERNELS = Path(folder[0], "judge_kernels.cu").read_text(encoding="utf-8")
 
-COLUMN_GROUPS, LONE_ELEMENTS, CHANGING_ROWS, CHANGING_COLUMNS = 2, 5, 6, 7
+PLAIN, COLUMN_GROUPS, LONE_ELEMENTS, CHANGING_ROWS, CHANGING_COLUMNS, POSITIVE = 0, 2, 5, 6, 7, 8
 
 DRAWS = """
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
@@ -80,6 +80,11 @@ def change(line: Matrix) -> tuple[int | None, float]:
     places = [*behind[:1], *beyond[:1]]
     assert all(100 <= place <= 720 for place in places)
     return (int(places[0]) if places else None), scale
+
+
+def test_positive_elements_are_the_magnitudes_of_plain_ones() -> None:
+    positive, plain = drawn(POSITIVE, 3, 64, 80), drawn(PLAIN, 3, 64, 80)
+    assert plain.min() < -0.99 and np.array_equal(positive, np.abs(plain))
 
 
 def test_a_scale_changes_along_all_rows_alike_in_groups_of_columns() -> None:

@@ -68,7 +68,8 @@ def test_block_errors_are_those_of_the_rule() -> None:
     Sgemm()(A, B, C)
     C[20, 20] += 1e-3  # 6 blocks: every one of them is looked at, many times
     expected = compare(A.get(), B.get(), C.get(), exact=False).worst
-    assert judge_kernels._worst_block(A, B, C, 3) == pytest.approx(expected, rel=1e-9)
+    found = judge_kernels.worst_block(A, B, C, 3) * MAX_ERROR
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.gpu
@@ -84,6 +85,24 @@ def test_an_error_in_every_block_hides_from_no_sum_over_all_rows(product: Any) -
     assert judge_kernels.worst_error(A, B, C, 3) > 1.2
     C.set(right)
     assert judge_kernels.worst_error(A, B, C, 3) < 0.6
+
+
+@pytest.mark.gpu
+def test_errors_of_one_sign_are_held_to_what_the_rule_allows_and_no_less() -> None:
+    from harness.devices.cuda import judge_kernels, memory
+    from harness.devices.cuda.baseline import Sgemm
+
+    A, B, C = memory.matrix(M, N), memory.matrix(N, K), memory.matrix(M, K)
+    for matrix, seed in ((A, 1), (B, 2)):
+        judge_kernels.draw(matrix, judge_kernels.Draw(seed, judge_kernels.Scaling.POSITIVE))
+        assert float(matrix.min()) >= 0
+    Sgemm()(A, B, C)
+    right = C.get()
+    assert judge_kernels.worst_block(A, B, C, 3) < 0.5
+    C.set(right * np.float32(1 - 0.5 * MAX_ERROR))
+    assert judge_kernels.worst_block(A, B, C, 3) < 1 < judge_kernels.freivalds(A, B, C, 3)
+    C.set(right * np.float32(1 - 1.5 * MAX_ERROR))
+    assert judge_kernels.worst_block(A, B, C, 3) > 1
 
 
 @pytest.mark.gpu
