@@ -62,6 +62,7 @@ class CudaDevice:
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._layouts = Layouts()
+        self._rooms = memory.Room(), memory.Room(), memory.Room()
         self._function: Any = None
         self._attached: _Attached | None = None
         self._waiting: sanitizer.Waiting | None = None
@@ -89,9 +90,10 @@ class CudaDevice:
         assert self._kernel is not None and request.blocks is None
         shape = request.shape
         of_A, of_B, of_C = self._layouts.of(shape)
-        on_A = memory.Guarded.holding(request.A, of_A)
-        on_B = memory.Guarded.holding(request.B, of_B)
-        on_C = memory.Guarded.poisoned(shape.M, shape.K, of_C)
+        for_A, for_B, for_C = self._rooms
+        on_A = memory.Guarded.holding(request.A, of_A, for_A)
+        on_B = memory.Guarded.holding(request.B, of_B, for_B)
+        on_C = memory.Guarded.poisoned(shape.M, shape.K, of_C, for_C)
         started = time.perf_counter()
         solve(
             self._function,

@@ -17,9 +17,9 @@ _OUT_OF_MEMORY = 2
 
 
 def allocate(size: int) -> Any:
-    """Device memory without CuPy's pool, so that it lies where nothing else did and goes back at
-    once. Raises MemoryError when there is none: that is never the kernel's doing, whose own
-    variables are loaded before."""
+    """Device memory without CuPy's pool: whole pieces of nobody else's, which go back at once.
+    Raises MemoryError when there is none: that is never the kernel's doing, whose own variables
+    are loaded before."""
     try:
         return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -33,6 +33,21 @@ def allocate(size: int) -> Any:
 def matrix(rows: int, columns: int) -> Any:
     """An uninitialised float32 matrix of exactly its size."""
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
+
+
+class Room:
+    """Memory for one matrix after another. It is kept as long as each takes as much: who has some
+    given, or gives it back, waits for all who create contexts on this machine."""
+
+    def __init__(self) -> None:
+        self._memory: Any = None
+
+    def of(self, size: int) -> Any:
+        """So many bytes, and no more, in place of what was handed out before."""
+        if self._memory is None or self._memory.mem.size != size:
+            self._memory = None  # what was there before makes room first
+            self._memory = allocate(size)
+        return self._memory
 
 
 class Opened:
@@ -64,10 +79,12 @@ class Guarded:
     No kernel of the judge's sets or reads them, for this is the process of the submission's.
     """
 
-    def __init__(self, rows: int, columns: int, layout: Layout | None = None) -> None:
-        """layout: one that was drawn before."""
+    def __init__(
+        self, rows: int, columns: int, layout: Layout | None = None, room: Room | None = None
+    ) -> None:
+        """layout: one that was drawn before. room: of another matrix, which is gone."""
         self.layout = layout = layout or Layout.draw(rows, columns)
-        self._memory = allocate(layout.total)
+        self._memory = (room or Room()).of(layout.total)
         place = self._memory + layout.before
         self.matrix = cupy.ndarray((rows, columns), np.float32, memptr=place)
         self._guards = {
@@ -78,14 +95,14 @@ class Guarded:
             set_words(guard, CANARY)
 
     @classmethod
-    def holding(cls, values: Matrix, layout: Layout) -> Guarded:
-        guarded = cls(values.shape[0], values.shape[1], layout)
+    def holding(cls, values: Matrix, layout: Layout, room: Room) -> Guarded:
+        guarded = cls(values.shape[0], values.shape[1], layout, room)
         guarded.matrix.set(values)
         return guarded
 
     @classmethod
-    def poisoned(cls, rows: int, columns: int, layout: Layout) -> Guarded:
-        guarded = cls(rows, columns, layout)
+    def poisoned(cls, rows: int, columns: int, layout: Layout, room: Room) -> Guarded:
+        guarded = cls(rows, columns, layout, room)
         set_words(guarded.matrix, POISON)
         return guarded
 

@@ -87,6 +87,29 @@ def test_guards_see_writes_beside_C(
     assert np.isnan(answer.C).all()
 
 
+def test_no_launch_sees_what_another_has_left(device: Worker, compiling: Compiling) -> None:
+    """They have the same memory where they need as much, guards and all."""
+    for shape in (SHAPE, SHAPE, Shape(700, 20, 900), SHAPE):
+        load(device, compiling, "if (!row && !column) { C[-1] = C[M * K] = C[0] = 1; }")
+        answer = run(device, shape)
+        assert isinstance(answer, Finished) and answer.wrote_outside == ("before C", "behind C")
+        load(device, compiling, "if (!row && !column) C[1] = C[-1] + C[M * K];")
+        answer = run(device, shape)
+        assert isinstance(answer, Finished) and answer.wrote_outside == ()
+        written = ~np.isnan(answer.C)
+        assert not written.any(), "guards and poison are not numbers"
+
+
+def test_memory_is_kept_while_it_is_of_the_size_that_is_needed() -> None:
+    from harness.devices.cuda import memory
+
+    room, piece = memory.Room(), 2 << 20
+    first = room.of(piece)
+    assert room.of(piece) is first
+    for size in (3 * piece, 2 * piece, piece):
+        assert room.of(size).mem.size == size, "what lies behind a matrix is a guard or a fault"
+
+
 @pytest.mark.parametrize(
     ("body", "cause"),
     [
