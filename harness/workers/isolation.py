@@ -156,7 +156,10 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
             _allow(libc, ruleset, path, files)
         # The driver opens its device files for writing, and in the process that compute-sanitizer
         # watches also files of its own in /proc; the others need the null device.
+        others = _files_of_other_gpus() if reads_anywhere else []
         devices = [Path("/dev"), Path("/proc")] if reads_anywhere else [Path("/dev/null")]
+        if others:
+            devices[:1] = [path for path in Path("/dev").iterdir() if path not in others]
         for path in devices:
             _allow(libc, ruleset, path, files & (_READ | _WRITE_FILE | _TRUNCATE))
         if not reads_anywhere:
@@ -168,6 +171,8 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
     finally:
         os.close(ruleset)
     phrases = ["writes only to a scratch folder" + (", /dev and /proc" if reads_anywhere else "")]
+    if others:
+        phrases.append("no GPU but its own")
     if not reads_anywhere:
         phrases.append("reads only programs, libraries and CUDA's headers")
     if network:
@@ -187,6 +192,22 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, access: int) -> None:
         libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, ctypes.c_uint32(0))
     finally:
         os.close(handle)
+
+
+_GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+def _files_of_other_gpus() -> list[Path]:
+    """The device files of those GPUs that this worker has nothing to do with, if it is for one of
+    them. Whatever a process opens costs it time when CUDA starts, and others as well: the driver
+    sees to one process after the other."""
+    files: dict[str, Path] = {}
+    for place in _GPUS.glob("*/information"):
+        told = dict(line.partition(":")[::2] for line in place.read_text().splitlines())
+        if "GPU UUID" in told and "Device Minor" in told:
+            files[told["GPU UUID"].strip()] = Path(f"/dev/nvidia{told['Device Minor'].strip()}")
+    own = files.pop(os.environ.get("CUDA_VISIBLE_DEVICES", ""), None)
+    return [] if own is None else list(files.values())
 
 
 def _program_files() -> set[Path]:

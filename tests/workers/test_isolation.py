@@ -415,6 +415,57 @@ def test_each_version_is_asked_for_all_that_it_can_hold(
     assert (1, signal.SIGKILL, 0, 0, 0) in kernel.prctls  # PR_SET_PDEATHSIG
 
 
+@pytest.mark.parametrize(
+    ("visible", "closed"),
+    [
+        ("GPU-a", ["/dev/nvidia1", "/dev/nvidia3"]),
+        ("GPU-c", ["/dev/nvidia0", "/dev/nvidia1"]),
+        ("GPU-d", []),
+        ("0,1", []),
+        (None, []),
+    ],
+)
+def test_a_worker_opens_no_gpu_but_its_own(
+    visible: str | None,
+    closed: list[str],
+    tmp_path: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for bus, (uuid, minor) in enumerate([("GPU-a", 0), ("GPU-b", 1), ("GPU-c", 3)]):
+        (tmp_path / f"0000:0{bus}:00.0").mkdir()
+        text = f"Model: \t\t NVIDIA H200\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
+        (tmp_path / f"0000:0{bus}:00.0" / "information").write_text(text)
+    (tmp_path / "0000:09:00.0").mkdir()
+    (tmp_path / "0000:09:00.0" / "information").write_text("Model: \t\t Unknown\n")
+    monkeypatch.setattr(isolation, "_GPUS", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert sorted(map(str, isolation._files_of_other_gpus())) == closed
+    # A file that is there in place of those, for the tests' machine has no GPU.
+    monkeypatch.setattr(
+        isolation, "_files_of_other_gpus", lambda: [Path("/dev/zero")] if closed else []
+    )
+    kernel = Kernel()
+    rules = asked(kernel, Role.CUDA, scratch, monkeypatch)
+    assert ("no GPU but its own" in rules) is bool(closed)
+    assert ("/dev" in kernel.rules) is not closed
+    assert ("/dev/full" in kernel.rules) is bool(closed) and "/dev/zero" not in kernel.rules
+    assert "/proc" in kernel.rules
+
+
+def test_a_device_file_that_is_closed_cannot_be_written_to(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(Role.CUDA, "writes only to", scratch)
+    monkeypatch.setattr(isolation, "_files_of_other_gpus", lambda: [Path("/dev/zero")])
+    enforced, said = attempt(Role.CUDA, "Path('/dev/null').write_bytes(b'1')", scratch)
+    assert "no GPU but its own" in enforced and said == "done"
+    _, said = attempt(Role.CUDA, "Path('/dev/zero').write_bytes(b'1')", scratch)
+    assert said.startswith("PermissionError 13")
+
+
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 
 
