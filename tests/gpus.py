@@ -10,6 +10,7 @@
                 one of whose workers is killed while it measures
     playoff     two kernels that scores hardly order
     one-lane    a kernel with nothing beside it, not even the compilation of the next
+    driver      how many CUDA contexts a second it creates, for all GPUs together
     table       only the tables
 
 Each writes OUT-PART.json as it goes, and OUT.md with the tables of all parts that are there.
@@ -40,6 +41,7 @@ from harness.devices import available
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.spread import measured
 from harness.report import Report, Verdict
+from tests import contexts
 from tests.occupancy import Held, watched
 
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
@@ -51,9 +53,14 @@ AGAIN = (*KERNELS, "02_shared_tile", "02_shared_tile")
 ALONE = "17_split_tail"
 RIVALS = ("10_no_bank_conflicts", "14_bulk_copies")
 CACHE = "XDG_CACHE_HOME"
-PARTS = ("gradings", "arena", "playoff", "one-lane")
-LEAST = {"gradings": 30.0, "arena": 50.0, "playoff": 50.0, "one-lane": 30.0}
+PARTS = ("gradings", "arena", "playoff", "one-lane", "driver")
+LEAST = {"gradings": 30.0, "arena": 50.0, "playoff": 50.0, "one-lane": 30.0, "driver": 10.0}
 """Seconds, without which a part is not begun."""
+
+CONTEXTS = 6
+"""Of a grading: to verify, for each of four tools, and to be timed."""
+
+DRIVER_SECONDS = 2.0
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -77,6 +84,7 @@ def main(words: Sequence[str] | None = None) -> int:
             "arena": lambda: run.arena(chosen.submissions),
             "playoff": run.playoff,
             "one-lane": run.one_lane,
+            "driver": run.driver,
         }
         for part in PARTS:
             if part in chosen.parts or "all" in chosen.parts:
@@ -175,6 +183,11 @@ class Run:
         reports = self._graded(["--gpus", self._gpus[0]], [ALONE])
         if reports["entries"]:
             self._keep("one-lane", reports)
+
+    def driver(self) -> None:
+        counts = (1, 2 * len(self._gpus))
+        rates = [contexts.rate(self._gpus, count, DRIVER_SECONDS)._asdict() for count in counts]
+        self._keep("driver", {"gpus": len(self._gpus), "rates": rates})
 
     def _keep(self, part: str, found: dict[str, Any]) -> None:
         _part(self._out, part).write_text(json.dumps(found, indent=1) + "\n")
@@ -276,6 +289,7 @@ def tables(parts: dict[str, Any]) -> str:
         "arena": _arena,
         "playoff": _playoff_table,
         "one-lane": lambda found: _one_lane(found, parts.get("gradings", {"runs": []})["runs"]),
+        "driver": _driver,
     }
     for part, table in of_parts.items():
         if part in parts:
@@ -459,6 +473,17 @@ def _one_lane(found: dict[str, Any], runs: Sequence[dict[str, Any]]) -> list[str
     return [
         f"{alone.name} with nothing beside it scores {alone.score:.4f}, and {beside:.4f} while the "
         f"next submission is compiled and sanitized: {100 * math.log(beside / alone.score):+.2f} %."
+    ]
+
+
+def _driver(found: dict[str, Any]) -> list[str]:
+    alone, together = (contexts.Rate(**each) for each in found["rates"])
+    return [
+        f"The driver of a machine with {found['gpus']} GPUs creates {together.a_second:.1f} CUDA "
+        f"contexts a second where {together.asking} processes ask for them, and "
+        f"{alone.a_second:.1f} where one does: {alone.ms:.0f} ms each, and {together.ms:.0f} ms. "
+        f"With {CONTEXTS} of them a grading takes {1e3 * CONTEXTS / together.a_second:.0f} ms of "
+        "its time, whichever GPU it is on."
     ]
 
 

@@ -6,12 +6,14 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import gpus
+from tests.contexts import Rate
 from tests.gpus import Run, tables
 from tests.leaderboard import factory
 from tests.leaderboard.factory import entry
@@ -68,6 +70,7 @@ def test_every_part_has_its_table() -> None:
                 "scores": [["GPU-0", 0.161], ["GPU-1", 0.161]],
             },
             "playoff": playoff(A, B, 1.01).model_dump(mode="json"),
+            "driver": {"gpus": 2, "rates": [Rate(1, 10, 75)._asdict(), Rate(4, 12, 250)._asdict()]},
         }
     )
     assert "| kernel | GPU-0 alone | GPU-0 with 1 more | GPU-1 alone | GPU-1 with 1 more |" in text
@@ -81,6 +84,8 @@ def test_every_part_has_its_table() -> None:
     assert "the time was over 1 waited." in text
     assert "Attempts: 2 died, 8 finished." in text
     assert "Verdicts: 6 accepted, 2 race; other than expected: 1.\n* accepted tile 3: race" in text
+    assert "creates 12.0 CUDA contexts a second where 4 processes ask for them, and 10.0" in text
+    assert "With 6 of them a grading takes 500 ms of its time" in text
     assert "| a against b | +1.000 %" in text and "the first is faster" in text
 
 
@@ -201,9 +206,15 @@ def test_a_part_that_fails_costs_the_others_nothing(
             return [gpus.Line(1.0, "no JSON")]
         return [gpus.Line(1.0, found)] if "playoff" in words else []
 
+    def rate(gpus: Sequence[str], asking: int, seconds: float) -> Rate:
+        return Rate(asking, 10.0, 80.0 * asking)
+
+    monkeypatch.setattr(gpus.contexts, "rate", rate)
     monkeypatch.setattr(Run, "_command", command)
     assert gpus.main(["all", "--out", str(tmp_path / "out")]) == 0
     assert "JSONDecodeError" in capsys.readouterr().err
     assert "A play-off on 2 GPUs" in (tmp_path / "out.md").read_text()
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"out-gradings.json", "out-playoff.json", "out.md"}
+    assert written == {"out-gradings.json", "out-playoff.json", "out-driver.json", "out.md"}
+    found = json.loads((tmp_path / "out-driver.json").read_text())
+    assert [each["asking"] for each in found["rates"]] == [1, 4] and found["gpus"] == 2
