@@ -14,6 +14,7 @@ import site
 import struct
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -203,8 +204,8 @@ def _files_of_other_gpus() -> list[Path]:
     sees to one process after the other."""
     files: dict[str, Path] = {}
     for place in _GPUS.glob("*/information"):
-        told = dict(line.partition(":")[::2] for line in place.read_text().splitlines())
-        if "GPU UUID" in told and "Device Minor" in told:
+        with suppress(OSError, KeyError):  # of a GPU that does not say which it is, none is closed
+            told = dict(line.partition(":")[::2] for line in place.read_text().splitlines())
             files[told["GPU UUID"].strip()] = Path(f"/dev/nvidia{told['Device Minor'].strip()}")
     own = files.pop(os.environ.get("CUDA_VISIBLE_DEVICES", ""), None)
     return [] if own is None else list(files.values())

@@ -438,6 +438,7 @@ def test_a_worker_opens_no_gpu_but_its_own(
         (tmp_path / f"0000:0{bus}:00.0" / "information").write_text(text)
     (tmp_path / "0000:09:00.0").mkdir()
     (tmp_path / "0000:09:00.0" / "information").write_text("Model: \t\t Unknown\n")
+    (tmp_path / "0000:0a:00.0" / "information").mkdir(parents=True)
     monkeypatch.setattr(isolation, "_GPUS", tmp_path)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
