@@ -267,6 +267,40 @@ def test_wgmma_transposed(cpu: Runner, swizzle: int, trans_a: bool, trans_b: boo
     check_wgmma(cpu, "f16", 64, swizzle, False, trans_a, trans_b)
 
 
+TWICE = {
+    "one guarded": "@q FIRST SECOND",
+    "one jumped over": "@!q bra OVER; FIRST OVER: SECOND",
+    "a shuffle between": "FIRST shfl.sync.bfly.b32 x, %0, 1, 31, -1; SECOND",
+}
+
+
+@pytest.mark.parametrize("form", TWICE.values(), ids=TWICE)
+def test_wgmma_adds_to_registers_as_they_stand(cpu: Runner, form: str) -> None:
+    """Each product twice into the same registers, to one of which one is added before; but for the
+    first of one product, which may be left out."""
+    source, shape = wgmma_source("f16", 16, 128, False, False, False)
+    lines = source.splitlines()
+    at = next(i for i, line in enumerate(lines) if "wgmma.mma_async" in line)
+    product = "".join(line.strip().strip('"') for line in lines[at : at + 2]).removesuffix(" }")
+    twice = form.replace("FIRST", product).replace("SECOND", product)
+    lines[at : at + 2] = [f'"add.f32 %1, %1, 0f3F800000; {twice} }}"']
+    source = "\n".join(lines)
+    source = source.replace(".reg .pred p;", ".reg .pred p, q; .reg .b32 x; setp.ne.b32 q, %11, 0;")
+    source = source.replace('"r"(scale));', '"r"(scale), "r"(int(k != 32)));')
+    ready = cpu.load(source)
+    assert isinstance(ready, Ready), ready
+    A, B = small_integers(shape)
+    result = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    assert not isinstance(result, Fault), result.message
+    left_out = 32 if "q" in form else None
+    expected = sum(
+        (1 if k in (0, left_out) else 2) * (A[:, k : k + 16] @ B[k : k + 16])
+        for k in range(0, 64, 16)
+    )
+    expected.reshape(4, 16, 16)[:, :8, 1:8:2] += 3  # behind the first, which starts from nothing
+    assert np.array_equal(result.C, expected)
+
+
 def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
     for kind, width in itertools.product(("tf32", "f16", "bf16"), (32,)):
         source, shape = wgmma_source(kind, width, 128, False, False, False)

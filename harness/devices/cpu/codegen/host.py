@@ -15,10 +15,10 @@ from harness.ptx.syntax import Address, Function, Instruction, Program, Register
 
 # What the runtime calls but cannot say in CUDA C++.
 _PRIMITIVES = """
-define internal i64 @host_start(i64 %entry, i64 %context, i32 %t) {
+define internal i64 @host_start(i64 %entry, i64 %context, i64 %t) {
   %function = inttoptr i64 %entry to ptr
   %c = inttoptr i64 %context to ptr
-  %handle = call ptr %function(ptr %c, i32 %t)
+  %handle = call ptr %function(ptr %c, i64 %t)
   %number = ptrtoint ptr %handle to i64
   ret i64 %number
 }

@@ -3,6 +3,7 @@ to memory checked."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -14,7 +15,8 @@ from harness.devices.cpu.codegen.translator import Lowerings, MemoryAccess, Tran
 from harness.devices.cpu.errors import CannotTranslate
 from harness.devices.cpu.runtime import layout
 from harness.devices.cpu.runtime.layout import Access, Cause, Collective, Event, State, Window
-from harness.ptx.syntax import Address, Instruction, Label, Register, Symbol
+from harness.ptx.syntax import Address, Instruction, Label, Operand, Register, Symbol
+from harness.ptx.types import TYPES
 
 _MULTIPROCESSORS = 132
 _SINCE_1970 = 1_790_000_000_000_000_000
@@ -46,6 +48,8 @@ class ThreadTranslator(Translator):
         self.block = block
         self.mode = mode
         self._windows = pointer_windows(kernel)
+        self._published: dict[str, int] = {}
+        """Registers of which a word of this lane's mail still has the value."""
 
     # -- the function around the body
 
@@ -57,40 +61,44 @@ class ThreadTranslator(Translator):
             %size.exact = call i64 @llvm.coro.size.i64()
             %size.more = add i64 %size.exact, 63
             %size = and i64 %size.more, -64
-            %query = icmp slt i32 %t, 0
+            %query = icmp slt i64 %t, 0
             br i1 %query, label %tell, label %begin""".splitlines():
             self.emit(line.strip())
         self.place("tell")
         self.emit("%told = inttoptr i64 %size to ptr")
         self.emit("ret ptr %told")
         self.place("begin")
-        self.emit("%t64 = zext i32 %t to i64")
         frame = self.op("mul", self.thread_index(), IrValue("%size", "i64"))
         memory = self.offset(self.field("frames", "ptr"), frame)
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
-        threads, mail = self.field("thread", "ptr"), self.field("mail", "ptr")
-        for line in f"""%lane = and i32 %t, 31
-            %warp = lshr i32 %t, 5
-            %mail.row = mul i32 %warp, {layout.MAIL_WORDS * layout.LANES}
-            %mail.at = add i32 %mail.row, %lane
-            %mail = getelementptr i32, {mail}, i32 %mail.at
-            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t64
-            %tid.x = urem i32 %t, {x}
-            %tid.yz = udiv i32 %t, {x}
+        threads = self.field("thread", "ptr")
+        for line in f"""%t32 = trunc i64 %t to i32
+            %lane = and i32 %t32, 31
+            %warp = lshr i32 %t32, 5
+            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t
+            %tid.x = urem i32 %t32, {x}
+            %tid.yz = udiv i32 %t32, {x}
             %tid.y = urem i32 %tid.yz, {y}
             %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
             self.emit(line.strip())
+        # Read, because LLVM would compute it again wherever it is used behind a wait.
+        self.emit(f"%mail = load ptr, {self.cell('mail')}")
         if self.kernel.body and not isinstance(self.kernel.body[0], Label):
             self.count_block(0)
         self.body()
         self.jump("exit")
         self.place("exit")
         self.store(constant("i32", State.EXITED), self.cell("state"))
-        self.jump("end")
+        self.emit("%over = call i8 @llvm.coro.suspend(token none, i1 true)")
+        self.emit("switch i8 %over, label %end [i8 0, label %never i8 1, label %never]")
+        self.place("never")
+        self.emit("call void @llvm.trap()")
+        self.emit("unreachable")
         self.place("end")
         self.emit("call void @llvm.coro.end(ptr null, i1 false, token none)")
         self.emit("ret ptr %handle")
-        head = "define ptr @thread(ptr noalias %c, i32 %t) presplitcoroutine {"
+        how = "presplitcoroutine coro_only_destroy_when_complete"  # which nobody ever does
+        head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
         return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
 
     def field(self, name: str, type_: str) -> IrValue:
@@ -102,7 +110,7 @@ class ThreadTranslator(Translator):
         return self.offset(IrValue("%me", "ptr"), layout.THREAD_OFFSET[name])
 
     def thread_index(self) -> IrValue:
-        return IrValue("%t64", "i64")
+        return IrValue("%t", "i64")
 
     # -- meeting the other threads
 
@@ -116,7 +124,7 @@ class ThreadTranslator(Translator):
             self.new_label(),
             self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
         )
-        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %end]")
+        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
         self.place(resumed)
 
     def mail(self, word: int) -> IrValue:
@@ -132,10 +140,15 @@ class ThreadTranslator(Translator):
         mask: IrValue | int = -1,
         argument: IrValue | int = 0,
         phase: int = 0,
+        updated: Sequence[Operand] = (),
     ) -> list[IrValue]:
-        """Publish words, let the runtime act for all lanes of the mask, read the results."""
-        for i, word in enumerate(words):
-            self.store(word, self.mail(i))
+        """Publish words, let the runtime act for all lanes of the mask, read the results. What was
+        published as the last results is not published again."""
+        for word, item in enumerate(updated):
+            if not isinstance(item, Register) or self._published.get(item.name) != word:
+                self.store(self.read(item, TYPES["b32"]), self.mail(word))
+        for i, given in enumerate(words, len(updated)):
+            self.store(given, self.mail(i))
         self.suspend(
             index,
             State.COLLECTIVE,
@@ -144,7 +157,17 @@ class ThreadTranslator(Translator):
             collective=int(which),
             argument=argument,
         )
+        for word, item in enumerate(updated):
+            self.write(item, self.load("i32", self.mail(word)))
+        if words or updated:
+            names = [item.name for item in updated if isinstance(item, Register)]
+            self._published = {name: word for word, name in enumerate(names)}
         return [self.load("i32", self.mail(i)) for i in range(results)]
+
+    def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
+        super().write(operand, value, signed)
+        if isinstance(operand, Register):
+            self._published.pop(operand.name, None)
 
     def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
         good, bad = self.new_label(), self.new_label()
@@ -160,8 +183,7 @@ class ThreadTranslator(Translator):
 
     def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
         given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
-        context = self.value("i64", "ptrtoint ptr %c to i64")
-        everything = (context, self.thread_index(), *given)
+        everything = (IrValue("%c", "ptr"), self.thread_index(), *given)
         if type_ == "void":
             self.call_void(name, *everything)
             return None
@@ -363,7 +385,13 @@ class ThreadTranslator(Translator):
 
     def label(self, index: int, item: Label) -> None:
         super().label(index, item)
+        self._published = {}
         self.count_block(index)
+
+    def statement(self, index: int, item: Instruction) -> None:
+        super().statement(index, item)
+        if item.guard is not None:
+            self._published = {}
 
     def poll(self, index: int) -> None:
         asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
@@ -398,6 +426,7 @@ declare i64 @llvm.coro.size.i64()
 declare ptr @llvm.coro.begin(token, ptr)
 declare i8 @llvm.coro.suspend(token, i1)
 declare void @llvm.coro.end(ptr, i1, token)
+declare void @llvm.trap()
 !0 = !{}
 !1 = !{!"branch_weights", i32 100000, i32 1}
 """

@@ -7,6 +7,7 @@ each instruction is lowered is passed in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -109,7 +110,9 @@ class Translator(Builder):
         mask: IrValue | int = -1,
         argument: IrValue | int = 0,
         phase: int = 0,
+        updated: Sequence[Operand] = (),
     ) -> list[IrValue]:
+        """updated: registers that come before the words, and are replaced."""
         raise CannotTranslate("what threads do together, outside a kernel")
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:

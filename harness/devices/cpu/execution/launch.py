@@ -93,7 +93,7 @@ def load(
     cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
 ) -> Loaded:
     code = build.build_kernel(cache, text, kernel, block, mode)
-    ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int32)
+    ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     frame = ask(code.address("thread"))(None, -1)
     return Loaded(kernel, code, block, frame)
 

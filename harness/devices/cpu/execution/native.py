@@ -62,14 +62,11 @@ def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> Non
     tenth of the time to compile, for a kernel that may be a few times slower."""
     before = llvm.create_new_module_pass_manager()
     before.add_sroa_pass()
-    before.add_simplify_cfg_pass()
     before.add_instruction_combine_pass()
     before.run(module, _builder(machine, 2))
     _passes(machine, level=0).run(module, _builder(machine, 0))  # splits the coroutine
     after = llvm.create_new_module_pass_manager()
-    after.add_sroa_pass()
     after.add_simplify_cfg_pass()
-    after.add_instruction_combine_pass()
     after.run(module, _builder(machine, 2))
 
 

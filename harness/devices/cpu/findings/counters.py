@@ -43,11 +43,11 @@ def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instr
         return -(-rows * columns * 4 // SECTOR)
 
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
-    size = len(kernel.body) + 1
+    size, lanes = len(kernel.body) + 1, -(-loaded.threads // layout.LANES) * layout.LANES
     memory = {
         "rows": zeros(8 * len(layout.COUNT) * size),
         "width": zeros(4 * size),
-        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * loaded.threads),
+        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * lanes),
         "traced": zeros(4 * blocks * loaded.threads),
         "to": zeros(8 * layout.LANES),
         "touched_a": zeros(4 * blocks * sectors(shape.M, shape.N)),

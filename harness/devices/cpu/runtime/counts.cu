@@ -164,8 +164,10 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
 
 __device__ int* traced_of(Context* c, long long t) { return c->counts->traced + c->rank * c->threads + t; }
 
-__device__ Traced* trace_of(Context* c, long long t) {
-    return c->counts->trace + (c->rank * c->threads + t) * TRACE;
+// The threads of a warp side by side: those of a count touch no more memory than they have events.
+__device__ Traced* traced(Context* c, long long t, int i) {
+    long long warps = (c->threads + LANES - 1) / LANES, warp = c->rank * warps + t / LANES;
+    return c->counts->trace + (warp * TRACE + i) * LANES + t % LANES;
 }
 
 // The lanes of a warp ran one after the other, each until it had to wait; what they did is put
@@ -186,7 +188,7 @@ __device__ void count_traces(Context* c, long long w) {
         Address address[LANES];
         for (int lane = 0; lane < lanes; ++lane) {
             if (next[lane] == *traced_of(c, first + lane)) continue;
-            Traced* event = trace_of(c, first + lane) + next[lane];
+            Traced* event = traced(c, first + lane, next[lane]);
             bool is_ahead = event->order > waiting && c->thread[first + lane].state != STATE_COLLECTIVE;
             if (event->order > order || is_ahead) continue;
             if (event->order < order) here = 0;
@@ -199,9 +201,8 @@ __device__ void count_traces(Context* c, long long w) {
         for (int lane = 0; lane < lanes; ++lane) next[lane] += here >> lane & 1;
     }
     for (int lane = 0; lane < lanes; ++lane) {
-        Traced* trace = trace_of(c, first + lane);
         int left = *traced_of(c, first + lane) - next[lane];
-        for (int i = 0; i < left; ++i) trace[i] = trace[next[lane] + i];
+        for (int i = 0; i < left; ++i) *traced(c, first + lane, i) = *traced(c, first + lane, next[lane] + i);
         *traced_of(c, first + lane) = left;
     }
 }
@@ -209,12 +210,12 @@ __device__ void count_traces(Context* c, long long w) {
 // order: instruction << 2 | which of its events
 extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address, long long kind) {
     if (!c->counts) return;
-    int* traced = traced_of(c, t);
-    if (*traced == TRACE) {
+    int* events = traced_of(c, t);
+    if (*events == TRACE) {
         rt_fault(c, t, CAUSE_TRACE_OVERFLOW, order >> 2, 0, 0, 0);
         return;
     }
-    Traced* event = trace_of(c, t) + (*traced)++;
+    Traced* event = traced(c, t, (*events)++);
     event->address = address;
     event->order = (int)order;
     event->kind = (int)kind;

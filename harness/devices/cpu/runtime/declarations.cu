@@ -61,7 +61,6 @@ __device__ __noinline__ void wmma(Context* c, long long w, long long variant);
 
 // wgmma.cu
 __device__ __noinline__ void wgmma(Context* c, long long w, long long pc, long long variant);
-__device__ __noinline__ void wgmma_integer(Context* c, long long w, long long pc, long long variant);
 
 // counts.cu
 __device__ __noinline__ void count_traces(Context* c, long long w);

@@ -95,7 +95,6 @@ class Collective(IntEnum):
     WMMA_STORE = 10
     WMMA = 11
     WGMMA = 12
-    WGMMA_INTEGER = 13
 
 
 class Event(IntEnum):
@@ -125,6 +124,7 @@ _C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
 
 THREAD = {
     "handle": "void*",  # of the coroutine
+    "mail": "unsigned*",  # its own place in the first of its warp's words
     "state": "int",
     "pc": "int",  # index of the instruction it waits at
     "mask": "unsigned",  # the lanes that a collective names
@@ -288,7 +288,7 @@ TRACED_BYTES = 16
 COUNTS = {
     "rows": "struct Count*",  # [instruction]
     "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
-    "trace": "struct Traced*",  # [thread, counted through the cluster][TRACE]
+    "trace": "struct Traced*",  # [warp, counted through the cluster][TRACE][lane]
     "traced": "int*",  # [thread]: how many of them there are
     "to": "unsigned long long*",  # [lane]: where the async copy at hand writes
     "to_lanes": "long long",  # which lanes do

@@ -1,7 +1,7 @@
 // Runs clusters of blocks, most of them of one: starts the threads, lets warps and barriers release
 // them, ends them.
 
-extern "C" __device__ void* host_start(void* entry, Context* c, int t);
+extern "C" __device__ void* host_start(void* entry, Context* c, long long t);
 extern "C" __device__ void host_resume(void* handle);
 
 __device__ void resume(Context* c, long long t) {
@@ -106,7 +106,8 @@ __device__ void start_threads(Context* c) {
         thread->group = thread->copies = thread->delivered = thread->bulk_group = 0;
         thread->cluster_arrivals = thread->cluster_waits = thread->arrival_pc = 0;
         thread->met = 1 << c->rank;
-        thread->handle = host_start(c->entry, c, (int)t);
+        thread->mail = mail(c, t / LANES, 0) + t % LANES;
+        thread->handle = host_start(c->entry, c, t);
         if (t % LANES == LANES - 1 || t == n - 1) run_collectives(c, t / LANES);
     }
     note_whether_over(c);

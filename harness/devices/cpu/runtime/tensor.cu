@@ -1,18 +1,69 @@
-// Matrix fragments of a warp: ldmatrix, mma.sync and wmma, in float32.
-// Products of f16, bf16 and tf32 are exact in float32; sums are taken in ascending k.
+// What a warp does with matrices: ldmatrix, mma.sync and wmma, in float32.
+// Products of f16, bf16, tf32 and 8-bit integers are exact in float32; sums are taken in ascending k.
 
-enum Kind { TF32, F16, BF16 };
+enum Kind { TF32, F16, BF16, S8, U8 };
 
-// The elements of one 32-bit register: one tf32 or two halves.
-__device__ int per_word(int kind) { return kind == TF32 ? 1 : 2; }
+// The elements of one 32-bit register.
+__device__ __forceinline__ int per_word(int kind) { return kind == TF32 ? 1 : kind < S8 ? 2 : 4; }
 
-__device__ float element(unsigned word, int i, int kind) {
+__device__ __forceinline__ float element(unsigned word, int i, int kind) {
     if (kind == TF32) return __uint_as_float(word & 0xffffe000);  // the GPU ignores the low bits
+    if (kind == S8) return (signed char)(word >> 8 * i);
+    if (kind == U8) return word >> 8 * i & 0xff;
     unsigned half = word >> 16 * i & 0xffff;
     if (kind == BF16) return __uint_as_float(half << 16);
     float x;
     asm("{ .reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "r"(half));
     return x;
+}
+
+// ---- 16 rows of A by 8 columns of B. In every fragment a lane's place is (lane / 4, lane % 4), see
+// the PTX manual's figures.
+
+const int MAX_DEPTH = 32;
+
+struct Rows {
+    static const int COUNT = 16;
+    float x[COUNT][MAX_DEPTH];
+    __device__ __forceinline__ float& at(int row, int k) { return x[row][k]; }
+};
+
+// Even columns come first: a word of the accumulators has either these or those.
+struct Columns {
+    static const int COUNT = 8;
+    float x[MAX_DEPTH][COUNT];
+    __device__ __forceinline__ float& at(int column, int k) { return x[k][(column & 1) * 4 + (column >> 1)]; }
+};
+
+// Adds the product to four words of accumulators, each of all lanes. Four rows at once: no sum waits
+// for the one before.
+__device__ void multiply(float* d, const Rows& a, const Columns& b, int depth) {
+    for (int row = 0; row < Rows::COUNT; row += 4) {
+        float* even = d + (row & 8 ? 2 * LANES : 0) + 4 * (row & 7);
+        float* odd = even + LANES;
+        float x[16], y[16];
+#pragma unroll
+        for (int i = 0; i < 16; ++i) x[i] = even[i], y[i] = odd[i];
+        for (int k = 0; k < depth; ++k) {
+#pragma unroll
+            for (int i = 0; i < 16; ++i) {
+                x[i] = __fmaf_rn(a.x[row + i / 4][k], b.x[k][i % 4], x[i]);
+                y[i] = __fmaf_rn(a.x[row + i / 4][k], b.x[k][i % 4 + 4], y[i]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 16; ++i) even[i] = x[i], odd[i] = y[i];
+    }
+}
+
+// Rows of A that lie in the registers of the lanes, from a word on.
+__device__ void unpack_rows(Context* c, long long w, int word, int words, int kind, Rows& a) {
+    int e = per_word(kind);
+    for (int lane = 0; lane < LANES; ++lane)
+        for (int i = 0; i < words; ++i)
+            for (int j = 0; j < e; ++j)
+                a.at((lane >> 2) + 8 * (i & 1), e * (4 * (i >> 1) + (lane & 3)) + j) =
+                    element(mail(c, w, word + i)[lane], j, kind);
 }
 
 // ---- ldmatrix and stmatrix: 8x8 matrices of 16-bit elements; lane 8m+r holds the address of row r
@@ -43,44 +94,19 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
     for (int i = 0; store && i < 8 * matrices; ++i) copy_bytes(at[i], (const char*)row[i], 16);
 }
 
-// ---- mma.sync.m16n8: words a[A_WORDS], b[A_WORDS / 2], c[4] of every lane, d over c
-// In every fragment a lane's place is (lane / 4, lane % 4), see the PTX manual's figures.
-
-template <int KIND, int A_WORDS>
-__device__ void multiply_m16n8(Context* c, long long w) {
-    const int E = KIND == TF32 ? 1 : 2, K = 2 * E * A_WORDS;
-    float a[16][K], b[K][8], d[16][8];
-    for (int lane = 0; lane < LANES; ++lane) {
-        int g = lane >> 2, q = lane & 3;
-        for (int word = 0; word < A_WORDS; ++word)
-            for (int e = 0; e < E; ++e)
-                a[g + 8 * (word & 1)][E * (4 * (word >> 1) + q) + e] = element(mail(c, w, word)[lane], e, KIND);
-        for (int word = 0; word < A_WORDS / 2; ++word)
-            for (int e = 0; e < E; ++e)
-                b[E * (4 * word + q) + e][g] = element(mail(c, w, A_WORDS + word)[lane], e, KIND);
-        for (int i = 0; i < 4; ++i)
-            d[g + 8 * (i >> 1)][2 * q + (i & 1)] = __uint_as_float(mail(c, w, A_WORDS * 3 / 2 + i)[lane]);
-    }
-    for (int m = 0; m < 16; ++m)
-        for (int k = 0; k < K; ++k) {
-#pragma unroll
-            for (int n = 0; n < 8; ++n) d[m][n] = __fmaf_rn(a[m][k], b[k][n], d[m][n]);
-        }
-    for (int lane = 0; lane < LANES; ++lane)
-        for (int i = 0; i < 4; ++i)
-            mail(c, w, i)[lane] = __float_as_uint(d[(lane >> 2) + 8 * (i >> 1)][2 * (lane & 3) + (i & 1)]);
-}
+// ---- mma.sync.m16n8: words c[4], a[A's], b[half as many] of every lane, d over c
 
 // variant: words of A << 2 | kind
 __device__ void mma(Context* c, long long w, long long variant) {
-    switch (variant) {
-        case 2 << 2 | TF32: multiply_m16n8<TF32, 2>(c, w); break;
-        case 4 << 2 | TF32: multiply_m16n8<TF32, 4>(c, w); break;
-        case 2 << 2 | F16: multiply_m16n8<F16, 2>(c, w); break;
-        case 4 << 2 | F16: multiply_m16n8<F16, 4>(c, w); break;
-        case 2 << 2 | BF16: multiply_m16n8<BF16, 2>(c, w); break;
-        case 4 << 2 | BF16: multiply_m16n8<BF16, 4>(c, w); break;
-    }
+    int kind = variant & 3, words = (int)(variant >> 2), e = per_word(kind);
+    Rows a;
+    Columns b;
+    unpack_rows(c, w, 4, words, kind, a);
+    for (int lane = 0; lane < LANES; ++lane)
+        for (int i = 0; i < words / 2; ++i)
+            for (int j = 0; j < e; ++j)
+                b.at(lane >> 2, e * (4 * i + (lane & 3)) + j) = element(mail(c, w, 4 + words + i)[lane], j, kind);
+    multiply((float*)mail(c, w, 0), a, b, 2 * e * words);
 }
 
 // ---- wmma: which lane holds which element is the device's own affair. Here lane l holds the

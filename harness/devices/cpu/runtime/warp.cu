@@ -108,6 +108,5 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
         case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;
         case COLLECTIVE_WMMA: wmma(c, w, variant); break;
         case COLLECTIVE_WGMMA: wgmma(c, w, pc, variant); break;
-        case COLLECTIVE_WGMMA_INTEGER: wgmma_integer(c, w, pc, variant); break;
     }
 }

@@ -18,6 +18,7 @@ TABLE = InstructionTable()
 
 B32, B64 = TYPES["b32"], TYPES["b64"]
 KINDS = ("tf32", "f16", "bf16")
+BYTES = ("s8", "u8")
 SHARED = ("shared", "shared::cta")
 
 
@@ -114,7 +115,7 @@ def mma(t: Translator, m: MatchedInstruction) -> None:
         raise CannotTranslate("a combination of shape and types that no GPU has")
     for name, count in (("a", a_words), ("b", a_words // 2), ("c", 4), ("d", 4)):
         _need(m.operands[name], count)
-    words = [w for name in "abc" for w in _words(t, m.operands[name])]
+    words = [w for name in "cab" for w in _words(t, m.operands[name])]
     results = t.collective(
         m.index,
         Collective.MMA,
@@ -287,64 +288,45 @@ def wgmma(t: Translator, m: MatchedInstruction) -> None:
     _, n, k = _sizes(m["shape"])
     if m["atype"] != m["btype"] or k != (8 if m["atype"] == "tf32" else 16):
         raise CannotTranslate("a combination of shape and types that no GPU has")
-    words, registers = _wgmma_words(t, m, n)
+    registers = isinstance(m.operands["a"], Vector)
     # A from registers cannot be transposed: then the only flag is B's.
     flags = [_flag(m, name, (0, 1)) for name in ("transpose", "b_transpose")]
     a_transposed, b_transposed = (0, flags[0]) if registers else (flags[0], flags[1])
-    signs = [int(_flag(m, name, (1, -1)) < 0) for name in ("a_sign", "b_sign")]
-    variant = (
-        KINDS.index(m["atype"])
-        | int(registers) << 2
-        | a_transposed << 3
-        | b_transposed << 4
-        | signs[0] << 5
-        | signs[1] << 6
-        | n << 8
-    )
-    results = t.collective(m.index, Collective.WGMMA, words, results=n // 2, argument=variant)
-    _write_all(t, m.operands["d"], results)
+    signs = [_flag(m, name, (1, -1)) for name in ("a_sign", "b_sign")]
+    variant = a_transposed << 7 | b_transposed << 8 | int(signs[0] != signs[1]) << 9
+    _wgmma(t, m, n, variant)
 
 
 _WGMMA_INTEGER_SHAPES = tuple(f"m64n{n}k32" for n in (8, 24, *range(16, 257, 16)))
-_BYTES = ("s8", "u8")
 
 
 @TABLE.instruction(
     "wgmma.mma_async.sync.aligned.shape{.satfinite}.s32.atype.btype d, a, b, scale",
     shape=_WGMMA_INTEGER_SHAPES,
-    atype=_BYTES,
-    btype=_BYTES,
+    atype=BYTES,
+    btype=BYTES,
 )
 def wgmma_integer(t: Translator, m: MatchedInstruction) -> None:
     """The same of 8-bit integers into 32-bit ones, which wrap or saturate."""
     _, n, _ = _sizes(m["shape"])
-    words, registers = _wgmma_words(t, m, n)
-    variant = (
-        int(m["atype"] == "s8")
-        | int(m["btype"] == "s8") << 1
-        | int(registers) << 2
-        | int(bool(m["satfinite"])) << 3
-        | n << 8
-    )
-    results = t.collective(
-        m.index, Collective.WGMMA_INTEGER, words, results=n // 2, argument=variant
-    )
-    _write_all(t, m.operands["d"], results)
+    _wgmma(t, m, n, variant=int(bool(m["satfinite"])) << 10)
 
 
-def _wgmma_words(t: Translator, m: MatchedInstruction, n: int) -> tuple[list[IrValue], bool]:
-    """What a lane publishes: accumulators, A (or its descriptor), the descriptor of B, whether the
-    accumulators count. And whether A comes from registers."""
+def _wgmma(t: Translator, m: MatchedInstruction, n: int, variant: int) -> None:
+    """A lane publishes its accumulators, A (or its descriptor), the descriptor of B, and whether
+    the accumulators count."""
     d, a = m.operands["d"], m.operands["a"]
     registers = isinstance(a, Vector)
     _need(d, n // 2)
     if registers:
         _need(a, 4)
-    words = _words(t, d)
-    words += _words(t, a) if registers else _halves(t, t.read(a, B64))
+    words = _words(t, a) if registers else _halves(t, t.read(a, B64))
     words += _halves(t, t.read(m.operands["b"], B64))
     words.append(_scale(t, m.operands["scale"]))
-    return words, registers
+    kinds = (*KINDS, *BYTES)
+    variant |= kinds.index(m["atype"]) | kinds.index(m["btype"]) << 3
+    variant |= int(registers) << 6 | n << 11
+    t.collective(m.index, Collective.WGMMA, words, argument=variant, updated=t.items(d))
 
 
 def _scale(t: Translator, operand: Operand) -> IrValue:
