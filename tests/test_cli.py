@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main, parser
-from harness.report import Report, Verdict
+from harness.grade import GradingOptions, grade
+from harness.report import Report, Verdict, WrongAnswer
+from harness.submission import read
+from harness.workers.session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
 SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
@@ -111,6 +114,7 @@ def test_json_on_standard_output_is_nothing_but_json(broken: Path) -> None:
 def test_an_error_shows_the_users_line(broken: Path) -> None:
     done = harness("grade", broken)
     assert "broken.cu:1:" in done.stdout and "int x = ;" in done.stdout and "^" in done.stdout
+    assert "\x1b" not in done.stdout, "this is no terminal"
 
 
 def test_several_files_end_with_a_table_and_a_missing_one_stops_nothing(broken: Path) -> None:
@@ -133,8 +137,7 @@ def test_two_files_of_one_name_have_a_report_each(broken: Path, tmp_path: Path) 
     assert sources == {"broken.json": BROKEN, "broken-2.json": other.read_text()}
 
 
-def test_no_colour_where_there_is_no_terminal_or_none_is_wanted(broken: Path) -> None:
-    assert "\x1b" not in harness("grade", broken).stdout
+def test_colour_where_it_is_wanted_and_none_where_it_is_not(broken: Path) -> None:
     forced = harness("grade", broken, environment={"FORCE_COLOR": "1"}).stdout
     assert "\x1b[" in forced
     bare = harness("grade", broken, environment={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
@@ -148,12 +151,12 @@ def test_a_report_that_cannot_be_written_is_said_and_the_verdict_shown(broken: P
     assert "Traceback" not in done.stderr
 
 
-def test_the_same_seed_draws_the_same_inputs(broken: Path, tmp_path: Path) -> None:
+def test_the_same_seed_draws_the_same_inputs(tmp_path: Path, cpu_session: Session) -> None:
     wrong = tmp_path / "wrong.cu"
     wrong.write_text(f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ C[0] = A[0]; }}")
-    outcomes = [
-        json.loads(harness("grade", "--seed", "12", "--json", "-", wrong).stdout)["outcome"]
-        for _ in range(2)
-    ]
-    assert outcomes[0] == outcomes[1] and outcomes[0]["verdict"] == "wrong-answer"
-    assert outcomes[0]["counterexample"]["seed"] == 12
+    report = Report.model_validate_json(
+        harness("grade", "--seed", "12", "--json", "-", wrong).stdout
+    )
+    assert isinstance(report.outcome, WrongAnswer) and report.outcome.counterexample.seed == 12
+    again = grade(read(wrong), cpu_session, GradingOptions(seed=12))
+    assert again.outcome.model_dump_json() == report.outcome.model_dump_json()

@@ -108,8 +108,11 @@ def test_on_a_gpu(name, record_property):
 """
 
 
-def test_a_part_that_was_stopped_goes_on_with_what_has_not_passed(tmp_path: Path) -> None:
+def test_a_part_that_was_stopped_goes_on_with_what_has_not_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As after an interruption: what is on record by then is NAME.partial."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     path, program = tmp_path / "h100-submissions.xml", tmp_path / "test_some.py"
     names = ["test_on_a_gpu[a/one]", "test_on_a_gpu[b/two]"]
     command = ["pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]

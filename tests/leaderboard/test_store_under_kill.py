@@ -22,8 +22,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.stores import KINDS, New, Where
 
 GRADERS = 8
-ENTRIES = {"sqlite": 240, "postgresql": 120}
-KILLS = 60
+ENTRIES = {"sqlite": 120, "postgresql": 60}
+KILLS = 30
 """At most; a fast machine is done before so many."""
 
 STATEMENTS = {"sqlite": 5, "postgresql": 6}
