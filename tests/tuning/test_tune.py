@@ -29,7 +29,6 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from harness.report import (
-    Accepted,
     CompileError,
     DeviceInfo,
     DeviceKind,
@@ -167,14 +166,6 @@ def test_a_worker_that_its_earlier_work_has_worn_out_costs_no_variant(
     }
     first, _, died, *_ = compiler.processes
     assert died is None and compiler.processes[-1] not in (first, None)
-
-
-def test_a_sample_has_the_file_as_it_stands_first(kernel: Path) -> None:
-    found, _, _ = on_cpu(kernel, limit=1)
-    assert found.planned == 1 and found.possible == 6
-    assert found.as_it_stands is not None
-    assert found.as_it_stands.setting == {"ROWS": 1, "AHEAD": 0}
-    assert isinstance(found.as_it_stands.outcome, Accepted)
 
 
 def test_the_command_shows_a_table_and_writes_json(
@@ -318,13 +309,6 @@ def test_the_fastest_right_variant_is_kept(kernel: Path, monkeypatch: pytest.Mon
     assert found.best.score.ratio == pytest.approx(1.25)
     assert found.as_it_stands is not None and found.as_it_stands.score is not None
     assert found.as_it_stands.score.ratio == pytest.approx(0.8)
-
-
-def test_a_variant_faster_than_the_gpu_can_be_is_not_kept(
-    kernel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    best = kept(tune_on_stand_in(kernel, monkeypatch, {16: 10.0, 32: 1.0}))
-    assert best is not None and find_tunables(best).written == {"ROWS": 1, "AHEAD": 0}
 
 
 @pytest.mark.gpu
