@@ -45,7 +45,7 @@ class Worker:
         self.isolation: tuple[str, ...] = ()
         self._child: _Child | None = None
         self._load: Load | None = None
-        self._asking, self._starting = Lock(), Lock()
+        self._asking, self._starting, self._closing = Lock(), Lock(), Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -121,13 +121,15 @@ class Worker:
         return self._send(child, request)
 
     def close(self) -> None:
-        """End the child and everything that it started; leave nothing behind."""
-        child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            child.process.wait()
-            child.connection.close()
-            child.scratch.remove()
+        """End the child and everything that it started; leave nothing behind, whoever else is about
+        to close it."""
+        with self._closing:
+            child, self._child = self._child, None
+            if child is not None:
+                child.kill()
+                child.process.wait()
+                child.connection.close()
+                child.scratch.remove()
 
     def _send(self, child: _Child, request: Request[Answer_co]) -> Answer_co | Fault:
         return self._exchange(child, request, answer_to(type(request)), request.time_limit)

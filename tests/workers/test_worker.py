@@ -122,6 +122,34 @@ def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
         os.kill(process, 0)
 
 
+def test_who_closes_it_while_another_does_waits_until_nothing_is_left(
+    compiler: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler.ask(Compile(source=""))
+    scratch = compiler.scratch
+    assert scratch is not None
+    killing, go_on, kill = threading.Event(), threading.Event(), worker_of._Child.kill
+
+    def kill_slowly(child: worker_of._Child) -> None:
+        killing.set()
+        assert go_on.wait(PATIENCE)
+        kill(child)
+
+    monkeypatch.setattr(worker_of._Child, "kill", kill_slowly)
+    left: list[bool] = []
+    first = threading.Thread(target=compiler.close)
+    second = threading.Thread(target=lambda: (compiler.close(), left.append(scratch.exists())))
+    first.start()
+    assert killing.wait(PATIENCE)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    go_on.set()
+    for thread in (first, second):
+        thread.join(PATIENCE)
+    assert left == [False]
+
+
 def test_the_worker_says_what_it_is_held_to(compiler: Worker) -> None:
     compiler.ask(Compile(source=KERNEL))
     assert any("CPU time" in rule for rule in compiler.isolation)
