@@ -45,11 +45,9 @@ os._exit(0)
 def test_a_kernel_can_rewrite_the_machine_code_of_another() -> None:
     from harness.devices.cuda import sanitizer
 
-    program = sanitizer.program()
-    if program is None:
-        pytest.skip("compute-sanitizer is missing")
-    toolkit = Path(program).resolve().parent.parent
-    library = next(toolkit.rglob("libsanitizer-public.so"), None)
+    toolkits = [Path(program).resolve().parent.parent for program in sanitizer.programs()]
+    libraries = (each for kit in toolkits for each in kit.rglob("libsanitizer-public.so"))
+    library = next(libraries, None)
     if library is None:
         pytest.skip("compute-sanitizer's library is missing")
     command = [sys.executable, "-c", ATTACK, library]
