@@ -20,8 +20,9 @@ from harness import background, nvrtc
 from harness.compiling import diagnostics, disassembly, headers
 from harness.compiling import text as source_text
 from harness.compiling.errors import SourceError
+from harness.compiling.host_code import without_host_code, without_what_failed
 from harness.compiling.refusal import Refused, refuse, refuse_for
-from harness.compiling.source import Source, parse, without_host_code, without_what_failed
+from harness.compiling.source import Source, parse
 from harness.protocol.compiler import (
     Compile,
     Compiled,
@@ -151,8 +152,8 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             options.append(_LAMBDAS)
         code = remaining
     lasting = tuple(error for error in first if error in errors)
-    told = diagnostics.with_host_lines(lasting or first or errors, host_lines)
-    raise refuse_for(told, output.log)
+    told = lasting or first or errors or diagnostics.unexplained(output.log)
+    raise refuse_for(*diagnostics.with_host_lines(told, host_lines))
 
 
 # ------------------------------------------------------------- machine code → its instructions

@@ -132,6 +132,8 @@ def bounded(found: list[Diagnostic]) -> list[Diagnostic]:
     ]
 
 
-def last_line(log: str) -> str:
+def unexplained(log: str) -> tuple[Diagnostic]:
+    """The only error of a log in which there is none: how it ends."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return lines[-1] if lines else "the compiler gave no reason"
+    message = lines[-1] if lines else "the compiler gave no reason"
+    return (Diagnostic(severity="error", message=message),)

@@ -23,11 +23,15 @@ _PART = re.compile(r"(\d{1,9})(\w+)")
 
 def base_name(entry: str) -> str:
     """The C++ name of an entry, without the namespaces that it stands in."""
+    if not entry.startswith("_Z"):
+        return entry
     is_nested = entry.startswith("_ZN")
-    name, rest = entry, entry[3:] if is_nested else entry[2:] if entry.startswith("_Z") else ""
+    name, rest = entry, entry[3:] if is_nested else entry[2:]
     while match := _PART.match(rest):
         length = int(match[1])
-        name, rest = match[2][:length], match[2][length:] if is_nested else ""
+        name, rest = match[2][:length], match[2][length:]
+        if not is_nested:
+            break
     return name
 
 

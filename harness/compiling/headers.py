@@ -19,9 +19,6 @@ from harness.report import Diagnostic
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
 PRELUDE_NAME = "matmul_arena_prelude.h"
 
-_STANDARD_IN_CUDA = {"array", "limits", "tuple", "type_traits", "utility"}
-"""C++ headers of which device code can use something: libcu++ has them."""
-
 _HOST_ONLY = {
     *("assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h"),
     *("stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h"),
@@ -48,6 +45,13 @@ _CUB = "#pragma once\n" + "".join(
     for name in ("exchange", "load", "reduce", "scan", "store")
 )
 """What blocks and warps can use of <cub/cub.cuh>; the rest is for the host."""
+
+_REPLACED = {"cub/cub.cuh": _CUB} | {
+    name: f"#pragma once\n#include <cuda/std/{name}>\n"
+    "namespace std { using namespace cuda::std; }\n"
+    for name in ("array", "limits", "tuple", "type_traits", "utility")
+}
+"""Headers of which device code can use a part: of C++'s own, libcu++ has it."""
 
 MAX_NAME = 255
 """Of a header, in characters: file systems refuse to be asked for longer ones."""
@@ -82,27 +86,21 @@ def stand_ins(includes: Iterable[Include]) -> Headers:
     warnings: list[Diagnostic] = []
     for include in includes:
         name = include.header
-        if name in virtual or (_is_cudas_own(name) and not _is_for_the_host(name)):
+        if name in virtual:
             continue
-        if name == "cub/cub.cuh":
-            virtual[name] = _CUB
-            continue
-        if name in _STANDARD_IN_CUDA:
-            virtual[name] = (
-                f"#pragma once\n#include <cuda/std/{name}>\n"
-                "namespace std { using namespace cuda::std; }\n"
-            )
-            continue
-        virtual[name] = "#pragma once\n"
-        if name not in _HOST_ONLY and not _is_for_the_host(name):
-            warnings.append(
-                Diagnostic(
-                    severity="warning",
-                    message=f'header "{name}" is not available to a submission; '
-                    "it was taken as empty",
-                    line=include.line,
+        if name in _REPLACED:
+            virtual[name] = _REPLACED[name]
+        elif _is_for_the_host(name) or not _is_cudas_own(name):
+            virtual[name] = "#pragma once\n"
+            if not _is_for_the_host(name) and name not in _HOST_ONLY:
+                warnings.append(
+                    Diagnostic(
+                        severity="warning",
+                        message=f'header "{name}" is not available to a submission; '
+                        "it was taken as empty",
+                        line=include.line,
+                    )
                 )
-            )
     return Headers(virtual, tuple(warnings))
 
 
@@ -116,7 +114,7 @@ def is_allowed(opened: str, supplied: Headers) -> bool:
 
 def _is_for_the_host(name: str) -> bool:
     """Whether a header of CUDA's is of no use to device code."""
-    return name in _HOST_API or name == "cub/cub.cuh" or name.startswith(_HOST_LIBRARIES)
+    return name in _HOST_API or name.startswith(_HOST_LIBRARIES)
 
 
 def _is_cudas_own(name: str) -> bool:

@@ -14,6 +14,7 @@ from tree_sitter import Node
 
 from harness.compiling.macros import leading_to
 from harness.compiling.syntax import Walked, leaves, syntax_tree, text_of
+from harness.report import Diagnostic
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _CONSTANT_WORDS = {"constexpr", "consteval"}
@@ -31,38 +32,20 @@ _LISTS = {"translation_unit", "declaration_list", "preproc_if", "preproc_ifdef",
 
 def host_functions(tree: Walked) -> list[Node]:
     """Definitions that are certainly for the host, in the order of the source."""
-    in_order = [leaf for leaf in tree.leaves if leaf.type != "comment"]
-    index = {leaf.start_byte: i for i, leaf in enumerate(in_order)}
-    macros = _device_macros(tree)
-    found = []
-    for function in functions(tree.root):
-        body = function.child_by_field_name("body")
-        if body is None or body.start_byte not in index:
-            continue
-        if not _words_before(in_order, index[body.start_byte]).keys() & (
-            _DEVICE_WORDS | _CONSTANT_WORDS | macros
-        ):
-            found.append(function)
-    return found
+    device = _DEVICE_WORDS | _CONSTANT_WORDS | _device_macros(tree)
+    found = _with_words_before(tree, functions(tree.root))
+    return [function for function, words in found if not words.keys() & device]
 
 
 def with_constants_for_both(code: bytes, tree: Walked) -> bytes:
     """The code with its constant functions for host and device, unless they say for which: nvcc
     computes them while it compiles for either side, which NVRTC takes for a call of host code."""
     result = bytearray(code)
-    in_order = [leaf for leaf in tree.leaves if leaf.type != "comment"]
-    index = {leaf.start_byte: i for i, leaf in enumerate(in_order)}
-    for function in tree.nodes:
-        if function.type != "function_definition":
-            continue
-        body = function.child_by_field_name("body")
-        if body is None or body.start_byte not in index:
-            continue
-        declared = _words_before(in_order, index[body.start_byte])
-        if declared.keys() & _DEVICE_WORDS or "constexpr" not in declared:
-            continue
-        word = declared["constexpr"]
-        result[word.start_byte : word.end_byte] = _CONSTEXPR_FOR_BOTH
+    every = (node for node in tree.nodes if node.type == "function_definition")
+    for _, words in _with_words_before(tree, every):
+        word = words.get("constexpr")
+        if word is not None and not words.keys() & _DEVICE_WORDS:
+            result[word.start_byte : word.end_byte] = _CONSTEXPR_FOR_BOTH
     return bytes(result)
 
 
@@ -77,17 +60,26 @@ def functions(root: Node) -> Iterator[Node]:
             stack.extend(reversed(node.children))
 
 
-def _words_before(in_order: list[Node], body: int) -> dict[str, Node]:
-    """The words of a declaration up to its body, however the grammar divides them up: attributes
-    of CUDA that it does not know end a declaration for it."""
-    found = {}
-    for leaf in reversed(in_order[:body]):
-        text = text_of(leaf)
-        in_directive = leaf.parent is not None and leaf.parent.type.startswith("preproc")
-        if text in _ENDS_A_DECLARATION or in_directive:
-            break
-        found[text] = leaf
-    return found
+def _with_words_before(
+    tree: Walked, definitions: Iterable[Node]
+) -> Iterator[tuple[Node, dict[str, Node]]]:
+    """Definitions with a body, and the words of each up to that, however the grammar divides them
+    up: attributes of CUDA that it does not know end a declaration for it."""
+    index = {leaf.start_byte: i for i, leaf in enumerate(tree.leaves)}
+    directives = (node for node in tree.nodes if node.type.startswith("preproc"))
+    in_directives = {part.id for directive in directives for part in directive.children}
+    for function in definitions:
+        body = function.child_by_field_name("body")
+        if body is None or body.start_byte not in index:
+            continue
+        words = {}
+        for place in reversed(range(index[body.start_byte])):
+            leaf = tree.leaves[place]
+            text = text_of(leaf)
+            if text in _ENDS_A_DECLARATION or leaf.id in in_directives:
+                break
+            words[text] = leaf
+        yield function, words
 
 
 def _device_macros(tree: Walked) -> set[str]:
@@ -101,15 +93,16 @@ def _device_macros(tree: Walked) -> set[str]:
     return leading_to(_DEVICE_WORDS | _CONSTANT_WORDS, bodies.items())
 
 
-def without_declarations_at(code: str, places: Iterable[tuple[int, int]]) -> str:
-    """The code without the declarations at lines and columns that the compiler called host code;
-    one that the grammar does not understand, or that holds a word of CUDA, stays."""
-    return _without(code, places, _declaration)
+def without_host_code(code: str, found: Iterable[Diagnostic]) -> str:
+    """The code without declarations that the compiler found to be for the host; one that the
+    grammar does not understand, or that holds a word of CUDA, stays."""
+    return _without(code, found, _declaration)
 
 
-def without_items_at(code: str, places: Iterable[tuple[int, int]]) -> str:
-    """The same for all that stands outside of functions and classes."""
-    return _without(code, places, _item)
+def without_what_failed(code: str, found: Iterable[Diagnostic]) -> str:
+    """The code without whole declarations, classes among them, in which the compiler found errors:
+    a class of the host's has members of types that are not there."""
+    return _without(code, found, _item)
 
 
 def _declaration(node: Node) -> Node | None:
@@ -128,21 +121,19 @@ def _item(node: Node) -> Node | None:
     return node if node.type in _ITEMS else None
 
 
-def _without(
-    code: str, places: Iterable[tuple[int, int]], part_of: Callable[[Node], Node | None]
-) -> str:
+def _without(code: str, found: Iterable[Diagnostic], part_of: Callable[[Node], Node | None]) -> str:
     text = code.encode()
     root = syntax_tree(text)
-    found = []
-    for line, column in places:
-        at = (line - 1, column - 1)
-        inner = root.descendant_for_point_range(at, at)
-        node = part_of(inner) if inner is not None else None
-        if node is not None and not node.has_error:
-            words = {text_of(leaf) for leaf in leaves(node)}
-            if not words & _DEVICE_WORDS:
-                found.append(node)
-    return blanked(text, found).decode()
+    parts = []
+    for each in found:
+        if each.line is not None:
+            at = (each.line - 1, (each.column or 1) - 1)
+            part = part_of(root.descendant_for_point_range(at, at) or root)
+            if part is not None and not part.has_error:
+                words = {text_of(leaf) for leaf in leaves(part)}
+                if not words & _DEVICE_WORDS:
+                    parts.append(part)
+    return blanked(text, parts).decode()
 
 
 def blanked(code: bytes, nodes: list[Node]) -> bytes:

@@ -12,7 +12,7 @@ from itertools import islice
 from tree_sitter import Node
 
 from harness.compiling.signature import KERNEL_NAME
-from harness.compiling.syntax import descendants, position, text_of
+from harness.compiling.syntax import descendants, parts, position, text_of
 from harness.report import Diagnostic
 from problem.launcher import BLOCK, LaunchLine
 
@@ -25,43 +25,42 @@ _INSTANCE = re.compile(rf"(?:\w+::)*{KERNEL_NAME}<[\w:<>,() +*/-]{{1,200}}>", re
 
 def launch_warnings(hosts: list[Node], launch: LaunchLine) -> Iterator[Diagnostic]:
     """Say where the file's own host code would launch something else than its launch line says."""
-    calls = (
-        (host, node)
-        for host in hosts
-        for node in descendants(host)
-        if node.type == "kernel_call_syntax"
-    )
     texts: dict[str, str] | None = None
     names: dict[int, _Names] = {}
-    for host, call in islice(calls, MAX_LAUNCHES):
+    for host, kernel, call in islice(_launches(hosts), MAX_LAUNCHES):
         if texts is None:
             texts = _constants(host)
         if host.id not in names:
             names[host.id] = _Names(host, texts)
         line, column = position(call)
-        for message in _differences(call, launch, names[host.id]):
+        for message in _differences(kernel, call, launch, names[host.id]):
             yield Diagnostic(severity="warning", message=message, line=line, column=column)
 
 
 def launched_instance(hosts: list[Node]) -> str | None:
     """Which instance of the kernel, where it is a template, the file's own host code launches; None
     where that is none, or more than one."""
-    launched = {
-        text_of(node.parent.children[0])
-        for host in hosts
-        for node in descendants(host)
-        if node.type == "kernel_call_syntax" and node.parent is not None
-    }
+    launched = {kernel for _, kernel, _ in _launches(hosts)}
     found = [name for name in launched if _INSTANCE.fullmatch(name)]
     return found[0] if len(found) == 1 else None
 
 
-def _differences(call: Node, launch: LaunchLine, names: _Names) -> Iterator[str]:
-    kernel = text_of(call.parent.children[0]) if call.parent else "?"
+def _launches(hosts: list[Node]) -> Iterator[tuple[Node, str, Node]]:
+    """In which of these functions which kernel is launched, and what is between `<<<` and `>>>`."""
+    for host in hosts:
+        for node in descendants(host):
+            if node.type == "call_expression":
+                for part in node.children:
+                    if part.type == "kernel_call_syntax":
+                        yield host, text_of(node.children[0]), part
+
+
+def _differences(kernel: str, call: Node, launch: LaunchLine, names: _Names) -> Iterator[str]:
     if kernel.partition("<")[0].rpartition("::")[2] != KERNEL_NAME:
         yield f"the file's own host code also launches `{kernel}`; the judge does not"
         return
-    grid, block, shared = (*call.named_children, None, None, None)[:3]
+    grid, *others = parts(call)
+    block, shared = (*others, None, None)[:2]
     sizes = _sizes(block, names) if block else None
     if sizes is None:
         yield "cannot read the block size of the file's own launch; the judge launches 16×16"
@@ -70,7 +69,7 @@ def _differences(call: Node, launch: LaunchLine, names: _Names) -> Iterator[str]
         yield (
             f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
         )
-    tile = _tile(grid, names) if grid else None
+    tile = _tile(grid, names)
     if tile and launch.tile_rows == launch.tile_columns == 16 and tile != (16, 16):
         yield (
             f"the file's own host code launches a block for every {tile[0]}×{tile[1]} elements of "
@@ -92,7 +91,7 @@ def _parts(value: Node, names: _Names) -> list[Node]:
         for node in descendants(meant)
         if node.type in ("argument_list", "initializer_list", "parameter_list")
     ]
-    return lists[0].named_children if lists else [meant]
+    return parts(lists[0]) if lists else [meant]
 
 
 def _sizes(block: Node, names: _Names) -> tuple[int, ...] | None:
@@ -116,8 +115,8 @@ def _divisor(part: Node, names: _Names) -> int | None:
     if part.type == "binary_expression" and text_of(part.children[1]) == "/":
         return names.number(part.children[2])
     arguments = part.child_by_field_name("arguments")
-    if arguments is not None and len(arguments.named_children) == 2:
-        return names.number(arguments.named_children[1])
+    if arguments is not None and len(parts(arguments)) == 2:
+        return names.number(parts(arguments)[1])
     return None
 
 
@@ -142,8 +141,8 @@ def _constants(node: Node) -> dict[str, str]:
             name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
             if name and value:
                 texts[text_of(name)] = text_of(value)
-        elif child.type == "init_declarator" and len(child.named_children) == 2:
-            texts[text_of(child.named_children[0])] = text_of(child.named_children[1])
+        elif child.type == "init_declarator" and len(parts(child)) == 2:
+            texts[text_of(parts(child)[0])] = text_of(parts(child)[1])
     return texts
 
 
@@ -157,12 +156,13 @@ class _Names:
         self.declared: dict[str, list[Node]] = defaultdict(list)
         for child in descendants(host):
             # `dim3 block(TILE, TILE);` reads like the declaration of a function.
-            if child.type in ("init_declarator", "function_declarator") and child.named_children:
-                self.declared[text_of(child.named_children[0])].append(child.named_children[-1])
+            if child.type in ("init_declarator", "function_declarator"):
+                name, *_, value = parts(child)
+                self.declared[text_of(name)].append(value)
 
     def meant(self, value: Node) -> Node:
         """What an argument stands for: itself, or what is declared by its name, once."""
-        declared = self.declared.get(text_of(value), []) if value.type == "identifier" else []
+        declared = self.declared.get(text_of(value), [])
         return declared[0] if len(declared) == 1 else value
 
     def number(self, node: Node) -> int | None:
@@ -191,7 +191,7 @@ class _Names:
         return None
 
     def _named(self, name: str) -> int | None:
-        if name not in self.values:
+        if name in self.texts and name not in self.values:
             self.values[name] = None  # where it leads back to itself
-            self.values[name] = self._number(self.texts.get(name, ""))
-        return self.values[name]
+            self.values[name] = self._number(self.texts[name])
+        return self.values.get(name)

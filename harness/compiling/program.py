@@ -53,19 +53,17 @@ def _parsed(ptx: str) -> Program:
             message=f"assembly that this judge cannot read: {error.reason}",
             line=error.line or None,
         )
-        raise refuse_for((found,), "") from None
+        raise refuse_for(found) from None
 
 
 def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> Translated:
     """The program as it is printed canonically, around the kernel that the judge launches."""
     entry = entries.find(program)
     if isinstance(entry, str):
-        line = source.template_line
-        if line is None:
+        if source.template_line is None:
             raise refuse(entry)
-        raise refuse_for(
-            (Diagnostic(severity="error", message=entries.NO_INSTANCE, line=line),), ""
-        )
+        message, line = entries.NO_INSTANCE, source.template_line
+        raise refuse_for(Diagnostic(severity="error", message=message, line=line))
     for other in entries.entries(program):
         if other is not entry:
             message = f"kernel `{entries.base_name(other.name)}` is never launched by the judge"
@@ -76,7 +74,7 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
         raise Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
     refused = entries.undefined_effect(program) or parameters.misuse(program)
     if refused:
-        raise refuse_for((refused,), "")
+        raise refuse_for(refused)
     return Translated(source, program, entry, canonical(program), tuple(warnings))
 
 
@@ -86,7 +84,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
     assembled = assemble(found.ptx, arch)
     said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
     if not assembled.cubin:
-        raise refuse_for(diagnostics.errors_of(said), assembled.log)
+        raise refuse_for(*diagnostics.errors_of(said) or diagnostics.unexplained(assembled.log))
     warnings += diagnostics.warnings_of(said)
     launched = machine_code.entry_point(assembled.cubin, entry.name)
     if not launched.is_visible:

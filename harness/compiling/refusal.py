@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness.compiling import diagnostics
 from harness.report import CompileError, Diagnostic, RuntimeFault, Stage
 
 
@@ -10,7 +9,6 @@ class Refused(Exception):
     """Why a submission does not compile."""
 
     def __init__(self, outcome: CompileError | RuntimeFault) -> None:
-        super().__init__(outcome.message)
         self.outcome = outcome
 
 
@@ -18,11 +16,8 @@ def refuse(message: str, *found: Diagnostic) -> Refused:
     return Refused(CompileError(stage=Stage.COMPILE, message=message, diagnostics=found))
 
 
-def refuse_for(errors: tuple[Diagnostic, ...], log: str) -> Refused:
+def refuse_for(first: Diagnostic, *others: Diagnostic) -> Refused:
     """The first error says what is wrong."""
-    if not errors:
-        errors = (Diagnostic(severity="error", message=diagnostics.last_line(log)),)
-    first = errors[0]
     where = f"line {first.line}: " if first.line else ""
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return refuse(f"{where}{first.message}{more}", *errors)
+    more = f" (and {len(others)} more)" if others else ""
+    return refuse(f"{where}{first.message}{more}", first, *others)

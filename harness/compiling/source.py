@@ -6,9 +6,10 @@ line numbers of the user's file stay true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 from tree_sitter import Node
@@ -20,8 +21,6 @@ from harness.compiling.host_code import (
     functions,
     host_functions,
     with_constants_for_both,
-    without_declarations_at,
-    without_items_at,
 )
 from harness.compiling.includes import Include, includes
 from harness.compiling.own_launch import launch_warnings, launched_instance
@@ -62,7 +61,7 @@ def parse(text: str) -> Source:
     code = source_text.normalised(text).encode()
     tree = walked(code)
     hosts = host_functions(tree)
-    kernels = [f for f in functions(tree.root) if f not in hosts and _name_of(f) == KERNEL_NAME]
+    kernels = [f for f in functions(tree.root) if _name_of(f) == KERNEL_NAME and f not in hosts]
     _check_signature(kernels)
     launch = _launch_line(tree)
     device_code = blanked(code, hosts)
@@ -85,26 +84,20 @@ def parse(text: str) -> Source:
     )
 
 
-def without_what_failed(code: str, found: Iterable[Diagnostic]) -> str:
-    """Code without whole declarations, classes among them, in which the compiler found errors and
-    that hold no word of CUDA: a class of the host's has members of types that are not there."""
-    places = [(d.line, d.column or 1) for d in found if d.line is not None]
-    return without_items_at(code, places)
-
-
-def without_host_code(code: str, found: Iterable[Diagnostic]) -> str:
-    """Device code without what the compiler found to be for the host."""
-    places = [(d.line, d.column or 1) for d in found if d.line is not None]
-    return without_declarations_at(code, places)
-
-
 # ------------------------------------------------------------------------------------ signature
 
 
+def _declarators(function: Node) -> Iterator[Node]:
+    """A definition, and what it declares: from the outermost, like a pointer, to the name."""
+    inner: Node | None = function
+    while inner is not None:
+        yield inner
+        inner = inner.child_by_field_name("declarator")
+
+
 def _name_of(function: Node) -> str:
-    declarator = function.child_by_field_name("declarator")
-    name = declarator.child_by_field_name("declarator") if declarator else None
-    return text_of(name) if name else ""
+    *_, name = _declarators(function)
+    return text_of(name)
 
 
 def _template_line(kernel: Node) -> int | None:
@@ -114,9 +107,8 @@ def _template_line(kernel: Node) -> int | None:
 
 def _check_signature(kernels: list[Node]) -> None:
     """Where the definition of the kernel can be read, its parameters must be the problem's."""
-    for kernel in kernels:
-        declarator = kernel.child_by_field_name("declarator")
-        parameters = declarator.child_by_field_name("parameters") if declarator else None
+    for declarator in chain.from_iterable(map(_declarators, kernels)):
+        parameters = declarator.child_by_field_name("parameters")
         if parameters is None or parameters.has_error:
             continue
         types = tuple(

@@ -25,6 +25,11 @@ def descendants(node: Node) -> Iterator[Node]:
         stack.extend(reversed(current.children))
 
 
+def parts(node: Node) -> list[Node]:
+    """What a node is made of that has a name in the grammar; a comment may stand anywhere."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
 def leaves(node: Node) -> Iterator[Node]:
     return (child for child in descendants(node) if child.child_count == 0)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness import nvrtc
-from harness.compiling import compiler, disassembly, machine_code, program
+from harness.compiling import compiler, disassembly, machine_code, program, ptxas
 from harness.compiling.compiler import (
     FILE_NAME,
     MAX_PASSES,
@@ -234,6 +238,66 @@ def test_a_source_that_cannot_be_a_submission_is_refused_while_reading(tools: To
     assert found.diagnostics[0].line == 1 and tools.sources == []
 
 
+def test_what_follows_is_imported_once_while_the_compiler_is_at_work(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silently: what NVRTC opens is read where warnings would be written to."""
+    begun: list[Callable[[], None]] = []
+
+    def begin(work: Callable[[], None]) -> Future[None]:
+        begun.append(work)
+        work()
+        return done
+
+    def find_ptxas() -> None:
+        warnings.warn("an old name", stacklevel=1)
+        monkeypatch.setitem(sys.modules, program.__name__, program)
+
+    done = Future[None]()
+    done.set_result(None)
+    monkeypatch.setattr(compiler.background, "begin", begin)
+    monkeypatch.setattr(ptxas, "program", find_ptxas)
+    compiled()
+    assert begun == []
+    monkeypatch.delitem(sys.modules, program.__name__)
+    with warnings.catch_warnings(action="error"):
+        compiled()
+        compiled()
+    assert len(begun) == 1
+
+
+# ----------------------------------------------------------------------------------- templates
+
+TEMPLATE = f"template <int T>\n__global__ void {NAME}{SIGNATURE} {{ C[0] = T; }}\n"
+LAUNCHED = f"{TEMPLATE}void solve() {{ {NAME}<16><<<1, dim3(16, 16)>>>(); }}\n"
+
+
+def test_a_template_is_compiled_as_the_instance_that_the_file_launches(tools: Tools) -> None:
+    compiled(LAUNCHED)
+    compiled(TEMPLATE)
+    compiled(KERNEL)
+    assert [source.instances for source in tools.sources] == [(f"{NAME}<16>",), (), ()]
+
+
+def test_an_instance_that_the_compiler_does_not_know_is_not_asked_for_again(tools: Tools) -> None:
+    unknown = '__nv_name_map(1): error: identifier "N" is undefined\n'
+    tools.outputs = [Output(False, unknown)]
+    compiled(LAUNCHED)
+    assert [source.instances for source in tools.sources] == [(f"{NAME}<16>",), ()]
+    assert tools.sources[0].text == tools.sources[1].text
+    tools.outputs = [Output(False, FAILED)]
+    assert refused(LAUNCHED).message.startswith("line 3: no such thing")
+
+
+def test_a_template_without_an_instance_is_refused_with_its_line(tools: Tools) -> None:
+    tools.ptx = ptx()
+    found = refused(f"\n{TEMPLATE}")
+    (diagnostic,) = found.diagnostics
+    assert (diagnostic.severity, diagnostic.line) == ("error", 3)
+    assert diagnostic.message.startswith(f"{NAME} is a template, and the file has no instance of")
+    assert found.message == f"line 3: {diagnostic.message}"
+
+
 # -------------------------------------------------------------------------------------- errors
 
 FAILED = "kernel.cu(3): error: no such thing\n  x\n   ^\nkernel.cu(4): error: nor this\n"
@@ -286,6 +350,29 @@ HOST = "A function of no space is considered a host function, and host functions
 
 def about_host(line: int) -> Output:
     return Output(False, f"kernel.cu({line}): error: {HOST}\n")
+
+
+def test_what_the_compiler_calls_host_code_though_it_must_stay_is_compiled_for_the_device(
+    tools: Tools,
+) -> None:
+    """Generic lambdas in a kernel are."""
+    tools.outputs = [about_host(1)]
+    compiled()
+    assert len(tools.sources) == 2 and "-default-device" in tools.options
+    tools.outputs = [about_host(1)] * 3
+    assert "is considered a host function" in refused().message
+    assert len(tools.outputs) == 1
+
+
+def test_what_a_kernel_lacks_is_said_to_be_defined_for_the_host_alone(tools: Tools) -> None:
+    functions = "int f() {\n    return 1;\n}\nint S = 1;\n"
+    for name, line in (("f", 1), ("S", 4)):
+        unknown = Output(False, f'kernel.cu(5): error: identifier "{name}" is undefined\n')
+        tools.outputs = [about_host(4), unknown]
+        assert refused(functions + KERNEL).message == (
+            f'line 5: identifier "{name}" is undefined: line {line} defines it for the host; '
+            "write `__device__` or `constexpr` before it"
+        )
 
 
 def test_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:

@@ -10,10 +10,11 @@ from harness.compiling.diagnostics import (
     bounded,
     declared_at,
     errors_of,
+    is_about_an_instance,
     is_about_host_code,
-    last_line,
     of_nvrtc,
     of_ptxas,
+    unexplained,
     warnings_of,
     with_host_lines,
 )
@@ -153,13 +154,24 @@ def test_a_long_message_is_cut() -> None:
     ],
 )
 def test_a_log_without_a_known_message_is_known_by_its_last_line(log: str, line: str) -> None:
-    assert last_line(log) == line
+    assert unexplained(log) == (Diagnostic(severity="error", message=line),)
 
 
 def test_what_a_line_declares_is_its_first_name() -> None:
     code = "int TILE = 16, W;\nfloat f(int c) { return c; }\n\nint TILE;\nint x[2];\n"
     found = [Diagnostic(severity="error", message="", line=n) for n in (4, 2, 1, 3, 5, 99, None)]
     assert declared_at(found, code) == {"TILE": 1, "f": 2, "x": 5}
+    assert declared_at(found, code.rstrip("\n")) == {"TILE": 1, "f": 2, "x": 5}
+
+
+@pytest.mark.parametrize(
+    ("message", "is_about"),
+    [('in __nv_name_map: identifier "N" is undefined', True), ('identifier "N"', False)],
+)
+def test_what_is_said_of_an_instance_that_was_asked_for_is_known(
+    message: str, is_about: bool
+) -> None:
+    assert is_about_an_instance(Diagnostic(severity="error", message=message)) is is_about
 
 
 def test_only_what_is_unknown_and_declared_is_explained() -> None:

@@ -38,7 +38,10 @@ def program(*functions: str, before: str = "") -> Program:
         ("_ZN1a8multiplyEPf", "multiply"),
         ("_ZN1a8multiplyILi3EEEvPf", "multiply"),
         ("_ZNSt8multiplyEPf", "_ZNSt8multiplyEPf"),
+        ("_Z8multiplyI3OneEv3Two", "multiply"),
+        ("_Z8multiply5Tiles", "multiply"),
         ("8multiply", "8multiply"),
+        ("my8multiply", "my8multiply"),
         (f"_Z{'1' * 5000}x", f"{'1' * 4991}x"),
     ],
 )

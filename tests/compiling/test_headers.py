@@ -110,6 +110,8 @@ def test_a_compiler_may_open_stand_ins_and_what_is_cudas(tmp_path: Path) -> None
 @pytest.mark.usefixtures("packages")
 def test_of_cudas_own_headers_those_for_the_host_are_empty(tmp_path: Path) -> None:
     (tmp_path / "cudart" / "cuda.h").touch()
+    (tmp_path / "cccl" / "cub").mkdir()
+    (tmp_path / "cccl" / "cub" / "cub.cuh").touch()
     (tmp_path / "cccl" / "thrust").mkdir()
     (tmp_path / "cccl" / "thrust" / "device_vector.h").touch()
     asked = [Include("cuda.h", 1), Include("thrust/device_vector.h", 2), Include("cub/cub.cuh", 3)]

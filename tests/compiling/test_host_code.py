@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from harness.compiling.host_code import blanked, without_declarations_at
-from harness.compiling.source import parse, without_host_code
+from harness.compiling.host_code import blanked, without_host_code, without_what_failed
+from harness.compiling.source import parse
 from harness.compiling.syntax import descendants, syntax_tree
 from harness.report import Diagnostic
 from tests.compiling.test_source import KERNEL
@@ -46,8 +48,10 @@ def test_a_host_function_leaves_spaces_and_its_line_ends(text: str, left: str) -
         "#define HD INNER\n#define INNER __device__\nHD int f() { return 1; }",
         "#define ATTRIBUTES(x) __device__\nATTRIBUTES(1) int f() { return 1; }",
         "#define CE constexpr\nCE int f() { return 1; }",
+        "#define HD __device__\nint f() HD { return 1; }",
         "#define HD __device__\n#undef HD\n#define HD\nHD int f() { return 1; }",
         "__device__ /* int host() */ int f() { return 1; }",
+        "__device__ /* ; */ int f() { return 1; }",
         "struct S { constexpr S() = default; };",
         "constexpr struct { int a; } x = {1};",
         "__device__ int f {}",
@@ -57,23 +61,57 @@ def test_what_may_be_for_the_device_stays(text: str) -> None:
     assert device_code(text) == text
 
 
+def test_what_can_be_computed_while_compiling_is_for_both_unless_it_says_for_which() -> None:
+    said = "__device__ constexpr int f() { return 1; }\nstruct S { constexpr S() = default; };"
+    assert device_code(f"{said}\nconstexpr {HOST}") == f"{said}\n__hdconst {HOST}"
+
+
+def at(line: int | None, column: int | None = None) -> list[Diagnostic]:
+    """What the compiler says of a place."""
+    return [Diagnostic(severity="error", message="not this", line=line, column=column)]
+
+
 def test_a_declaration_is_taken_out_where_the_compiler_says_so() -> None:
     code = f"// first\n{HOST} int next() {{ return 2; }}\n"
     for column in (1, 5, len(HOST)):
-        left = without_declarations_at(code, [(2, column)])
+        left = without_host_code(code, at(2, column))
         assert left == f"// first\n{GONE} int next() {{ return 2; }}\n"
-    assert without_declarations_at(code, [(1, 3)]) == code
+    assert without_host_code(code, at(1, 3)) == code
 
 
 @pytest.mark.parametrize("text", ["int f() { return (; }", "__device__ int f() { return 1; }"])
 def test_a_declaration_that_may_be_more_stays(text: str) -> None:
-    assert without_declarations_at(text, [(1, 5)]) == text
+    assert without_host_code(text, at(1, 5)) == text
 
 
 def test_a_place_without_a_column_is_the_first_of_its_line() -> None:
-    for code, left in ((HOST, GONE), (f" {HOST}", f" {HOST}")):
-        found = Diagnostic(severity="error", message="host code", line=1)
-        assert without_host_code(code, [found, found.model_copy(update={"line": None})]) == left
+    for without in (without_host_code, without_what_failed):
+        for code, left in ((HOST, GONE), (f" {HOST}", f" {HOST}")):
+            assert without(code, [*at(None), *at(1)]) == left
+
+
+def test_what_failed_is_taken_out_whole() -> None:
+    member = "struct S {\n  int a;\n  cudaStream_t b;\n}"
+    assert without_what_failed(f"{member};\n{HOST}", at(3, 3)) == f"{blank(member)};\n{HOST}"
+    inside = f"namespace n {{\n{HOST}\n{HOST}\n}}"
+    assert without_what_failed(inside, at(2, 20)) == f"namespace n {{\n{GONE}\n{HOST}\n}}"
+
+
+@pytest.mark.parametrize(
+    "text", ["static_assert(TILE == 16);", "CHECK(1);", "#error no", "int a[", "using namespace n;"]
+)
+def test_what_asks_something_of_the_compiler_stays(text: str) -> None:
+    code = f"{text}\n{HOST}"
+    assert without_what_failed(code, at(1, 1)) == code
+
+
+def test_a_place_outside_of_the_file_is_none() -> None:
+    """`#line` lets a file say where it is."""
+    assert without_host_code(HOST, at(99, 1)) == without_what_failed(HOST, at(99, 1)) == HOST
+
+
+def blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
 
 
 def test_the_root_itself_can_be_blanked() -> None:

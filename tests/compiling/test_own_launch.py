@@ -38,6 +38,7 @@ CALL = "matrix_multiplication_kernel<<<1, block>>>();"
         ("dim3 block = dim3(16, 8);", "16×8"),
         ("dim3 block(100000000000);", "100000000000×1"),
         ("dim3 block(T, U);", "16×8"),
+        ("dim3 block = /* for a tile */ dim3(/* columns */ 16, /* rows */ 8);", "16×8"),
     ],
 )
 def test_a_block_of_another_size_is_warned_of(block: str, shown: str) -> None:
@@ -55,6 +56,15 @@ def test_a_block_can_be_a_number(size: str) -> None:
 @pytest.mark.parametrize("block", ["dim3 block(n, 16);", "dim3 block(1000000000000, 1);", ""])
 def test_what_cannot_be_read_is_said(block: str) -> None:
     assert warnings(block + CALL, "\n") == [UNREAD]
+
+
+def test_a_launch_without_a_block_is_the_compilers_to_explain() -> None:
+    assert warnings("matrix_multiplication_kernel<<<1>>>();", "\n") == [UNREAD]
+
+
+def test_a_comment_in_a_launch_is_no_part_of_it() -> None:
+    launch = "<<</* grid */ 1, dim3(16, 16) /* block */, 0 /* nothing more */>>>"
+    assert warnings(f"matrix_multiplication_kernel{launch}();", "\n") == []
 
 
 @pytest.mark.parametrize("name", ["", "<16>", "<float, 4>"])
@@ -84,6 +94,8 @@ TILES = "#define BM 64\n#define BN (2 * BM)"
         ("dim3 grid((K + 15) / 16, (M + 15) / 16);", None),
         ("dim3 grid(8, 8);", None),
         ("dim3 grid(K / n, M / n);", None),
+        ("dim3 grid(K / 64, M / n);", None),
+        ("dim3 grid(K / n, M / 64);", None),
         ("dim3 grid(K / 64);", None),
         ("dim3 grid(M * K, M % 64);", None),
         ("int grid = K / 64;", None),
@@ -91,8 +103,15 @@ TILES = "#define BM 64\n#define BN (2 * BM)"
 )
 def test_a_tile_that_the_launch_line_does_not_say_is_warned_of(grid: str, tile: str | None) -> None:
     call = f"{grid} matrix_multiplication_kernel<<<grid, dim3(16, 16)>>>();"
-    said = [] if tile is None else [f"write `// solve: tile={tile}`"]
-    assert [each.partition("; ")[2] for each in _with_tiles(call)] == said
+    said = (
+        [
+            f"the file's own host code launches a block for every {tile.replace('x', '×')} elements"
+            f" of C, the judge for every 16×16; write `// solve: tile={tile}`"
+        ]
+        if tile
+        else []
+    )
+    assert _with_tiles(call) == said
     assert _with_tiles(call, "// solve: tile=64x64") == []
 
 
@@ -110,6 +129,8 @@ def _with_tiles(call: str, line: str = "") -> list[str]:
         ("n", "BYTES"),
         ("LOOP", "BYTES"),
         ("9 " + "+ 9" * 100, "BYTES"),
+        ("1000" + "+9" * 98, "1882"),
+        ("10000" + "+9" * 98, "BYTES"),
         ("(" * 90 + "1" + ")" * 90, "1"),
         ("0", None),
     ],
@@ -150,6 +171,7 @@ def test_a_file_is_searched_once_for_all_of_its_launches(monkeypatch: pytest.Mon
         ),
         ("X<16><<<1, 1>>>(); X<16><<<2, 2>>>();", "X<16>"),
         ("X<16><<<1, 1>>>(); X<32><<<1, 1>>>();", None),
+        ("X<16>(); auto f = X<64>; X<32><<<1, 1>>>();", "X<32>"),
         ("X<<<1, 1>>>();", None),
         ("X<\n16><<<1, 1>>>();", None),
         ("X<sizeof(__TIME__[7])><<<1, 1>>>();", None),

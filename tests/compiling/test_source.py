@@ -235,6 +235,29 @@ def test_code_counts_where_comments_are_hard_to_tell_from_it() -> None:
 def test_a_program_has_the_identity_under_which_boards_know_it() -> None:
     assert parse(KERNEL).code_sha256[:16] == "603e6daaf538d9f6"
     assert parse("#define A 1 // one\n" + KERNEL).code_sha256[:16] == "bc59b8cd2f68958c"
+    launch = "matrix_multiplication_kernel<16><<<1, dim3(16, 16)>>>();"
+    instance = parse(f"{TEMPLATE}void solve() {{ {launch} }}")
+    assert instance.code_sha256[:16] == "1562b29cc6dbf09e"
+
+
+TEMPLATE = f"// one\ntemplate <int T>\n  {KERNEL}"
+
+
+def test_a_template_is_known_by_the_line_of_its_definition() -> None:
+    assert parse(TEMPLATE).template_line == 3
+    assert parse(KERNEL).template_line is None
+
+
+def test_the_lines_of_a_files_words_are_known_without_those_of_comments_and_of_the_host() -> None:
+    assert parse(f"/* one\n two */\n\nint a; // four\nint f() {{}}\n  {KERNEL}").code_lines == (
+        *(4, 6, 7),
+    )
+
+
+@pytest.mark.parametrize("name", ["f", "*f", "**f"])
+def test_functions_of_the_host_are_known_by_their_names(name: str) -> None:
+    found = parse(f"\n  int {name}(int n) {{ return 0; }}\n{KERNEL}").host_lines
+    assert found == {"f": 2}
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\\\r\r\n", "\\ \v\n", "\\\t\r\n"])

@@ -158,6 +158,7 @@ def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
         assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
     assert len({each.blocks for each in drawn}) > 20
     assert (drawn[3].A == ranked_sample(launch, 3).A).all() and drawn[3].shape == SMALL.shape
+    assert {bool((each.A.round() == each.A).all()) for each in drawn} == {True, False}
 
 
 def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
