@@ -74,6 +74,8 @@ class _Parser(Declarations):
         super().__init__(text)
         self.opened = 0
         self.scopes: list[_Scope] = []
+        self.visible: dict[str, str] = {}
+        """What each name means where the parser stands."""
         self.inside: set[str] = set()
         """All names that functions give."""
         self.ranges: set[str] = set()
@@ -241,13 +243,17 @@ class _Parser(Declarations):
         self.scopes.append(_Scope(f".{self.opened}" if self.scopes else ""))
         if len(self.scopes) > MAX_SCOPE_DEPTH:
             self.fail("the PTX nests too deep")
-        depth, at = 1, self.at
-        while depth and at < len(self.tokens) - 1:
-            word = self.tokens[at]
-            depth += (word == "{") - (word == "}")
-            if depth == 1 and self.tokens[at + 1] == ":" and IDENTIFIER.fullmatch(word):
-                self.declare(word, is_label=True)
-            at += 1
+        depth, tokens = 1, self.tokens
+        for at in range(self.at, len(tokens)):
+            word = tokens[at]
+            if word == "{":
+                depth += 1
+            elif word == "}":
+                depth -= 1
+                if not depth:
+                    return
+            elif word == ":" and depth == 1 and IDENTIFIER.fullmatch(tokens[at - 1]):
+                self.declare(tokens[at - 1], is_label=True)
 
     def declare(self, name: str, is_label: bool = False) -> str:
         """A name counts from where it is declared, a label in all of its scope: of two of one name
@@ -259,13 +265,18 @@ class _Parser(Declarations):
         if is_label:
             scope.labels.add(name)
         self.inside.add(name)
-        return scope.unique.setdefault(name, name + scope.suffix)
+        self.visible[name] = scope.unique.setdefault(name, name + scope.suffix)
+        return self.visible[name]
+
+    def close_scope(self) -> None:
+        for name in self.scopes.pop().unique:
+            del self.visible[name]
+            for outer in self.scopes:
+                if name in outer.unique:
+                    self.visible[name] = outer.unique[name]
 
     def resolve(self, name: str) -> str:
-        for scope in reversed(self.scopes):
-            if name in scope.unique:
-                return scope.unique[name]
-        return name
+        return self.visible.get(name, name)
 
     def statement(self, function: Function) -> None:
         word, start = self.next, self.at
@@ -277,7 +288,7 @@ class _Parser(Declarations):
             self.finish(start)
         elif word == "}":
             self.take()
-            self.scopes.pop()
+            self.close_scope()
             self.finish(start)
         elif word == ";":
             self.take()
@@ -409,10 +420,11 @@ class _Parser(Declarations):
         if not _OPCODE.fullmatch(opcode):
             self.fail(f"expected an instruction, found {opcode!r}")
         operands: list[Operand] = []
-        while not self.accept(";"):
+        while self.next != ";":
             operands.append(self.operand(function))
             if self.next != ";":
                 self.expect(",")
+        self.take()
         self.finish(start)
         text = self.program.statements[-1].text
         function.body.append(Instruction(opcode, tuple(operands), guard, self.line, text))
@@ -423,6 +435,10 @@ class _Parser(Declarations):
 
     def simple_operand(self, function: Function) -> Operand:
         word = self.next
+        name = self.resolve(word)
+        if name in function.registers:
+            self.at += 1
+            return Register(name)
         if word == "-" or isinstance(number(word), Integer):
             return Integer(self.integer())
         self.take()
@@ -439,7 +455,7 @@ class _Parser(Declarations):
             return Not(inner)
         if word == "_":
             return Sink()
-        return self.named(function, word)
+        return self.named(word)
 
     def items(self, function: Function, end: str) -> tuple[Operand, ...]:
         found: list[Operand] = []
@@ -449,17 +465,14 @@ class _Parser(Declarations):
                 self.expect(",")
         return tuple(found)
 
-    def named(self, function: Function, word: str) -> Operand:
-        name = self.resolve(word)
-        if name in function.registers:
-            return Register(name)
+    def named(self, word: str) -> Operand:
         if found := number(word):
             return found
         if SPECIAL.fullmatch(word):
             return Special(word[1:])
         if word.startswith("%") or not IDENTIFIER.fullmatch(word):
             self.fail(f"unknown name {word!r}")
-        return Symbol(name, self.offset())
+        return Symbol(self.resolve(word), self.offset())
 
     def offset(self) -> int:
         if self.accept("+"):

@@ -81,6 +81,10 @@ class TokenStream:
         return result
 
     def signed_integer(self) -> int:
+        found = number(self.next)
+        if isinstance(found, Integer):
+            self.at += 1
+            return found.value
         sign = -1 if self.accept("-") else 1
         found = number(self.take())
         if not isinstance(found, Integer):

@@ -47,7 +47,7 @@ class ThreadTranslator(Translator):
         super().__init__(kernel, lowerings)
         self.block = block
         self.mode = mode
-        self._windows = pointer_windows(kernel)
+        self._windows = pointer_windows(kernel) if mode is Mode.RUN else {}
         self._published: dict[str, int] = {}
         """Registers of which a word of this lane's mail still has the value."""
 

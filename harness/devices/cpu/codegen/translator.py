@@ -66,6 +66,12 @@ class Translator(Builder):
         self._lowerings = lowerings
         self.kernel = kernel
         self._registers = {name: f"%r{i}" for i, name in enumerate(kernel.registers)}
+        self._declared_at = 0
+        """Which line of the text."""
+        self._used: dict[str, None] = {}
+        """Registers that are read or written, in the order in which that happens first."""
+        self._held: dict[str, IrValue] = {}
+        """What registers hold, of those that this basic block has read or written."""
         self._temporaries = {name: f"%p{i}" for i, name in enumerate(kernel.temporaries)}
         labels = [item.name for item in kernel.body if isinstance(item, Label)]
         self._labels = {name: f"L{i}" for i, name in enumerate(labels)}
@@ -153,11 +159,9 @@ class Translator(Builder):
     def read(self, operand: Operand, type_: Type) -> IrValue:
         """The value of an operand as `type_`: the low bits, or extended by the type's sign."""
         if isinstance(operand, Register):
-            held = self.kernel.registers[operand.name]
-            loaded = self.load(llvm_type(held), IrValue(self._registers[operand.name], "ptr"))
-            if (type_ is PREDICATE) != (held is PREDICATE):
+            if (type_ is PREDICATE) != (self.kernel.registers[operand.name] is PREDICATE):
                 raise CannotTranslate("a predicate and a number are mixed")
-            return self.reinterpret(loaded, llvm_type(type_), type_.is_signed)
+            return self.reinterpret(self._value_of(operand), llvm_type(type_), type_.is_signed)
         if isinstance(operand, Not):
             return self.invert(self.read(operand.register, PREDICATE))
         if isinstance(operand, Special):
@@ -169,6 +173,18 @@ class Translator(Builder):
         if isinstance(operand, Symbol):
             return self.reinterpret(self.symbol(operand), llvm_type(type_))
         raise CannotTranslate("an operand of another kind is needed")
+
+    def _value_of(self, register: Register) -> IrValue:
+        name = register.name
+        if name not in self._held:
+            type_ = llvm_type(self.kernel.registers[name])
+            self._used[name] = None
+            self._held[name] = self.load(type_, IrValue(self._registers[name], "ptr"))
+        return self._held[name]
+
+    def place(self, label: str) -> None:
+        super().place(label)
+        self._held = {}
 
     def _integer(self, operand: Integer, type_: Type) -> IrValue:
         if type_.is_float:
@@ -218,6 +234,8 @@ class Translator(Builder):
         if (held is PREDICATE) != (value.type == "i1"):
             raise CannotTranslate("a predicate and a number are mixed")
         kept = self.reinterpret(value, llvm_type(held), signed)
+        self._used[operand.name] = None
+        self._held[operand.name] = kept
         self.store(kept, IrValue(self._registers[operand.name], "ptr"))
 
     def write_pair(self, operand: Operand, first: IrValue, second: IrValue) -> None:
@@ -281,8 +299,8 @@ class Translator(Builder):
         self.place(self.new_label())
 
     def declare_registers(self) -> None:
-        for name, type_ in self.kernel.registers.items():
-            self.emit(f"{self._registers[name]} = alloca {llvm_type(type_)}")
+        """Of a hundred that PTX declares, few are in use: `body` writes these down here."""
+        self._declared_at = len(self.lines)
         for name, size in self.kernel.temporaries.items():
             self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
         self.emit("%carry = alloca i1")
@@ -296,10 +314,13 @@ class Translator(Builder):
         del self.lines[start:]
         self.set_carry(FALSE)
         unwritten = read_before_written(statements)
-        for name, type_ in self.kernel.registers.items():
-            if self._registers[name] in unwritten:
-                zero = IrValue("zeroinitializer", llvm_type(type_))
-                self.store(zero, IrValue(self._registers[name], "ptr"))
+        allocations = []
+        for name in self._used:
+            register, type_ = self._registers[name], llvm_type(self.kernel.registers[name])
+            allocations.append(f"  {register} = alloca {type_}")
+            if register in unwritten:
+                self.store(IrValue("zeroinitializer", type_), IrValue(register, "ptr"))
+        self.lines[self._declared_at : self._declared_at] = allocations
         self.lines += statements
 
     def _statements(self) -> None:

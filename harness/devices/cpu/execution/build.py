@@ -17,7 +17,7 @@ from harness.devices.cpu.execution.cache import Cache
 from harness.devices.cpu.runtime import layout
 from harness.ptx.parser import parse
 
-LARGE_IR = 1_200_000
+LARGE_IR = 960_000
 """Characters. A larger kernel, or one that is watched, is optimised less: what that would take
 longer to run, it would take longer yet to optimise."""
 
