@@ -51,7 +51,7 @@ def score(
 ) -> Score | Unscored:
     """The score of all rounds, or of those with the inputs on which the kernel is slower: a kernel
     may not be fast for one kind of inputs only."""
-    if sum(r.dropped for r in rounds) > MAX_DROPPED * len(rounds):
+    if too_many_dropped(rounds):
         return _unscored(rounds)
     slower = slower_on(rounds)
     kept = _scored(rounds)
@@ -70,6 +70,11 @@ def score(
         slower_on=slower,
         peak_share=tflops / peak if peak else None,
     )
+
+
+def too_many_dropped(rounds: Sequence[Round]) -> bool:
+    """Whether there would be no score of these rounds."""
+    return sum(r.dropped for r in rounds) > MAX_DROPPED * len(rounds)
 
 
 def slower_on(rounds: Sequence[Round]) -> RoundInputs | None:

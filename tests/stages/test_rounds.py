@@ -343,6 +343,23 @@ def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
 
 
 @pytest.mark.usefixtures("no_surprises")
+@pytest.mark.parametrize(("late", "count"), [(8, 40), (9, 45), (10, 50)])
+def test_a_host_that_was_late_for_a_while_costs_some_more_rounds(late: int, count: int) -> None:
+    """As many as it takes until those that do not count are a fifth."""
+
+    def host_ms(launch: int, ms: float) -> float:
+        return ms + (4 if 10 <= launch < 10 + late else 0.02)
+
+    timed = run(
+        kernel_time=lambda n: launch_time(10, host_ms(n, 10)),
+        baseline_time=lambda n: launch_time(8, host_ms(n, 8)),
+    )
+    assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.STEADY
+    assert sum(round.dropped for round in timed.rounds) == late
+    assert len(timed.rounds) == count
+
+
+@pytest.mark.usefixtures("no_surprises")
 def test_a_host_as_unsteady_as_one_beside_an_h100_drops_next_to_nothing() -> None:
     """The lateness of 30 honest launches there, less that of cuBLAS as a rule."""
     usual = [-0.011, -0.01, -0.009, -0.008, -0.008, -0.007, -0.006, -0.005, 0.029, 0.034, 0.045]
