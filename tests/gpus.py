@@ -479,8 +479,8 @@ def _one_lane(found: dict[str, Any], runs: Sequence[dict[str, Any]]) -> list[str
 def _driver(found: dict[str, Any]) -> list[str]:
     alone, together = (contexts.Rate(**each) for each in found["rates"])
     return [
-        f"The driver of a machine with {found['gpus']} GPUs creates {together.a_second:.1f} CUDA "
-        f"contexts a second where {together.asking} processes ask for them, and "
+        f"The driver of a machine with {_gpus(found['gpus'])} creates {together.a_second:.1f} "
+        f"CUDA contexts a second where {together.asking} processes ask for them, and "
         f"{alone.a_second:.1f} where one does: {alone.ms:.0f} ms each, and {together.ms:.0f} ms. "
         f"With {CONTEXTS} of them a grading takes {1e3 * CONTEXTS / together.a_second:.0f} ms of "
         "its time, whichever GPU it is on."
@@ -493,7 +493,7 @@ def _arena(found: dict[str, Any]) -> list[str]:
     gpus = len({uuid for uuid, _ in found["scores"]})
     waiting = f"; when the time was over {found['waiting']} waited" if found["waiting"] else ""
     return [
-        f"An arena on {gpus} {'GPU' if gpus == 1 else 'GPUs'}, {found['submissions']} submissions "
+        f"An arena on {_gpus(gpus)}, {found['submissions']} submissions "
         f"in {found['seconds']:.0f} s with a lease of {found['lease_seconds']:.0f} s; killed: "
         f"{killed['worker']} at "
         f"{killed['at']}, with {killed['gradings_in_hand']} in hand. Lost: {found['lost']}; "
@@ -501,6 +501,10 @@ def _arena(found: dict[str, Any]) -> list[str]:
         f"{_counted(found['verdicts'])}; other than expected: {len(found['misjudged'])}.",
         *(f"* {each}" for each in found["misjudged"]),
     ]
+
+
+def _gpus(count: int) -> str:
+    return f"{count} {'GPU' if count == 1 else 'GPUs'}"
 
 
 def _counted(found: dict[str, int]) -> str:
