@@ -12,6 +12,7 @@ from problem.cases import Shape
 from tests.devices.cpu.runner import KERNELS, Runner
 from tests.requests import given
 
+SUBMISSIONS = KERNELS.parent.parent.parent / "submissions"
 SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)
 
@@ -249,6 +250,51 @@ def test_warps_are_not_in_step_by_themselves(cpu: Runner) -> None:
     finding = only(cpu.findings(EVEN), Hazard.RACE)
     assert finding.at.thread is not None and finding.other is not None
     assert finding.at.thread[0] ^ 1 == finding.other.thread[0]  # type: ignore[index]
+
+
+def test_atomics_behind_a_plain_write_do_not_hide_it(cpu: Runner) -> None:
+    counts = """
+    __shared__ unsigned counted;
+    if (id == 0) counted = 0;
+    BARRIER
+    atomicAdd(&counted, 1);
+}"""
+    cpu.load(KERNEL + counts.replace("BARRIER", ""))
+    finding = only(cpu.findings(SHAPE), Hazard.RACE)
+    assert finding.array is Array.SHARED and finding.other is not None
+    assert finding.other.thread == (0, 0, 0) != finding.at.thread
+    cpu.load(KERNEL + counts.replace("BARRIER", "__syncthreads();"))
+    assert cpu.findings(SHAPE) == ()
+
+
+REFILLS = (SUBMISSIONS / "race" / "refills_what_the_product_reads.cu").read_text()
+COMMIT = 'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");'
+WAIT = 'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");'
+
+
+@pytest.mark.parametrize(
+    ("behind_the_products", "races"),
+    [
+        (f"{COMMIT} {WAIT}", False),
+        (f"{COMMIT} {COMMIT} {WAIT.replace('0;', '1;')}", False),
+        (f"{COMMIT} {WAIT.replace('0;', '1;')}", True),
+        (WAIT, True),
+        (COMMIT, True),
+    ],
+    ids=["waited for", "an empty group is not", "it is not", "not committed", "no wait"],
+)
+def test_products_read_until_their_group_was_waited_for(
+    cpu: Runner, behind_the_products: str, races: bool
+) -> None:
+    cpu.load(REFILLS.replace(COMMIT, behind_the_products))
+    found = cpu.findings(SHAPE)
+    assert {f.hazard for f in found} == ({Hazard.RACE} if races else set())
+    assert all("may still read" in f.message and "not waited for" in f.message for f in found)
+
+
+def test_products_that_the_last_block_left_do_not_read_in_the_next(cpu: Runner) -> None:
+    cpu.load(REFILLS.replace(WAIT, ""))
+    assert cpu.findings(Shape(150, 8, 40)) == ()
 
 
 @pytest.mark.parametrize("name", ["cp_async_not_waited", "bulk_copy_not_waited"])

@@ -29,6 +29,8 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
         "cells": zeros(layout.CELL_BYTES * cells),
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
+        "awaited": zeros(4 * warps * cells),
+        "awaited_grains": zeros(4 * warps),
         "shared_ready": zeros(blocks * kernel.shared.size + 64),
         "local_ready": zeros(kernel.local_bytes * threads),
         "c_ready": zeros(c_bytes + 64),

@@ -244,6 +244,16 @@ class Explainer:
                 Hazard.UNINITIALISED,
                 f"{_line(at)} reads {n.bytes} uninitialised bytes of {{spot}}",
             )
+        if n.kind is FindingKind.RACE and n.other_access == Access.ASYNC:
+            assert other is not None
+            return self._with_address(
+                n,
+                Tool.RACECHECK,
+                Hazard.RACE,
+                f"{_line(at)} ({_thread(at)}) {_verb(n.access)}s what the product of "
+                f"{_line(other)} ({_thread(other)}) may still read, for it was not waited for: "
+                "{spot}",
+            )
         if n.kind is FindingKind.RACE:
             assert other is not None
             return self._with_address(

@@ -59,6 +59,9 @@ __device__ void forget(Context* c, unsigned* clock) {
     for (long long u = 0; u < n; ++u) clock[u] = 0;
 }
 
+// What the products of a warp's later groups, or of one not yet committed, read.
+__device__ bool may_still_read(const Event* e) { return (e->access & (ACCESS_ASYNC | ACCESS_WRITE)) == ACCESS_ASYNC; }
+
 // Everything a thread does from now on comes after what it has published.
 __device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
 
@@ -75,6 +78,8 @@ __device__ unsigned char* local_ready(Context* c, long long t) {
 __device__ void begin_checks(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
+    for (long long b = 0; b < c->cluster_blocks; ++b)
+        for (long long w = 0; w < k->warps / c->cluster_blocks; ++w) check_products(c + b, w, 0xffffffff);
     for (long long t = 0; t < n; ++t)
         if (k->base < k->clock[t * n + t]) k->base = k->clock[t * n + t];
     for (long long t = 0; t < n; ++t) {
@@ -118,7 +123,7 @@ __device__ void acquire(Context* c, long long t, Address address) {
 
 __device__ void conflict(Context* c, long long t, long long pc, Address address, long long n,
                          int access, Event* other) {
-    if (other->clock == 0 || ordered(c, t, other)) return;
+    if (other->clock == 0 || (!may_still_read(other) && ordered(c, t, other))) return;
     if ((access & ACCESS_ATOMIC) && (other->access & ACCESS_ATOMIC)) return;
     if ((access & ACCESS_VOLATILE) && (other->access & ACCESS_VOLATILE)) return;
     if ((other->access & ACCESS_INIT) && init_is_known(c, t, other)) return;
@@ -132,13 +137,48 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
     e->access = (short)access;
 }
 
+// ---- products in flight: until their group was waited for, what wgmma reads has the number of the
+// group for its clock, and no order ends it
+
+__device__ long long warp_of_cluster(Context* c, long long w) { return c->rank * (c->checks->warps / c->cluster_blocks) + w; }
+
+// By grain of the block's shared memory, warp and lane.
+__device__ Event* reads_of(Context* block) {
+    return block->checks->reads + block->rank * grains(block) * block->checks->warps * 2;
+}
+
+__device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * grains(c); }
+
+// A grain that the warp's products are about to read. mine: what is recorded of the warp there.
+__device__ void await_products(Context* c, Event* mine, long long warp, long long g) {
+    if (!may_still_read(mine) && !may_still_read(mine + 1))
+        awaited_by(c, warp)[c->checks->awaited_grains[warp]++] = (int)g;
+}
+
+// All groups up to this one are over: from now on their reads are ordinary ones.
+__device__ void check_products(Context* c, long long w, long long waited_for) {
+    Checks* k = c->checks;
+    long long warp = warp_of_cluster(c, w), left = 0;
+    int* awaited = awaited_by(c, warp);
+    for (long long i = 0; i < k->awaited_grains[warp]; ++i) {
+        Event* mine = reads_of(c) + ((long long)awaited[i] * k->warps + warp) * 2;
+        for (Event* e = mine; e < mine + 2; ++e) {
+            if (!may_still_read(e) || e->clock > waited_for) continue;
+            e->access &= ~ACCESS_ASYNC;
+            e->clock = k->clock[e->thread * threads_of_cluster(c) + e->thread];
+        }
+        if (may_still_read(mine) || may_still_read(mine + 1)) awaited[left++] = awaited[i];
+    }
+    k->awaited_grains[warp] = (int)left;
+}
+
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
                              long long n, int access) {
     Checks* k = c->checks;
     long long first = offset_in_block(address), number = number_of(c, t);
-    long long warp = c->rank * (k->warps / c->cluster_blocks) + t / LANES;
+    long long warp = warp_of_cluster(c, t / LANES);
     Cell* cells = cells_of(block);
-    Event* every_read = k->reads + (cells - k->cells) * k->warps * 2;
+    Event* every_read = reads_of(block);
     for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
         Cell* cell = cells + g;
         Event* reads = every_read + g * k->warps * 2;
@@ -146,14 +186,19 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
         conflict(c, t, pc, address, n, access, &cell->write);
+        conflict(c, t, pc, address, n, access, &cell->atomic);
         if (access & ACCESS_WRITE) {
             for (long long i = 0; i < 2 * k->warps; ++i) conflict(c, t, pc, address, n, access, reads + i);
-            record(c, &cell->write, t, pc, access);
+            // A plain write stays: atomics of the same thread behind it do not hide it from others.
+            bool plain = !(access & (ACCESS_ATOMIC | ACCESS_VOLATILE));
+            record(c, plain ? &cell->write : &cell->atomic, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
             Event* mine = reads + warp * 2;
+            if (access & ACCESS_ASYNC) await_products(c, mine, warp, g);
             if (mine[0].thread != number) mine[1] = mine[0];
             record(c, mine, t, pc, access);
+            if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;
         }
     }
 }
@@ -216,13 +261,14 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
         if (!(here >> lane & 1)) continue;
         Thread* thread = c->thread + first + lane;
         orders |= thread->collective == COLLECTIVE_SYNC && thread->argument == 0;
+        orders |= thread->collective == COLLECTIVE_WGMMA_WAIT;
         long long lanes = c->threads - first;
         unsigned exists = lanes >= LANES ? ~0u : (1u << lanes) - 1;
         unsigned gone = thread->mask & exists & ~alive;
         if (thread->mask && (gone || !(thread->mask >> lane & 1)))
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
-    if (!orders) return;  // only bar.warp.sync orders memory
+    if (!orders) return;  // only bar.warp.sync orders memory, and the wait for what all have issued
     forget(c, k->joined);
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) join(c, k->joined, clock_of(c, first + lane));

@@ -93,10 +93,9 @@ extern "C" __device__ void rt_fence_init(Context* c, long long t) {
     tick(c, t);
 }
 
-// Whether an mbarrier was initialised, and fenced, before a phase that thread t has waited for.
+// Whether an mbarrier was initialised, and fenced, before a phase that thread t may know of.
 __device__ bool init_is_known(Context* c, long long t, Event* init) {
-    Thread* thread = c->thread + t;
-    return c->cluster_blocks > 1 && thread->cluster_arrivals == thread->cluster_waits &&
+    return c->cluster_blocks > 1 && c->thread[t].cluster_waits &&
            init->clock <= c->checks->init_known[init->thread];
 }
 

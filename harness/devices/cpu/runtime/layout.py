@@ -95,6 +95,8 @@ class Collective(IntEnum):
     WMMA_STORE = 10
     WMMA = 11
     WGMMA = 12
+    WGMMA_COMMIT = 13
+    WGMMA_WAIT = 14  # until no more groups than its variant are in flight
 
 
 class Event(IntEnum):
@@ -138,6 +140,7 @@ THREAD = {
     "copies": "int",  # cp.async copies issued so far
     "delivered": "int",  # cp.async copies that have arrived
     "bulk_group": "int",
+    "products": "int",  # wgmma groups that its warp committed so far; of lane 0
     "cluster_arrivals": "int",  # at the cluster's barrier
     "cluster_waits": "int",  # that are over
     "arrival_pc": "int",  # index of the instruction of the last arrival, its low bit for `.aligned`
@@ -230,7 +233,7 @@ FINDING = dict.fromkeys(
 # One access to a grain of shared memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
 EVENT_BYTES = 12
-CELL_BYTES = 2 * EVENT_BYTES
+CELL_BYTES = 3 * EVENT_BYTES
 
 CHECKS = {
     "findings": "struct Finding*",
@@ -241,6 +244,8 @@ CHECKS = {
     # Threads and warps are counted through the cluster, cells and bytes of shared memory, too.
     "cells": "struct Cell*",  # [grain]
     "reads": "struct Event*",  # [grain][warp][2]: the last two lanes of each warp that read it
+    "awaited": "int*",  # [warp][grain]: which of the block's a warp's products may still read
+    "awaited_grains": "int*",  # [warp]: how many of them there are
     # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
     "shared_ready": "unsigned char*",
     "local_ready": "unsigned char*",  # [thread][byte]
@@ -390,7 +395,11 @@ def header() -> str:
         "Context": CONTEXT,
         "Finding": FINDING,
         "Event": EVENT,
-        "Cell": {"write": "struct Event", "in_flight": "struct Event"},
+        "Cell": {
+            "write": "struct Event",
+            "atomic": "struct Event",  # the last atomic or volatile write
+            "in_flight": "struct Event",
+        },
         "Checks": CHECKS,
         "Count": COUNT,
         "Traced": TRACED,

@@ -103,7 +103,7 @@ __device__ void start_threads(Context* c) {
     for (long long t = 0; t < n && !c->fault; ++t) {
         Thread* thread = c->thread + t;
         thread->state = STATE_RUNNING;
-        thread->group = thread->copies = thread->delivered = thread->bulk_group = 0;
+        thread->group = thread->copies = thread->delivered = thread->bulk_group = thread->products = 0;
         thread->cluster_arrivals = thread->cluster_waits = thread->arrival_pc = 0;
         thread->met = 1 << c->rank;
         thread->mail = mail(c, t / LANES, 0) + t % LANES;

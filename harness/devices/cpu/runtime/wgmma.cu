@@ -42,7 +42,8 @@ __device__ void fetch_as(Context* c, long long w, long long pc, const SharedMatr
         for (int column = 0; column < columns; column += EACH) {
             Address at = m.transposed ? place(m, row, (first + column) * BYTES) : place(m, first + row, column * BYTES);
             long long t = w * LANES + pieces++ % LANES;
-            const unsigned* piece = (const unsigned*)checked_access(c, t, pc, window + at, 16, 16, ACCESS_READ);
+            char* host = checked_access(c, t, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC);
+            const unsigned* piece = (const unsigned*)host;
             if (!piece) return;
 #pragma unroll
             for (int i = 0; i < EACH; ++i) {

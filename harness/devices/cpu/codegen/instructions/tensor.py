@@ -253,21 +253,27 @@ def wmma(t: Translator, m: MatchedInstruction) -> None:
     _write_all(t, m.operands["d"], results)
 
 
-# ---- wgmma: four warps, B (and perhaps A) in shared memory. Computed where it is issued.
+# ---- wgmma: four warps, B (and perhaps A) in shared memory. Computed where it is issued; racecheck
+# knows that it may read until its group was waited for.
 
 _WGMMA_SHAPES = tuple(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16))
 
 
 @TABLE.instruction("wgmma.fence.sync.aligned")
-@TABLE.instruction("wgmma.commit_group.sync.aligned")
 def wgmma_order(t: Translator, m: MatchedInstruction) -> None:
     t.collective(m.index, Collective.SYNC, [], argument=1)
+
+
+@TABLE.instruction("wgmma.commit_group.sync.aligned")
+def wgmma_commit(t: Translator, m: MatchedInstruction) -> None:
+    t.collective(m.index, Collective.WGMMA_COMMIT, [])
 
 
 @TABLE.instruction("wgmma.wait_group.sync.aligned n")
 def wgmma_wait(t: Translator, m: MatchedInstruction) -> None:
     """What the products read is over for every lane, whichever lane it is counted as here."""
-    t.collective(m.index, Collective.SYNC, [], argument=0)
+    groups = t.resize(t.read(m.operands["n"], B32), "i64")
+    t.collective(m.index, Collective.WGMMA_WAIT, [], argument=groups)
 
 
 @TABLE.instruction(
