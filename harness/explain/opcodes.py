@@ -55,6 +55,15 @@ def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
 _TYPES = {"tf32": "TF32", "bf16": "BF16", "f16": "FP16", "s8": "INT8", "u8": "INT8", "e4m3": "FP8"}
 
 
+def matrix_type(opcode: str) -> str | None:
+    """The inputs' type of one matrix instruction of machine code."""
+    name, *words = opcode.split(".")
+    if kind_of(name) is not Kind.TENSOR:
+        return None
+    named = {"IMMA": "INT8", "IGMMA": "INT8", "QMMA": "FP8", "QGMMA": "FP8", "DMMA": "FP64"}
+    return named.get(name) or next((word for word in words if word in ("TF32", "BF16")), "FP16")
+
+
 def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
     """The inputs' type, the multiply-adds and the threads of one matrix instruction of PTX."""
     shape = re.search(r"\bm(\d+)n(\d+)k(\d+)\b", ptx_opcode)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from harness.compiling.occupancy import WARP
 from harness.explain.explanation import Unit
 from harness.explain.gpu import L2_BYTES, LSU_WAVEFRONTS, MMA_SYNC_SHARE, WARP_INSTRUCTIONS, Gpu
-from harness.explain.opcodes import Kind, matrix_instruction, mix
+from harness.explain.opcodes import Kind, kind_of, matrix_instruction, matrix_type, mix
 from harness.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
 
@@ -104,12 +104,18 @@ def tensor_warps(counters: Counters) -> float:
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
-    """The loop that computes most: with the most tensor instructions where such are executed, else
-    with the most multiply-adds."""
-    tensor = counters is not None and bool(tensor_work(counters))
-    wanted = Kind.TENSOR if tensor else Kind.FMA
-    loops = [loop for loop in facts.loops if mix(loop.opcodes).get(wanted)]
-    return max(loops, key=lambda loop: mix(loop.opcodes).get(wanted, 0), default=None)
+    """The loop that computes most: with the most tensor instructions of the types that are
+    executed, for a small problem may have a loop of its own; else with the most multiply-adds."""
+    executed = {kind for kind, _ in tensor_work(counters)} if counters is not None else set()
+
+    def computing(loop: CodeLoop) -> int:
+        return sum(
+            count
+            for opcode, count in loop.opcodes.items()
+            if (matrix_type(opcode) in executed if executed else kind_of(opcode) is Kind.FMA)
+        )
+
+    return max(filter(computing, facts.loops), key=computing, default=None)
 
 
 def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:

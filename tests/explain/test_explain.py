@@ -10,7 +10,7 @@ from harness.explain.examined import Examined, from_report
 from harness.explain.explain import explain
 from harness.explain.explanation import Explanation, Unit
 from harness.explain.gpu import H100
-from harness.explain.opcodes import Kind, mix
+from harness.explain.opcodes import Kind, matrix_type, mix
 from harness.explain.workload import all_products_executed
 from harness.report import Report
 from problem.cases import RANKED
@@ -97,6 +97,31 @@ def test_the_loop_is_found_and_told() -> None:
     first, last = explanation.loop
     assert first <= line_of("02_shared_tile", "sum += tile_a") <= last
     assert explanation.mix["multiply-add"] == 16
+
+
+def test_a_loop_that_was_not_executed_is_not_the_one_that_computes() -> None:
+    """36 has one for small problems, with more matrix instructions than the others: of BF16."""
+    loops = recorded("36_wgmma_one_accumulator").facts.loops
+    most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
+    assert {matrix_type(opcode) for opcode in most.opcodes} == {None, "BF16"}
+    found = recorded("36_wgmma_one_accumulator").loop
+    assert found is not None
+    assert {matrix_type(opcode) for opcode in found.opcodes} == {None, "INT8"}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("HMMA.1688.F32.TF32", "TF32"),
+        ("HMMA.16816.F32.BF16", "BF16"),
+        ("HMMA.16816.F32", "FP16"),
+        ("HGMMA.64x144x16.F32", "FP16"),
+        ("IGMMA.64x144x32.S8.S8", "INT8"),
+        ("FFMA", None),
+    ],
+)
+def test_the_type_of_a_matrix_instruction(opcode: str, expected: str | None) -> None:
+    assert matrix_type(opcode) == expected
 
 
 def test_where_accesses_are_not_known_the_machine_code_is() -> None:
