@@ -67,6 +67,7 @@ def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> Non
     _passes(machine, level=0).run(module, _builder(machine, 0))  # splits the coroutine
     after = llvm.create_new_module_pass_manager()
     after.add_simplify_cfg_pass()
+    after.add_lower_switch_pass()  # else a thread that wakes compares its way through all waits
     after.run(module, _builder(machine, 2))
 
 
