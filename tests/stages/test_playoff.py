@@ -96,7 +96,7 @@ def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
 
 
 def test_it_goes_on_until_every_difference_is_known_well() -> None:
-    few, many = (game(Table([2.0, 2.1], noise=noise), Extent(40, 20)) for noise in (1e-5, 2e-3))
+    few, many = (game(Table([2.0, 2.1], noise=noise), Extent(40, 600)) for noise in (1e-5, 2e-3))
     assert isinstance(few, Game) and isinstance(many, Game)
     assert len(few.rounds[0]) == 40 < len(many.rounds[0])
 
