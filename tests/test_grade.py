@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from harness.explain.examined import Examined
 from harness.grade import EXAMINED, EXAMINED_LARGER, GradingOptions, examine, grade
 from harness.progress import Progress
 from harness.protocol.compiler import Disassemble, Disassembled
-from harness.protocol.device import BeginSanitizing, Count, Counted, Sanitize
+from harness.protocol.device import BeginSanitizing, Count, Counted, Load, Sanitize
+from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
@@ -65,9 +67,11 @@ from harness.report import (
 )
 from harness.stages import rounds
 from harness.stages.sanitize import sanitizer_cases
+from harness.submission import Unreadable, read
 from harness.workers.session import Session
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
+from tests.explain.test_records import profile
 from tests.leaderboard.factory import COUNTERS
 from tests.stages.fakes import (
     INFO,
@@ -553,6 +557,10 @@ def test_who_counts_accesses_is_told_the_machine_code() -> None:
     assert [count.code for count in counts] == [(line,), (line,)]
 
 
+COUNTED = Counted(counters=COUNTERS)
+PROFILE = profile(4, 5)
+
+
 def test_whatever_is_explained_is_disassembled() -> None:
     examined = examine(SUBMISSION, session(WRONG))
     assert isinstance(examined, Examined) and isinstance(examined.outcome, WrongAnswer)
@@ -560,6 +568,71 @@ def test_whatever_is_explained_is_disassembled() -> None:
     fault = Fault(cause="judge", message="it went wrong")
     broken = replace(session(FakeDevice()), compiler=Disassembler(lambda _: fault))
     assert isinstance(examine(SUBMISSION, broken), JudgeError)
+
+
+@dataclass
+class Watched(FakeDevice):
+    """A device that can be asked for what an explanation is made of."""
+
+    counted: Any = COUNTED
+    profiled: Any = PROFILE
+    asked: list[Any] = field(default_factory=list)
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        match request:
+            case Count():
+                return self.counted
+            case ReadCounters():
+                return self.profiled
+        return super().ask(request)
+
+
+def examined(device: Watched, submission: Submission = SUBMISSION) -> Examined:
+    timing = TimingWorkers(device, FakeGpu(), checker=FakeGpu())
+    found = examine(submission, session(device, timing=timing))
+    assert isinstance(found, Examined), found
+    return found
+
+
+def test_an_explanation_is_of_a_kernel_and_of_all_that_was_counted_of_it() -> None:
+    device = Watched()
+    found = examined(device)
+    assert (found.name, found.source, found.device) == ("mine", "a kernel", INFO)
+    assert (found.counters, found.profile, found.note) == (COUNTERS, PROFILE, "")
+    assert found.outcome is None and not found.blocks_share_work
+    assert [each.mostly_watched for each in device.asked if isinstance(each, Load)] == [True]
+    depending = Counted(counters=COUNTERS.model_copy(update={"blocks_depend": True}))
+    assert examined(Watched(counted=depending)).blocks_share_work
+
+
+def test_an_explanation_without_counters_says_why() -> None:
+    fault = Fault(cause="time-limit", message="it took too long")
+    found = examined(Watched(counted=fault))
+    assert found.counters is None and found.profile == PROFILE and not found.blocks_share_work
+    assert found.note == "its accesses could not be counted: it took too long"
+    for unread in (NoProfile(why="nobody may"), Fault(cause="judge", message="nobody may")):
+        found = examined(Watched(profiled=unread))
+        assert found.profile is None and found.counters == COUNTERS and found.note == "nobody may"
+
+
+def test_a_file_that_cannot_be_read_is_refused_without_a_device(tmp_path: Path) -> None:
+    (tmp_path / "mine.cu").write_bytes(b"\xff")
+    unreadable = read(tmp_path / "mine.cu")
+    assert isinstance(unreadable, Unreadable)
+    nothing = session(FakeDevice(run=stop))
+    assert examine(unreadable, nothing) is unreadable.error
+    report = grade(unreadable, nothing)
+    assert (report.submission, report.outcome) == (unreadable.submission, unreadable.error)
+
+
+def test_what_goes_wrong_before_the_first_stage_is_of_reading() -> None:
+    def no_room(*_: object) -> None:
+        raise OSError("no space left")
+
+    outcome = graded(replace(session(FakeDevice()), prepare=no_room)).outcome
+    assert isinstance(outcome, JudgeError) and outcome.stage is Stage.READ
+    assert "no space left" in outcome.message
 
 
 def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
