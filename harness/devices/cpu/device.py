@@ -277,6 +277,7 @@ class CpuDevice:
             blocks,
             printer,
             instruments,
+            ascending=module.depends,
         )
         explainer = Explainer(loaded.kernel, shape, grid, module.block)
         return _Launch(C, outcome, explainer, printer.text, instruments)

@@ -162,7 +162,7 @@ def test_write_before_c(cpu: Runner) -> None:
     assert finding is not None
     assert (finding.array, finding.access, finding.bytes_outside) == (Array.C, "write", 0)
     assert (finding.row, finding.column) == (-1, 17)
-    assert finding.at.thread == (3, 2, 0) and finding.at.block == (1, 0, 0)
+    assert finding.at.thread == (3, 2, 0) and finding.at.block == (1, 1, 0)
     assert "before its beginning" in finding.message
 
 
@@ -355,7 +355,7 @@ def test_trap_and_assert(cpu: Runner) -> None:
     cpu.load_file("trap")
     fault = cpu.fault(EVEN)
     assert fault.cause == "trap" and fault.at is not None
-    assert fault.at.thread == (5, 0, 0) and fault.at.block == (0, 1, 0)
+    assert fault.at.thread == (5, 15, 0) and fault.at.block == (1, 1, 0)
     cpu.load_file("asserts")
     assert cpu.fault(SHAPE).cause == "trap"
     cpu.finish(EVEN)

@@ -92,6 +92,6 @@ __device__ __noinline__ int passes(const Address* address, unsigned lanes, int b
 __device__ __noinline__ int distinct(Address* x, int n);
 __device__ __noinline__ void run_collectives(Context* c, long long w);
 __device__ __noinline__ void collect_runnable(Context* c, Round* round);
-__device__ __noinline__ void run_cluster(Context* c);
+__device__ __noinline__ void run_cluster(Context* c, bool backward);
 __device__ __noinline__ void begin_bulk(Context* c, long long t, long long pc, Address to, Address from,
                                         long long bytes, Address mbarrier, int reach);

@@ -98,17 +98,23 @@ __device__ void note_whether_over(Context* c) {
     for (long long t = 0; t < c->threads; ++t) c->is_over &= c->thread[t].state == STATE_EXITED;
 }
 
-__device__ void start_threads(Context* c) {
+// Whether all threads of t's warp have had their turn.
+__device__ bool ends_warp(Context* c, long long t, bool backward) {
+    return backward ? t % LANES == 0 : t % LANES == LANES - 1 || t == c->threads - 1;
+}
+
+__device__ void start_threads(Context* c, bool backward) {
     long long n = c->threads;
-    for (long long t = 0; t < n && !c->fault; ++t) {
+    for (long long t = 0; t < n; ++t) c->thread[t].state = STATE_RUNNING;
+    for (long long i = 0; i < n && !c->fault; ++i) {
+        long long t = backward ? n - 1 - i : i;
         Thread* thread = c->thread + t;
-        thread->state = STATE_RUNNING;
         thread->group = thread->copies = thread->delivered = thread->bulk_group = thread->products = 0;
         thread->cluster_arrivals = thread->cluster_waits = thread->arrival_pc = 0;
         thread->met = 1 << c->rank;
         thread->mail = mail(c, t / LANES, 0) + t % LANES;
         thread->handle = host_start(c->entry, c, t);
-        if (t % LANES == LANES - 1 || t == n - 1) run_collectives(c, t / LANES);
+        if (ends_warp(c, t, backward)) run_collectives(c, t / LANES);
     }
     note_whether_over(c);
 }
@@ -130,23 +136,24 @@ __device__ void resume_threads(Context* c, Round* r, bool backward) {
         bool wakes = thread->state == STATE_YIELD ||
                      (thread->state == STATE_BARRIER && r->open >> thread->barrier & 1);
         if (wakes) resume(c, t);
-        bool warp_is_done = backward ? t % LANES == 0 : t % LANES == LANES - 1 || t == n - 1;
-        if (warp_is_done) run_collectives(c, t / LANES);
+        if (ends_warp(c, t, backward)) run_collectives(c, t / LANES);
     }
     note_whether_over(c);
 }
 
-// Runs the blocks of a cluster, their threads in turn, as those of one block. c: of rank 0
-__device__ void run_cluster(Context* c) {
+// Runs the blocks of a cluster, their threads in turn, as those of one block. c: of rank 0;
+// backward: the last thread begins.
+__device__ void run_cluster(Context* c, bool backward) {
     long long blocks = c->cluster_blocks;
     Round rounds[MAX_CLUSTER];
     for (long long b = 0; b < blocks; ++b) begin_block(c + b);
     if (c->checks) begin_checks(c);
     for (long long b = 0; b < blocks; ++b) {
-        start_threads(c + b);
+        start_threads(c + b, backward);
         if (c[b].fault) return;
     }
-    for (bool backward = true;; backward = !backward) {
+    for (;;) {
+        backward = !backward;
         int alive = 0, moving = 0;
         Context* stuck = 0;
         advance_cluster_barrier(c);
@@ -164,7 +171,8 @@ __device__ void run_cluster(Context* c) {
             return;
         }
         for (long long b = 0; b < blocks; ++b) open_barriers(c + b, rounds + b);
-        // Every other round goes backward, so that no order of the threads hides a lost barrier.
+        // Every other round goes backward, so that no order of the threads hides a lost barrier,
+        // and so does the first one of every other cluster, for a kernel that has no barrier.
         for (long long i = 0; i < blocks; ++i) {
             long long b = backward ? blocks - 1 - i : i;
             resume_threads(c + b, rounds + b, backward);
@@ -193,14 +201,14 @@ __device__ bool has_fault(Context* c) {
     return false;
 }
 
-// Takes clusters from the list (or all, where there is none) until one has a fault. c: of rank 0
+// Takes clusters from the list until one has a fault. c: of rank 0
 extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const long long* clusters,
                                   long long count) {
     for (;;) {
         unsigned long long i = atomicAdd(next, 1ull);
         if (i >= count) return;
-        place_cluster(c, clusters ? clusters[i] : i);
-        run_cluster(c);
+        place_cluster(c, clusters[i]);
+        run_cluster(c, clusters[i] & 1);
         if (has_fault(c)) {
             atomicAdd(next, 1ull << 40);  // hand out no further clusters
             return;
