@@ -14,7 +14,7 @@ def begin(
     work: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Future[Result]:
     """The thread has the work's name, for who looks at a process that hangs."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix=work.__qualname__)
+    thread = ThreadPoolExecutor(thread_name_prefix=work.__qualname__)
     begun = thread.submit(work, *args, **kwargs)
     thread.shutdown(wait=False)
     return begun

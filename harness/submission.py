@@ -62,11 +62,11 @@ def _decode(content: bytes) -> tuple[str, str | None]:
     if not content.strip():
         return "", "the file is empty; start from problem/starter.cu"
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = content[: error.start].count(b"\n") + 1
         return "", f"line {line} is not UTF-8; save the file as UTF-8"
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        line = text.partition("\0")[0].count("\n") + 1
         return "", f"line {line} has a NUL byte; a kernel file is text"
     return text, None

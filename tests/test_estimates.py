@@ -52,6 +52,11 @@ def test_a_difference_takes_from_each_side_what_can_make_it_so() -> None:
     assert (made.value, made.below, made.above) == pytest.approx((0.5, 0.5, math.hypot(0.1, 0.2)))
 
 
+def test_another_source_of_error_widens_both_sides() -> None:
+    made = Estimate(1.0, 0.3, 0.8).widened(0.4)
+    assert (made.value, made.below, made.above) == pytest.approx((1.0, 0.5, math.hypot(0.8, 0.4)))
+
+
 def test_a_mean_of_four_has_half_the_noise() -> None:
     assert mean([noisy(1, 0.2)] * 4).deviation == pytest.approx(0.1)
 
@@ -69,6 +74,11 @@ def test_the_variance_between_gpus_is_found_again() -> None:
         ]
         found.append(variance_between(groups))
     assert fmean(found) == pytest.approx(0.8**2, rel=0.05)
+
+
+def test_an_estimate_counts_by_the_inverse_of_its_variance() -> None:
+    """By hand: weights 100 and 25, middle 0.2, Q = 20, so τ² = (20 - 1) / (125 - 85)."""
+    assert variance_between([[noisy(0, 0.1), noisy(1, 0.2)]]) == pytest.approx(19 / 40)
 
 
 def test_noise_alone_is_no_variance_between_gpus() -> None:

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,12 +124,33 @@ def test_every_job_is_done_once_and_every_session_closed(many_cores: None) -> No
         with lane.session.turn(progress):
             return job * job
 
-    with working(range(100), GPUS, square, shown, machine.lanes) as results:
-        done = list(results)
-    assert sorted(each.job for each in done if isinstance(each, Finished)) == list(range(100))
-    assert all(isinstance(each, Finished) and each.found == each.job**2 for each in done)
+    held = []
+
+    def opening(gpu: str, cores: Cores | None) -> AbstractContextManager[Sequence[FakeLane]]:
+        held.append(machine.lanes(gpu, cores))
+        return held[-1]  # which is closed by nobody's forgetting it
+
+    with working(range(100), GPUS, square, shown, opening) as results:
+        done = [each for each in results if isinstance(each, Finished)]
+    assert sorted(each.job for each in done) == list(range(100))
+    assert all(each.found == each.job**2 for each in done)
+    assert {(each.job, each.gpu) for each in done} == {*shown.jobs}
     assert machine.opened == machine.closed == dict.fromkeys(GPUS, 2)
     assert sorted(job for job, _ in shown.jobs) == list(range(100))
+
+
+def test_what_serves_all_gpus_keeps_to_the_cores_that_none_measures_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def shared_out(gpus: int) -> list[Cores]:
+        return [Cores(frozenset({n}), frozenset({10 + n})) for n in range(gpus)]
+
+    kept: list[tuple[int, frozenset[int]]] = []
+    monkeypatch.setattr(pool, "shared_out", shared_out)
+    monkeypatch.setattr(pool, "keep_to", lambda process, cores: kept.append((process, cores)))
+    with working(range(1), GPUS, lambda *_: None, Shown(), Machine().lanes) as results:
+        list(results)
+    assert kept == [(os.getpid(), frozenset({10, 11, 12}))]
 
 
 def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(

@@ -14,6 +14,7 @@ from harness.report import (
     Counterexample,
     Element,
     Environment,
+    Occupancy,
     Report,
     Score,
     Stage,
@@ -22,6 +23,7 @@ from harness.report import (
     WrongAnswer,
 )
 from problem.cases import Case, Shape
+from tests.leaderboard.factory import report as accepted_report
 from tests.stages.fakes import disassembled, kernel
 
 
@@ -84,6 +86,21 @@ SCORE = Score(ratio=1, low=0.99, high=1.01, kernel_ms=1, baseline_ms=1, tflops=1
 def test_an_accepted_report_shows_what_it_rests_on(fields: Any, missing: str) -> None:
     with pytest.raises(ValidationError, match=missing):
         report(**fields)
+
+
+def test_a_score_without_its_rounds_is_no_report() -> None:
+    scored = accepted_report().model_dump()
+    assert Report.model_validate(scored).score is not None
+    with pytest.raises(ValidationError, match="measurement"):
+        Report.model_validate(scored | {"measurement": None})
+
+
+def test_shared_memory_and_occupancy_are_told_as_the_gpu_sees_them() -> None:
+    taken = kernel().facts.resources.model_copy(
+        update={"static_shared_bytes": 1024, "dynamic_shared_bytes": 512}
+    )
+    assert taken.shared_bytes == 1536
+    assert Occupancy(blocks=6, warps=48, max_warps=64, limited_by="registers").fraction == 0.75
 
 
 def test_an_accepted_kernel_has_been_disassembled() -> None:
