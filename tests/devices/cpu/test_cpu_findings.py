@@ -292,6 +292,15 @@ def test_products_read_until_their_group_was_waited_for(
     assert all("may still read" in f.message and "not waited for" in f.message for f in found)
 
 
+def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
+    awaited = REFILLS.replace(COMMIT, f"{COMMIT} {WAIT}")
+    cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 3) {"))
+    finding = only(cpu.findings(SHAPE), Hazard.DIVERGENT_BARRIER)
+    assert "product of four warps" in finding.message and finding.at.line == 18
+    cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 4 + 0 * N) {"))
+    assert cpu.findings(SHAPE) == ()
+
+
 def test_products_that_the_last_block_left_do_not_read_in_the_next(cpu: Runner) -> None:
     cpu.load(REFILLS.replace(WAIT, ""))
     assert cpu.findings(Shape(150, 8, 40)) == ()

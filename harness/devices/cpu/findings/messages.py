@@ -297,6 +297,11 @@ class Explainer:
                 f"{_line(at)} ({_thread(at)}) is a barrier that the whole warp must reach, "
                 f"while {_thread(other)} is at {_line(other)}"
             )
+        elif n.kind is FindingKind.MISSING_WARPS:
+            message = (
+                f"{_line(at)} ({_thread(at)}) is a product of four warps, and another warp of the "
+                "four has not issued as many"
+            )
         else:
             message = (
                 f"{_line(at)} ({_thread(at)}) names lanes {n.address % (1 << 32):#010x}, "

@@ -172,6 +172,19 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
     k->awaited_grains[warp] = (int)left;
 }
 
+// At the end of a block: all four warps of a warpgroup have issued as many products.
+__device__ void check_warpgroups(Context* c) {
+    const long long WARPGROUP = 4 * LANES;
+    for (long long t = 0; t < c->threads; t += LANES) {
+        long long first = t / WARPGROUP * WARPGROUP, most = c->thread[t].issued;
+        for (long long u = first; u < first + WARPGROUP; u += LANES)
+            if ((u < c->threads ? c->thread[u].issued : 0) < most) {
+                note(c, FINDING_KIND_MISSING_WARPS, c->thread[t].issued_pc, -1, t, -1, 0, 0, 0, 0);
+                break;
+            }
+    }
+}
+
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
                              long long n, int access) {
     Checks* k = c->checks;

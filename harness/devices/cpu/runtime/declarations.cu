@@ -34,6 +34,7 @@ __device__ __noinline__ void note_bad_access(Context* c, long long t, long long 
 __device__ __noinline__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n);
 __device__ __noinline__ void check_collective(Context* c, long long w, unsigned here, unsigned alive);
 __device__ __noinline__ void check_products(Context* c, long long w, long long waited_for);
+__device__ __noinline__ void check_warpgroups(Context* c);
 __device__ __noinline__ void check_barrier(Context* c, int barrier, long long left);
 __device__ __noinline__ void release(Context* c, long long t, Address address);
 __device__ __noinline__ void acquire(Context* c, long long t, Address address);

@@ -141,6 +141,8 @@ THREAD = {
     "delivered": "int",  # cp.async copies that have arrived
     "bulk_group": "int",
     "products": "int",  # wgmma groups that its warp committed so far; of lane 0
+    "issued": "int",  # wgmma that its warp issued so far; of lane 0
+    "issued_pc": "int",  # index of the last one
     "cluster_arrivals": "int",  # at the cluster's barrier
     "cluster_waits": "int",  # that are over
     "arrival_pc": "int",  # index of the instruction of the last arrival, its low bit for `.aligned`
@@ -323,6 +325,7 @@ class FindingKind(IntEnum):
     IN_FLIGHT = 6
     BLOCK_NOT_BEGUN = 7
     BLOCK_MAY_BE_OVER = 8
+    MISSING_WARPS = 9
 
 
 def _size(c_type: str) -> int:

@@ -109,7 +109,7 @@ __device__ void start_threads(Context* c, bool backward) {
     for (long long i = 0; i < n && !c->fault; ++i) {
         long long t = backward ? n - 1 - i : i;
         Thread* thread = c->thread + t;
-        thread->group = thread->copies = thread->delivered = thread->bulk_group = thread->products = 0;
+        thread->group = thread->copies = thread->delivered = thread->bulk_group = thread->products = thread->issued = 0;
         thread->cluster_arrivals = thread->cluster_waits = thread->arrival_pc = 0;
         thread->met = 1 << c->rank;
         thread->mail = mail(c, t / LANES, 0) + t % LANES;
@@ -179,7 +179,10 @@ __device__ void run_cluster(Context* c, bool backward) {
             if (c[b].fault) return;
         }
     }
-    for (long long b = 0; b < blocks; ++b) compare_diverted_write(c + b);
+    for (long long b = 0; b < blocks; ++b) {
+        compare_diverted_write(c + b);
+        if (c->checks) check_warpgroups(c + b);
+    }
     if (c->checks && blocks > 1) check_visits(c);
 }
 

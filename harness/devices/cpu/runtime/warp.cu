@@ -107,7 +107,11 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
         case COLLECTIVE_WMMA_LOAD: wmma_move(c, w, pc, variant, false); break;
         case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;
         case COLLECTIVE_WMMA: wmma(c, w, variant); break;
-        case COLLECTIVE_WGMMA: wgmma(c, w, pc, variant); break;
+        case COLLECTIVE_WGMMA:
+            c->thread[w * LANES].issued += 1;
+            c->thread[w * LANES].issued_pc = (int)pc;
+            wgmma(c, w, pc, variant);
+            break;
         case COLLECTIVE_WGMMA_COMMIT: c->thread[w * LANES].products += 1; break;
         case COLLECTIVE_WGMMA_WAIT:
             if (c->checks) check_products(c, w, c->thread[w * LANES].products - variant);
