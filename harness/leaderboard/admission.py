@@ -67,8 +67,8 @@ class Implausible(Exception):
 
 def normalised(report: Report) -> Report:
     """The report in the one form in which it is kept. Raises Implausible where it has none."""
-    data = report.model_dump(mode="python", exclude={"signature"})
-    data["submission"] = named(report.submission).model_dump(mode="python")
+    data = report.model_dump(exclude={"signature"})
+    data["submission"] = named(report.submission).model_dump()
     if data["device"] is not None:
         data["device"]["name"] = _name("a device", data["device"]["name"], names.device_problem)
     created = report.created if report.created.tzinfo else report.created.replace(tzinfo=UTC)

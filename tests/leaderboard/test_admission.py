@@ -93,6 +93,11 @@ def named(**names: Any) -> Report:
     return made.model_copy(update={"submission": made.submission.model_copy(update=names)})
 
 
+def test_names_are_kept_in_their_one_form() -> None:
+    kept = normalised(named(name="ti\u200ble  \uff12", author=" a\u200bda ")).submission
+    assert (kept.name, kept.author) == ("tile 2", "ada")
+
+
 def test_a_name_has_a_hundred_characters_at_most_and_is_shown_shortened() -> None:
     assert normalised(named(name="x" * 100)).submission.name == "x" * 100
     with pytest.raises(Implausible) as refused:

@@ -454,6 +454,8 @@ def test_a_worker_opens_no_gpu_but_its_own(
     assert ("/dev" in kernel.rules) is not closed
     assert ("/dev/full" in kernel.rules) is bool(closed) and "/dev/zero" not in kernel.rules
     assert "/proc" in kernel.rules
+    # Who has no GPU is held to more than that.
+    assert "no GPU but its own" not in asked(Kernel(), Role.CPU, scratch, monkeypatch)
 
 
 def test_a_device_file_that_is_closed_cannot_be_written_to(
