@@ -60,7 +60,9 @@ def may_hold_the_time(code: str) -> bool:
 def check_for_present_time(preprocessed: str, started: float) -> None:
     """Refuse a source whose preprocessed form holds the time of its compilation. Raises
     SourceError."""
-    for second in range(int(started), int(time.time()) + 1):
+    # The clock that C's time() reads, and the compiler with it, is behind by up to a few
+    # milliseconds: it may still have been the second before.
+    for second in range(int(started) - 1, int(time.time()) + 1):
         for clock in (time.localtime(second), time.gmtime(second)):
             date = f"{time.strftime('%b', clock)} {clock.tm_mday:2d} {clock.tm_year}"
             if date in preprocessed or time.strftime("%H:%M:%S", clock) in preprocessed:

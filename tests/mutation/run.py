@@ -221,7 +221,8 @@ Written by `nox -s mutants`, which changes one thing at a time in a function, in
 mutmut knows, and runs the tests that call it: a change that no test notices is a survivor, and
 stays where it changes nothing, for a reason that stands below. Not changed are constants of a
 module, types, how text is encoded, and sentences, for how they are worded is no behaviour; nor
-the function that says which processes are to be killed.
+the function that says which processes are to be killed. Of the files at the top of harness/ those
+are changed whose own tests are quick.
 
 | | first tried: noticed | | now: noticed | | survivors without a reason |
 |---|---:|---:|---:|---:|---:|"""
