@@ -5,8 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 
 from harness.report import MAX_PRINTED
+
+_LOOK_AGAIN_SECONDS = 0.005
+"""A full pipe would stop the printing process; an empty one costs a look."""
 
 
 class OutputCapture:
@@ -19,7 +23,6 @@ class OutputCapture:
         os.set_blocking(self._reading, False)
         self._kept = bytearray()
         self._lock = threading.Lock()
-        self._wake = threading.Event()
         threading.Thread(target=self._drain_for_ever, daemon=True).start()
 
     def take(self) -> str:
@@ -41,6 +44,6 @@ class OutputCapture:
                 self._kept += chunk[: MAX_PRINTED - len(self._kept)]
 
     def _drain_for_ever(self) -> None:
-        # A full pipe would stop the printing process; an empty one costs a look every 5 ms.
-        while not self._wake.wait(0.005):
+        while True:
+            time.sleep(_LOOK_AGAIN_SECONDS)
             self._drain()

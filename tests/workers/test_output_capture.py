@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import time
 from typing import Any
 
 from harness.report import MAX_PRINTED
@@ -47,13 +46,3 @@ def test_what_waits_in_a_buffer_of_c_is_taken_too() -> None:
         return capture.take()
 
     assert in_fork(work) == "from C"
-
-
-def test_nothing_waits_for_output_that_does_not_come() -> None:
-    def work() -> float:
-        capture = OutputCapture()
-        started = time.monotonic()
-        capture.take()
-        return time.monotonic() - started
-
-    assert in_fork(work) < 1
