@@ -16,7 +16,6 @@ from harness.leaderboard.document import StoreError
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
 from harness.leaderboard.ranking import Board, as_data, rank
-from harness.leaderboard.site import Site
 from harness.report import DeviceInfo, Report, Submission
 from harness.stages.playoff import Game, Player, PlayOff, differences
 from tests.leaderboard import factory
@@ -72,15 +71,6 @@ def board(entries: Sequence[Entry], *played: PlayOff) -> Board:
 
 
 A, B = on("GPU-0", "a", 1.0), on("GPU-1", "b", 0.99)
-
-
-def test_the_pages_have_the_order_that_a_play_off_found(tmp_path: Path) -> None:
-    found = playoff(A, B, 1.01)
-    site = Site(tmp_path / "site", [A, B], NOW, played=[found])
-    site.write_boards()
-    ((overall, *_),) = site.boards.values()
-    assert [(row.rank, row.entry.name) for row in overall.rows] == [(1, "a"), (2, "b")]
-    assert any(playoffs.said(found) in page.read_text() for page in site.folder.glob("*.html"))
 
 
 def test_a_play_off_orders_whom_scores_could_not() -> None:

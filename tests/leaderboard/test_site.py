@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.leaderboard import playoffs
 from harness.leaderboard.document import StoreError
 from harness.leaderboard.edition import Edition
 from harness.leaderboard.entry import Entry
@@ -20,6 +21,7 @@ from harness.report import Badge, Report
 from tests.explain.ladder import SOLUTIONS, recorded
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Call, Enter
+from tests.leaderboard.test_playoffs import A, B, playoff
 
 NOW = Edition.current()
 BEFORE = Edition("0.0.1", NOW.cases)
@@ -104,6 +106,15 @@ def test_every_link_leads_to_a_file_of_the_site(write: Write) -> None:
             assert target.is_file(), f"{page.name} links to {link}"
             if fragment:
                 assert f'id="{fragment}"' in target.read_text(encoding="utf-8")
+
+
+def test_the_pages_have_the_order_that_a_play_off_found(tmp_path: Path) -> None:
+    found = playoff(A, B, 1.01)
+    site = Site(tmp_path / "site", [A, B], NOW, played=[found])
+    site.write_boards()
+    ((overall, *_),) = site.boards.values()
+    assert [(row.rank, row.entry.name) for row in overall.rows] == [(1, "a"), (2, "b")]
+    assert any(playoffs.said(found) in page.read_text() for page in site.folder.glob("*.html"))
 
 
 def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
