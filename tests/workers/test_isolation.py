@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -522,13 +523,11 @@ def test_rules_hold_every_thread(scratch: Path) -> None:
         from harness.protocol.compiler import Compile
 
         worker.ask(Compile(source="__global__ void k() {}"))
-        tasks = list(Path(f"/proc/{process}/task").iterdir())
-        held_to = {
-            line
-            for task in tasks
-            for line in (task / "status").read_text().splitlines()
-            if line.startswith("NoNewPrivs:")
-        }
+        held_to: set[str] = set()
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+                status = (task / "status").read_text()
+                held_to |= {line for line in status.splitlines() if line.startswith("NoNewPrivs:")}
     assert held_to == {"NoNewPrivs:\t1"}
 
 
