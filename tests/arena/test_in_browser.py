@@ -176,6 +176,8 @@ def test_cancelling_and_withdrawing(
     visitor.go(f"submissions/{id}")
     visitor.press("Cancel")
     visitor.sees("cancelled", "[data-state]")
+    # It reads itself again when all is over, and would do so in place of the page asked for next.
+    visitor.until(lambda: "data-live" not in visitor.chrome.page_source)
     assert not attempts.finish(attempt.attempt, graded(attempt, 9.0))
     hand_in(connection, ada, "withdrawn one")
     done(connection, attempts, 1.0)

@@ -12,8 +12,8 @@ __device__ unsigned long long descriptor(const float* tile) {
 __device__ void multiply(float (&d)[8], const float* a, const float* b) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, 1, 1, 1;"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-                   "+f"(d[7])
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+                   "+f"(d[6]), "+f"(d[7])
                  : "l"(descriptor(a)), "l"(descriptor(b)));
 }
 

