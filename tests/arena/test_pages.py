@@ -141,7 +141,11 @@ def test_cancelling_and_withdrawing(
     ada.get("/submit")
     ada.post("/submit", pasted=factory.SOURCE)
     id = re.findall(r"/submissions/(\w+)/cancel", ada.page)[0]
-    assert "cancelled" in ada.post(f"/submissions/{id}/cancel")
+    assert "data-live" in ada.page
+    cancelled = ada.post(f"/submissions/{id}/cancel")
+    assert "cancelled" in cancelled
+    # What follows a submission reads its page again when that is over: it would, without end.
+    assert "data-live" not in cancelled
     ada.get("/submit")
     ada.post("/submit", pasted=factory.SOURCE, name="second")
     worker(1.0)
