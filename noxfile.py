@@ -66,7 +66,7 @@ def install(session: nox.Session, *groups: str) -> None:
     run(session, *pip, *wanted)
     run(session, *pip, "--no-deps", *alone)
     # What only workers import, they would otherwise compile in each grading, for they keep nothing.
-    run(session, "-m", "compileall", "-q", "harness", "problem")
+    run(session, "-m", "compileall", "-q", "harness", "problem", "lab")
     stamp.write_text(record, encoding="utf-8")
 
 
@@ -81,7 +81,7 @@ def add_command(file: Path) -> None:
     """A session that runs a command of the judge: its file's first line says what it does."""
 
     def command(session: nox.Session) -> None:
-        service = ["arena"] if file.stem in ("arena", "pictures", "worker") else []
+        service = ["arena"] if file.stem in ("arena", "worker") else []
         install(session, "judge", device_group(), *service)
         run(session, "-m", "harness", file.stem, *session.posargs)
 
@@ -89,7 +89,7 @@ def add_command(file: Path) -> None:
     nox.session(command, name=file.stem)
 
 
-for command_file in sorted(Path("harness", "commands").glob("[!_]*.py")):
+for command_file in sorted(Path("harness", "cli", "commands").glob("[!_]*.py")):
     add_command(command_file)
 
 
@@ -119,10 +119,17 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def lab(session: nox.Session) -> None:
+    """Run studies and tools of those who develop the judge: nox -s lab -- --help."""
+    install(session, "judge", device_group(), "arena")
+    run(session, "-m", "lab", *session.posargs)
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
     """Change one thing at a time: does a test notice? nox -s mutants -- stages."""
     install(session, "judge", device_group(), "arena", "test")
-    run(session, "-m", "tests.mutation.run", *session.posargs)
+    run(session, "-m", "lab.mutation.run", *session.posargs)
 
 
 @nox.session

@@ -2,8 +2,8 @@
 
 import sys
 
-from harness.workers.isolation import Role
-from harness.workers.processes import start_ahead
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.processes import start_ahead
 
 if __name__ == "__main__":
     # On several GPUs it is another process that compiles.
@@ -11,6 +11,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] in (["grade"], ["explain"]) and not elsewhere:
         start_ahead(Role.COMPILER)  # it starts while the judge does, and is waited for
 
-    from harness.cli import main
+    from harness.cli.main import main
 
     sys.exit(main(sys.argv[1:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.protocol.compiler import Compiled
-from harness.report import CompileError, DisassembledKernel, RuntimeFault
+from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
 
 Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]
 

@@ -12,13 +12,13 @@ from hypothesis import settings
 
 from harness import __version__
 from harness.devices.available import why_no_cuda
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.session import Session, open_session
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.device import Describe
+from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
 from harness.protocol.request import Fault
-from harness.report import CompileError, DisassembledKernel, RuntimeFault
-from harness.workers.isolation import Role
-from harness.workers.session import Session, open_session
-from harness.workers.worker import Worker
 from problem.cases import CASES_VERSION
 from tests.compile_worker import Compiling, Disassembling
 from tests.grading import lasting

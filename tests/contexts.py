@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from harness.workers.isolation import Role, confine
-from harness.workers.processes import ROOT, environment
+from harness.judge.workers.isolation import Role, confine
+from harness.judge.workers.processes import ROOT, environment
 
 COMMAND = (sys.executable, "-m", "tests.contexts")
 

@@ -13,13 +13,13 @@ from typing import cast
 
 import pytest
 
-from harness.grade import GradingOptions, grade
-from harness.progress import Progress
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.progress import Progress
+from harness.judge.submission import read
+from harness.judge.workers.session import Choice, Session, open_session
 from harness.protocol.device import BeginSanitizing, Device, DeviceRequest
+from harness.protocol.report import Report
 from harness.protocol.request import Answer_co, Done, Fault
-from harness.report import Report
-from harness.submission import read
-from harness.workers.session import Choice, Session, open_session
 
 
 def grade_file(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from harness.workers.gpu_lock import Use, tickets_of
+from harness.judge.workers.gpu_lock import Use, tickets_of
 
 LOOK_SECONDS = 0.02
 

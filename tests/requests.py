@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.protocol.device import Count, LaunchInputs, Sanitize
-from harness.report import CodeLine, Tool
+from harness.protocol.report import CodeLine, Tool
 from problem.cases import Case, Shape
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.workers.isolation import Role
+from harness.judge.workers.isolation import Role
 from tests import contexts
 from tests.forked import in_fork
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.progress import Silent
-from harness.workers.gpu_lock import Use, hold_gpu
+from harness.judge.progress import Silent
+from harness.judge.workers.gpu_lock import Use, hold_gpu
 from tests.occupancy import Occupancy, held_for, watched
 from tests.waiting import eventually
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.grade import GradingOptions, grade
-from harness.report import Verdict
-from harness.submission import read
-from harness.workers.session import Session
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.submission import read
+from harness.judge.workers.session import Session
+from harness.protocol.report import Verdict
 from tests.waiting import PATIENCE
 
 SOLUTIONS = sorted((Path(__file__).resolve().parent.parent / "solutions").glob("*.cu"))

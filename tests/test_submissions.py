@@ -28,8 +28,11 @@ from unittest.mock import patch
 
 import pytest
 
-from harness.grade import GradingOptions, grade
-from harness.report import (
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.stages import measure, rounds
+from harness.judge.submission import read
+from harness.judge.workers.session import Choice, Session
+from harness.protocol.report import (
     DeviceKind,
     HostMemoryKind,
     MemoryFault,
@@ -38,9 +41,6 @@ from harness.report import (
     Report,
     RuleViolation,
 )
-from harness.stages import measure, rounds
-from harness.submission import read
-from harness.workers.session import Choice, Session
 from problem.threads import available_cores
 from tests.grading import grade_file, graded_on_gpu, wanted
 from tests.waiting import PATIENCE

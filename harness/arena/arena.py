@@ -23,7 +23,7 @@ from harness.arena.store.people import Role
 from harness.arena.store.preparing import prepare
 from harness.arena.supervisor import Part
 from harness.arena.sweeper import LEASE_SECONDS
-from harness.errors import UsageError
+from harness.protocol.errors import UsageError
 
 FIRST_ORGANISER = "organiser"
 

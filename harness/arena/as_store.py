@@ -15,15 +15,15 @@ from harness.arena.place import Place
 from harness.arena.postgres import ServerFailed
 from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import HEAD, DatabaseError, check_version
-from harness.leaderboard import schema
-from harness.leaderboard.document import StoreError
-from harness.leaderboard.sqlite_file import BUSY_SECONDS, Mode
+from harness.board import schema
+from harness.board.document import StoreError
+from harness.board.sqlite_file import BUSY_SECONDS, Mode
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class BoardDatabase:
-    """An open PostgreSQL; see harness.leaderboard.database."""
+    """An open PostgreSQL; see harness.board.database."""
 
     def __init__(self, url: URL, name: str, key: Path | None, mode: Mode) -> None:
         """mode: "create" makes a board in an empty database; an arena's is migrated by the arena

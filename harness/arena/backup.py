@@ -15,7 +15,7 @@ from harness.arena.arena import alone_in, database, reached
 from harness.arena.place import Place
 from harness.arena.queue import conninfo
 from harness.arena.store.preparing import DatabaseError, prepare
-from harness.errors import UsageError
+from harness.protocol.errors import UsageError
 
 DUMP, RULES, SIGNING_KEY = "database.dump", "rules.toml", "signing-key.pem"
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
-from harness.leaderboard.edition import Edition
+from harness.board.edition import Edition
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUFFIXES = (".py", ".cu", ".h", ".sql")

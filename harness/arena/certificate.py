@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from harness.files import write_whole
+from harness.protocol.files import write_whole
 
 YEARS = 10
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "matmul-arena")])

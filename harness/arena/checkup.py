@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from harness.devices.health import Health
-from harness.report import DeviceInfo, Round, Score, Unscored, Value, Verdict
+from harness.protocol.report import DeviceInfo, Round, Score, Unscored, Value, Verdict
 
 SOLUTIONS = Path(__file__).resolve().parent.parent.parent / "solutions"
 

@@ -15,9 +15,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
-from harness.errors import UsageError
-from harness.progress import Progress
-from harness.report import Report, Stage
+from harness.judge.progress import Progress
+from harness.protocol.errors import UsageError
+from harness.protocol.report import Report, Stage
 
 PATIENCE_SECONDS = 60.0
 """An arena that is started again is back long before."""

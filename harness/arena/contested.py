@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.states import State
 from harness.arena.store import board, gradings, playoffs
-from harness.leaderboard.edition import Edition
-from harness.leaderboard.ranking import Board, Row
-from harness.leaderboard.site import boards_by_gpu
+from harness.board.edition import Edition
+from harness.board.ranking import Board, Row
+from harness.board.site import boards_by_gpu
 
 
 class Contested:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from harness.arena.checkup import CUBLAS, CheckUp, Known
-from harness.report import Verdict
+from harness.protocol.report import Verdict
 
 ITSELF = 0.01
 DEVIATIONS = 4.0

@@ -6,9 +6,9 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from harness.leaderboard import admission
-from harness.report import CompileError, Diagnostic, Stage, Submission
-from harness.submission import Unreadable, read
+from harness.board import admission
+from harness.judge.submission import Unreadable, read
+from harness.protocol.report import CompileError, Diagnostic, Stage, Submission
 
 NAMELESS = "nameless"
 """What is handed in under a name that is none."""

@@ -24,9 +24,9 @@ from harness.arena.store.membership import (
 )
 from harness.arena.supervisor import Supervisor
 from harness.arena.worker_key import WorkerKey
+from harness.cli.views.console import Terminal
 from harness.devices.available import why_no_cuda
-from harness.errors import UsageError
-from harness.views.console import Terminal
+from harness.protocol.errors import UsageError
 
 LOOK_SECONDS = 1.0
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 from harness.arena.build import Build
 from harness.arena.checkup import CUBLAS, CheckUp, Known, reference_set
-from harness.calibrate import calibrate
 from harness.devices.health import health
-from harness.errors import JudgeFailure, UsageError
-from harness.grade import GradingOptions, grade
-from harness.playoff import play_game
-from harness.progress import Progress
-from harness.report import Accepted, Report, Submission, Verdict
-from harness.stages.playoff import Game
-from harness.submission import Unreadable, read
-from harness.workers.cores import Cores
-from harness.workers.session import Choice, Session, open_lanes
+from harness.judge.calibrate import calibrate
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.playoff import play_game
+from harness.judge.progress import Progress
+from harness.judge.stages.playoff import Game
+from harness.judge.submission import Unreadable, read
+from harness.judge.workers.cores import Cores
+from harness.judge.workers.session import Choice, Session, open_lanes
+from harness.protocol.errors import JudgeFailure, UsageError
+from harness.protocol.report import Accepted, Report, Submission, Verdict
 
 
 class Judge:

@@ -7,7 +7,7 @@ import secrets
 from sqlalchemy import URL, Connection, text
 
 from harness.arena.worker_key import WorkerKey
-from harness.errors import UsageError
+from harness.protocol.errors import UsageError
 
 MAX_NAME = 60
 

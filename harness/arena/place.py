@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from harness.files import write_whole
-from harness.report import Value
+from harness.protocol.files import write_whole
+from harness.protocol.report import Value
 
 DEFAULT = Path("arena-data")
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import AwareDatetime, NonNegativeInt, ValidationError
 
-from harness.report import Stage, Value
+from harness.protocol.report import Stage, Value
 
 MAX_FOUND = 12
 """Sentences that are kept of one stage: the report has all."""

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from harness.leaderboard.leagues import Leagues
-from harness.report import Value
+from harness.board.leagues import Leagues
+from harness.protocol.report import Value
 
 
 class Sources(StrEnum):

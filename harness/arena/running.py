@@ -32,8 +32,8 @@ from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import DatabaseError
 from harness.arena.supervisor import Supervisor
 from harness.arena.worker_key import WorkerKey
-from harness.errors import UsageError
-from harness.views.console import Terminal
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
 
 START_SECONDS = 60.0
 

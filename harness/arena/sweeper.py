@@ -24,9 +24,9 @@ from harness.arena.rules import RulesFile
 from harness.arena.store import checkups, playoffs
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
-from harness.leaderboard.playoffs import SUFFIX, enter
-from harness.leaderboard.signing import SigningKey
-from harness.report import Environment, JudgeError, Report, Stage, Submission
+from harness.board.playoffs import SUFFIX, enter
+from harness.board.signing import SigningKey
+from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
 
 log = logging.getLogger(__name__)

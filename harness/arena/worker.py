@@ -51,11 +51,11 @@ from harness.arena.store.attempts import Attempt, Attempts
 from harness.arena.store.games import Games
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Duty, Held, Membership, Newcomer, Refused
-from harness.errors import JudgeFailure, UsageError
-from harness.leaderboard.document import Document
-from harness.progress import Silent
-from harness.report import Stage, Submission
-from harness.workers.cores import keep_to, shared_out
+from harness.board.document import Document
+from harness.judge.progress import Silent
+from harness.judge.workers.cores import keep_to, shared_out
+from harness.protocol.errors import JudgeFailure, UsageError
+from harness.protocol.report import Stage, Submission
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Watched:
     """The progress of one attempt or game, told to the database once a second, and at once when a
     stage begins or has found something.
 
-    As harness.progress.Progress.
+    As harness.judge.progress.Progress.
     """
 
     def __init__(self, tell: Callable[[GradingProgress], bool]) -> None:

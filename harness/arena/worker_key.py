@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from harness.errors import UsageError
+from harness.protocol.errors import UsageError
 
 FIRST_LINE = "# A key of matmul-arena for the workers of one machine: keep it from others."
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"

@@ -4,8 +4,8 @@ NVRTC makes PTX. That is parsed whole, and what is printed from the parsed form 
 becomes machine code, the CPU device translates it, and its hash is the kernel's identity. Nothing
 else that the compiler wrote is used, so strings in `asm` can hide nothing.
 
-Runs in a child process (harness/workers) under limits of time and memory, because a compiler fed by
-strangers is itself attacked.
+Runs in a child process (harness/judge/workers) under limits of time and memory, because a compiler
+fed by strangers is itself attacked.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import warnings
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
-from harness import background, nvrtc
 from harness.compiling import diagnostics, disassembly, headers
 from harness.compiling import text as source_text
 from harness.compiling.errors import SourceError
 from harness.compiling.host_code import without_host_code, without_what_failed
 from harness.compiling.refusal import Refused, refuse, refuse_for
 from harness.compiling.source import Source, parse
+from harness.protocol import background
 from harness.protocol.compiler import (
     Compile,
     Compiled,
@@ -31,7 +31,14 @@ from harness.protocol.compiler import (
     PtxProgram,
     Translate,
 )
-from harness.report import CompileError, Diagnostic, DisassembledKernel, RuntimeFault, Stage
+from harness.protocol.report import (
+    CompileError,
+    Diagnostic,
+    DisassembledKernel,
+    RuntimeFault,
+    Stage,
+)
+from harness.ptxcpu import nvrtc
 
 if TYPE_CHECKING:
     from harness.compiling.program import Translated

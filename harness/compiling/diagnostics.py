@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 
 MAX_DIAGNOSTICS = 50
 MAX_MESSAGE = 500

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cuda import pathfinder
 
-from harness.report import Badge, CodeLine, CodeLoop
+from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
 
 INSTRUCTION_BYTES = 16

@@ -8,8 +8,8 @@ from math import prod
 from harness.compiling.machine_code import EntryPoint
 from harness.compiling.occupancy import multiprocessor
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
-from harness.ptx.syntax import Function, Instruction, Program
-from harness.report import Diagnostic, Resources
+from harness.protocol.report import Diagnostic, Resources
+from harness.ptxcpu.ptx.syntax import Function, Instruction, Program
 from problem.launcher import BLOCK, MAX_CLUSTER
 
 _PARAMETER_BITS = (64, 64, 64, 32, 32, 32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 
 
 class SourceError(Exception):

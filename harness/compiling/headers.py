@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from cuda import pathfinder
 
 from harness.compiling.includes import Include
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
 PRELUDE_NAME = "matmul_arena_prelude.h"

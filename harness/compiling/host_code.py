@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from harness.compiling.macros import leading_to
 from harness.compiling.syntax import Walked, leaves, syntax_tree, text_of
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _CONSTANT_WORDS = {"constexpr", "consteval"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.report import Occupancy, Resources
+from harness.protocol.report import Occupancy, Resources
 from problem.launcher import BLOCK
 
 WARP = 32

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from harness.compiling.signature import KERNEL_NAME
 from harness.compiling.syntax import descendants, parts, position, text_of
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 from problem.launcher import BLOCK, LaunchLine
 
 MAX_LAUNCHES = 16

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.ptx.stream import MAX_SAID
-from harness.ptx.syntax import (
+from harness.protocol.report import Diagnostic
+from harness.ptxcpu.ptx.stream import MAX_SAID
+from harness.ptxcpu.ptx.syntax import (
     Address,
     Function,
     Instruction,
@@ -16,7 +17,6 @@ from harness.ptx.syntax import (
     Symbol,
     symbols,
 )
-from harness.report import Diagnostic
 
 _ACCESS = re.compile(r"(ld|st)\.param(?:::entry|::func)?(?:\.v([248]))?\.[busf]([0-9]{1,3})")
 _OF_PARAMETERS = re.compile(r"(?!isspacep).*\.param\b")

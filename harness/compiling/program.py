@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from harness import nvrtc
 from harness.compiling import diagnostics, entries, machine_code, parameters
 from harness.compiling.occupancy import occupancy
 from harness.compiling.ptxas import assemble
@@ -16,11 +15,12 @@ from harness.compiling.refusal import Refused, refuse, refuse_for
 from harness.compiling.resources import resources
 from harness.compiling.source import Source
 from harness.protocol.compiler import Compiled, Kernel
-from harness.ptx.errors import PtxError
-from harness.ptx.parser import parse as parse_ptx
-from harness.ptx.printer import canonical, fingerprint
-from harness.ptx.syntax import Function, Program
-from harness.report import Diagnostic, KernelFacts, RuntimeFault, Stage
+from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage
+from harness.ptxcpu import nvrtc
+from harness.ptxcpu.ptx.errors import PtxError
+from harness.ptxcpu.ptx.parser import parse as parse_ptx
+from harness.ptxcpu.ptx.printer import canonical, fingerprint
+from harness.ptxcpu.ptx.syntax import Function, Program
 from problem.launcher import LaunchLine
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cuda import pathfinder
 
-from harness import nvrtc
+from harness.ptxcpu import nvrtc
 
 
 @dataclass(frozen=True)

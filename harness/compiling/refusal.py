@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.report import CompileError, Diagnostic, RuntimeFault, Stage
+from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stage
 
 
 class Refused(Exception):

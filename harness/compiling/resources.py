@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from harness.compiling.machine_code import EntryPoint
-from harness.report import Resources
+from harness.protocol.report import Resources
 from problem.launcher import LaunchLine
 
 _COMPILING = re.compile(r"ptxas info +: Compiling entry function '([^']+)'")

@@ -26,7 +26,7 @@ from harness.compiling.includes import Include, includes
 from harness.compiling.own_launch import launch_warnings, launched_instance
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
 from harness.compiling.syntax import Walked, leaves, position, text_of, walked
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 from problem.launcher import LaunchLine
 
 _PARAMETER_TYPES = ("float*", "float*", "float*", "int", "int", "int")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from harness.errors import UsageError
+from harness.protocol.errors import UsageError
 
 
 def why_no_cuda() -> str | None:

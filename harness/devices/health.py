@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.report import Value
+from harness.protocol.report import Value
 
 
 class Health(Value):

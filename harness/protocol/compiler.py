@@ -6,8 +6,7 @@ from typing import Generic, Literal, Protocol
 
 from pydantic import PositiveFloat
 
-from harness.protocol.request import Answer_co, Fault, Request
-from harness.report import (
+from harness.protocol.report import (
     CompileError,
     Diagnostic,
     DisassembledKernel,
@@ -15,6 +14,7 @@ from harness.report import (
     RuntimeFault,
     Value,
 )
+from harness.protocol.request import Answer_co, Fault, Request
 from problem.launcher import LaunchLine
 
 DEFAULT_ARCH = "sm_90a"

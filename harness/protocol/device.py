@@ -9,8 +9,17 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.compiler import Kernel, PtxProgram
 from harness.protocol.matrix import SentMatrix
+from harness.protocol.report import (
+    CodeLine,
+    Counters,
+    DeviceInfo,
+    Finding,
+    Place,
+    Tool,
+    ToolRun,
+    Value,
+)
 from harness.protocol.request import Answer_co, Done, Fault, Launching, Request
-from harness.report import CodeLine, Counters, DeviceInfo, Finding, Place, Tool, ToolRun, Value
 from problem.cases import Shape
 
 

@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.device import DeviceRequest
+from harness.protocol.report import Sha256, Value
 from harness.protocol.request import Launching
-from harness.report import Sha256, Value
 from problem.cases import Shape
 
 

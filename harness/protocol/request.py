@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import PositiveFloat, TypeAdapter
 
-from harness.report import Finding, Place, Value
+from harness.protocol.report import Finding, Place, Value
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 

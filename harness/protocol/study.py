@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
-from harness.report import Value
+from harness.protocol.report import Value
 from problem.cases import Shape
 
 

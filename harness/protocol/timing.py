@@ -11,6 +11,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished
 from harness.protocol.matrix import SentMatrix
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Tool, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
     Answer_co,
@@ -20,7 +21,6 @@ from harness.protocol.request import (
     Limited,
     Request,
 )
-from harness.report import FirstLaunch, HostMemory, HostMemoryKind, Tool, Value
 from problem.cases import Shape
 
 # --------------------------------------------------------------------------------------- devices
@@ -185,7 +185,7 @@ class LayOut(CheckerRequest[SharedMatrices]):
 
 
 class TimedInputs(StrEnum):
-    """What a launch at the ranked size is drawn. Those of rounds are in harness.report, too."""
+    """What a launch at the ranked size is drawn. Those of rounds are in the report, too."""
 
     UNIFORM = "uniform"
     RESCALED = "rescaled"

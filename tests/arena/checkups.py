@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.arena.checkup import CUBLAS, CheckUp, Known
 from harness.devices.health import Health
-from harness.report import DeviceInfo, DeviceKind, Score, Verdict
+from harness.protocol.report import DeviceInfo, DeviceKind, Score, Verdict
 
 MODEL = "NVIDIA H200"
 WELL = Health(

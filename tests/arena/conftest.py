@@ -24,11 +24,11 @@ from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import edition, metadata
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
-from harness.leaderboard import tables as board
-from harness.leaderboard.signing import SigningKey
+from harness.board import tables as board
+from harness.board.signing import SigningKey
 from tests.arena.handing_in import joined
 from tests.arena.visiting import Visitor
-from tests.leaderboard import browser
+from tests.board import browser
 from tests.waiting import eventually
 
 

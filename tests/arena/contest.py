@@ -50,11 +50,11 @@ from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
 from harness.arena.sweeper import sweep_once
 from harness.arena.worker import Worker
-from harness.files import write_whole
-from harness.progress import Progress
-from harness.report import Report, Stage, Submission
+from harness.judge.progress import Progress
+from harness.protocol.files import write_whole
+from harness.protocol.report import Report, Stage, Submission
 from tests.arena.handing_in import submission
-from tests.leaderboard import factory
+from tests.board import factory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOUR = 3600.0

@@ -12,8 +12,8 @@ from harness.arena.place import Place
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
-from harness.leaderboard.entry import INDEXED
-from tests.leaderboard.factory import crowd
+from harness.board.entry import INDEXED
+from tests.board.factory import crowd
 
 RULES = """\
 quick = true

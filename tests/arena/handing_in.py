@@ -17,9 +17,9 @@ from harness.arena.store.gradings import HandedIn
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Membership, Newcomer
 from harness.arena.store.people import Person
-from harness.leaderboard.document import Document
-from harness.report import Submission
-from tests.leaderboard import factory
+from harness.board.document import Document
+from harness.protocol.report import Submission
+from tests.board import factory
 
 CREW = uuid4()
 PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)

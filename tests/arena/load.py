@@ -33,7 +33,7 @@ import requests
 from gevent import socket
 from locust.contrib.fasthttp import FastHttpUser
 
-from harness.files import write_whole
+from harness.protocol.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "solutions" / "02_shared_tile.cu"

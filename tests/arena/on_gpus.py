@@ -4,7 +4,7 @@
     python3 -m tests.arena.on_gpus --device cpu --workers 2 --quick     where there is none
 
 Everything is the arena's own: database, queue, supervisor, workers, leases, sweeper. Prints what
-came of it as JSON. Run by tests/gpus.py, too.
+came of it as JSON. Run by lab/gpus.py, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.arena.store.tables import checkups, workers
 from harness.arena.supervisor import Part, Supervisor
 from harness.arena.sweeper import LEASE_SECONDS, judge_checkups, sweep_once
 from harness.devices.health import health
-from harness.report import Report, Stage
+from harness.protocol.report import Report, Stage
 from tests.arena.handing_in import PLENTY, submission
 
 ROOT = Path(__file__).resolve().parents[2]

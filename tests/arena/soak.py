@@ -34,7 +34,7 @@ from harness.arena.postgres import DATABASE, OWNER
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
-from harness.files import write_whole
+from harness.protocol.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNELS = {

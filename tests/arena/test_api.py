@@ -15,10 +15,10 @@ from sqlalchemy import URL, Connection
 from harness.arena.rules import RulesError, read
 from harness.arena.store import gradings
 from harness.arena.store.people import Person, Role
-from harness.leaderboard.document import Document
-from harness.report import Badge
+from harness.board.document import Document
+from harness.protocol.report import Badge
 from tests.arena.handing_in import graded, hand_in, joined, take
-from tests.leaderboard import factory
+from tests.board import factory
 
 Add = Callable[..., Person]
 Key = Callable[[Person], dict[str, str]]

@@ -29,18 +29,18 @@ from harness.arena.store.membership import Membership
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.sweeper import go_on_with_playoffs
 from harness.arena.worker import Worker
-from harness.commands._stores import Address
-from harness.errors import JudgeFailure
-from harness.leaderboard import playoffs as of_a_store
-from harness.leaderboard.edition import Edition
-from harness.leaderboard.ranking import rank
-from harness.progress import Progress
-from harness.report import Submission
-from harness.stages.playoff import Game
+from harness.board import playoffs as of_a_store
+from harness.board.edition import Edition
+from harness.board.ranking import rank
+from harness.cli.commands._stores import Address
+from harness.judge.progress import Progress
+from harness.judge.stages.playoff import Game
+from harness.protocol.errors import JudgeFailure
+from harness.protocol.report import Submission
 from tests.arena.checkups import checkup
 from tests.arena.handing_in import graded, hand_in, joined, newcomer, take
-from tests.leaderboard import factory
-from tests.leaderboard.test_playoffs import A, B, playoff
+from tests.board import factory
+from tests.board.test_playoffs import A, B, playoff
 from tests.waiting import PATIENCE
 
 Add = Callable[..., Person]

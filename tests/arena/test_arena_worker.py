@@ -24,7 +24,7 @@ from harness.arena.store.people import Person
 from harness.arena.store.preparing import set_build
 from harness.arena.store.tables import submissions
 from harness.arena.sweeper import sweep_once
-from harness.report import Report, Verdict
+from harness.protocol.report import Report, Verdict
 from tests.arena.handing_in import CREW, submission
 from tests.waiting import PATIENCE, eventually
 

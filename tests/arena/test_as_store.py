@@ -9,21 +9,21 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection, Engine, text
 
-from harness import cli
 from harness.arena.arena import alone_in
 from harness.arena.place import Place, Secrets
 from harness.arena.store import board, contest
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import DatabaseError, prepare
-from harness.commands._stores import Address, open_store
-from harness.leaderboard import signing
-from harness.leaderboard.document import Document, StoreError
-from harness.leaderboard.signing import SigningKey
-from harness.leaderboard.store import Store
-from harness.views.console import Terminal
+from harness.board import signing
+from harness.board.document import Document, StoreError
+from harness.board.signing import SigningKey
+from harness.board.store import Store
+from harness.cli import main as cli
+from harness.cli.commands._stores import Address, open_store
+from harness.cli.views.console import Terminal
 from tests.arena.handing_in import graded, hand_in, joined, take
-from tests.leaderboard import factory
+from tests.board import factory
 
 Add = Callable[..., Person]
 Call = Callable[..., str]

@@ -20,7 +20,7 @@ from harness.arena.store import gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
-from tests.leaderboard import factory
+from tests.board import factory
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:

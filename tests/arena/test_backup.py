@@ -18,8 +18,8 @@ from harness.arena.states import State
 from harness.arena.store import board, contest, gradings, people, roles
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
-from harness.errors import UsageError
-from harness.report import Verdict
+from harness.protocol.errors import UsageError
+from harness.protocol.report import Verdict
 from tests.arena.handing_in import fetch, graded, hand_in, joined, take
 
 

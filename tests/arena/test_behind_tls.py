@@ -25,7 +25,7 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.store import people
 from harness.arena.store.people import Person
 from tests.arena.test_foreign_database import free_port
-from tests.leaderboard import factory
+from tests.board import factory
 from tests.waiting import eventually
 
 ROOT = "/arena"

@@ -15,10 +15,10 @@ from sqlalchemy import URL, Connection
 
 from harness.arena.store import gradings, people
 from harness.arena.store.people import Person
-from harness.cli import main
-from harness.leaderboard.document import Document
+from harness.board.document import Document
+from harness.cli.main import main
 from tests.arena.handing_in import graded, joined, take
-from tests.leaderboard import factory
+from tests.board import factory
 
 Add = Callable[..., Person]
 

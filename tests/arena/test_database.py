@@ -14,9 +14,9 @@ from harness.arena.store import preparing, roles
 from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata
-from harness.leaderboard import schema
-from harness.leaderboard import tables as board
-from harness.leaderboard.entry import INDEXED
+from harness.board import schema
+from harness.board import tables as board
+from harness.board.entry import INDEXED
 
 TABLES = [*metadata.tables, *board.metadata.tables]
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.arena.checkup import CheckUp, Known, reference_set
 from harness.arena.fitness import fault
-from harness.report import Unscored, Verdict
+from harness.protocol.report import Unscored, Verdict
 from tests.arena.checkups import WELL, checkup, known
 
 TWINS = [checkup("GPU-2", tensor=4.84), checkup("GPU-3", tensor=4.79)]

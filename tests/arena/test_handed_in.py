@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.arena.handed_in import NAMELESS, kept
-from harness.report import Submission
-from harness.submission import Unreadable
+from harness.judge.submission import Unreadable
+from harness.protocol.report import Submission
 from tests.arena.handing_in import submission
-from tests.leaderboard.factory import SOURCE
+from tests.board.factory import SOURCE
 
 
 def test_what_was_handed_in_is_what_is_graded() -> None:

@@ -14,10 +14,10 @@ from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
-from harness.report import Stage
+from harness.protocol.report import Stage
 from tests.arena.handing_in import graded, hand_in, take
 from tests.arena.visiting import Visitor
-from tests.leaderboard import browser, factory
+from tests.board import browser, factory
 
 if browser.MISSING:
     pytest.skip(browser.MISSING, allow_module_level=True)

@@ -29,8 +29,8 @@ from harness.arena.store.preparing import set_build
 from harness.arena.sweeper import sweep_once
 from harness.arena.worker_key import WorkerKey
 from harness.devices.available import why_no_cuda
-from harness.errors import UsageError
-from harness.report import Verdict
+from harness.protocol.errors import UsageError
+from harness.protocol.report import Verdict
 from tests.arena.handing_in import graded, hand_in, joined, take
 from tests.waiting import PATIENCE, eventually
 

@@ -10,20 +10,20 @@ import pytest
 
 from harness.arena import judging
 from harness.arena.judging import Judge
-from harness.errors import JudgeFailure
-from harness.grade import GradingOptions
-from harness.progress import Progress, Silent
+from harness.judge.grade import GradingOptions
+from harness.judge.progress import Progress, Silent
+from harness.judge.workers.session import Session
+from harness.protocol.errors import JudgeFailure
+from harness.protocol.report import CompileError, Report, Stage, Submission, Verdict
 from harness.protocol.request import Fault
-from harness.report import CompileError, Report, Stage, Submission, Verdict
-from harness.workers.session import Session
 from tests.arena.checkups import WELL
 from tests.arena.handing_in import submission
-from tests.stages.fakes import (
+from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
     session,
 )
-from tests.test_report import report
+from tests.protocol.test_report import report
 from tests.waiting import PATIENCE
 
 

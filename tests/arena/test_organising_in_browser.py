@@ -13,7 +13,7 @@ from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
 from tests.arena.handing_in import graded, hand_in, take
 from tests.arena.visiting import Visitor
-from tests.leaderboard import browser
+from tests.board import browser
 
 if browser.MISSING:
     pytest.skip(browser.MISSING, allow_module_level=True)

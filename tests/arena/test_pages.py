@@ -19,9 +19,9 @@ from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import COOKIE, Gate, Site
 from harness.arena.worker_key import WorkerKey
-from harness.report import Stage
+from harness.protocol.report import Stage
 from tests.arena.handing_in import graded, hand_in, joined, take
-from tests.leaderboard import factory
+from tests.board import factory
 
 Add = Callable[..., Person]
 SOURCE = factory.SOURCE.encode()

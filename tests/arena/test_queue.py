@@ -17,7 +17,7 @@ from harness.arena.store.attempts import Attempts
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
 from harness.arena.sweeper import sweep_once
-from harness.report import Report, Stage, Verdict
+from harness.protocol.report import Report, Stage, Verdict
 from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, submission, take
 
 Add = Callable[..., Person]

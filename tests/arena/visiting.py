@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from harness.arena.store import people
 from harness.arena.store.people import Person
-from tests.leaderboard import browser
+from tests.board import browser
 from tests.waiting import PATIENCE
 
 SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.compiling import compiler
-from harness.grade import GradingOptions, grade
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.stages.compile import compile_kernel
+from harness.judge.submission import Unreadable, read
+from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
-from harness.report import Outcome, Report
-from harness.stages.compile import compile_kernel
-from harness.submission import Unreadable, read
-from harness.workers.session import Session
+from harness.protocol.report import Outcome, Report
 
 SECRET = "XYZZY7341"
 KERNEL = """

@@ -8,9 +8,9 @@ from harness.compiling import disassembly, machine_code, ptxas
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.compiling.ptxas import assemble
 from harness.protocol.compiler import Compile, Compiled, Disassemble
-from harness.ptx.parser import parse
-from harness.ptx.printer import canonical
-from harness.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+from harness.protocol.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.ptx.printer import canonical
 from tests.compile_worker import Compiling, Disassembling
 
 SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from harness import nvrtc
 from harness.compiling import compiler, disassembly, machine_code, program, ptxas
 from harness.compiling.compiler import (
     FILE_NAME,
@@ -25,7 +24,6 @@ from harness.compiling.errors import SourceError
 from harness.compiling.headers import PRELUDE_NAME
 from harness.compiling.machine_code import EntryPoint, Parameter
 from harness.compiling.ptxas import Assembled
-from harness.nvrtc import Output, Source
 from harness.protocol.compiler import (
     Compile,
     Compiled,
@@ -35,7 +33,9 @@ from harness.protocol.compiler import (
     PtxProgram,
     Translate,
 )
-from harness.report import Badge, CodeLine, CompileError, Diagnostic, RuntimeFault, Stage
+from harness.protocol.report import Badge, CodeLine, CompileError, Diagnostic, RuntimeFault, Stage
+from harness.ptxcpu import nvrtc
+from harness.ptxcpu.nvrtc import Output, Source
 from problem.launcher import LaunchLine
 
 NAME = "matrix_multiplication_kernel"

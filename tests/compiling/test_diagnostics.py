@@ -18,7 +18,7 @@ from harness.compiling.diagnostics import (
     warnings_of,
     with_host_lines,
 )
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 
 LOG = """\
 kernel.cu(3): error: identifier "y" is undefined

@@ -11,7 +11,7 @@ import pytest
 
 from harness.compiling import disassembly
 from harness.compiling.disassembly import Function, Instruction, disassemble
-from harness.report import CodeLine, CodeLoop
+from harness.protocol.report import CodeLine, CodeLoop
 
 
 def made(*instructions: str) -> Function:

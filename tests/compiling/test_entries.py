@@ -10,9 +10,9 @@ import pytest
 from harness.compiling import entries
 from harness.compiling.entries import MAX_DEVICE_BYTES
 from harness.compiling.machine_code import EntryPoint, Parameter
-from harness.ptx.parser import parse
-from harness.ptx.syntax import Function, Program
-from harness.report import Diagnostic, Resources
+from harness.protocol.report import Diagnostic, Resources
+from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.ptx.syntax import Function, Program
 
 NAME = "_Z28matrix_multiplication_kernelPKfS0_Pfiii"
 PLAIN = "matrix_multiplication_kernel"

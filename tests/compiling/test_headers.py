@@ -10,7 +10,7 @@ import pytest
 from harness.compiling import headers
 from harness.compiling.headers import PRELUDE, PRELUDE_NAME, is_allowed, stand_ins
 from harness.compiling.includes import Include
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from harness.compiling.host_code import blanked, without_host_code, without_what_failed
 from harness.compiling.source import parse
 from harness.compiling.syntax import descendants, syntax_tree
-from harness.report import Diagnostic
+from harness.protocol.report import Diagnostic
 from tests.compiling.test_source import KERNEL
 
 HOST = "int host() { return 1; }"

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.compiling.occupancy import multiprocessor, occupancy
-from harness.report import Resources
+from harness.protocol.report import Resources
 
 
 def resources(registers: int, shared: int = 0) -> Resources:

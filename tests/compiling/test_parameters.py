@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.compiling.parameters import misuse
-from harness.ptx.parser import parse
+from harness.ptxcpu.ptx.parser import parse
 
 PROGRAM = """.version 9.0
 .target sm_90a

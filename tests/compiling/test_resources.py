@@ -6,7 +6,7 @@ import pytest
 
 from harness.compiling.machine_code import EntryPoint
 from harness.compiling.resources import resources
-from harness.report import Resources
+from harness.protocol.report import Resources
 from problem.launcher import LaunchLine
 
 LOG = """\

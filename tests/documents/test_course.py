@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from harness import figures
+from harness.judge import figures
 from harness.protocol.profile import Profile, Recording
 from problem.cases import Shape
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.leaderboard import committed, readme
-from harness.report import Report, Score
+from harness.board import committed, readme
+from harness.protocol.report import Report, Score
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "README.md"

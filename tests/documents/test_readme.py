@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import parser
+from harness.cli.main import parser
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = sorted(path for path in ROOT.rglob("*.md") if not {".nox", ".git"} & set(path.parts))

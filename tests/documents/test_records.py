@@ -6,13 +6,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.calibrate import Calibration
 from harness.compiling.source import parse
-from harness.explain.records import of_source
+from harness.judge.calibrate import Calibration
+from harness.judge.tune.tune import Tuning
 from harness.protocol.profile import Recording
+from harness.protocol.report import Report, Score
 from harness.protocol.timing import Arithmetic
-from harness.report import Report, Score
-from harness.tuning.tune import Tuning
+from lab.explain.records import of_source
 from problem.reference import MAX_ERROR
 
 REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"

@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
-from harness.errors import JudgeFailure
-from harness.grade import GradingOptions, grade
-from harness.progress import Silent
+from harness.cli.main import main
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.progress import Silent
+from harness.judge.stages import verify
+from harness.judge.submission import read
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.session import Session, open_session
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile
+from harness.protocol.errors import JudgeFailure
+from harness.protocol.report import JudgeError, Report, Stage
 from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
-from harness.report import JudgeError, Report, Stage
-from harness.stages import verify
-from harness.submission import read
-from harness.workers.isolation import Role
-from harness.workers.session import Session, open_session
-from harness.workers.worker import Worker
 from problem.cases import QUICK_CASES
 from tests.grading import grade_file
 from tests.waiting import PATIENCE, eventually
@@ -77,7 +77,7 @@ def _workers(*parents: int) -> dict[int, list[bytes]]:
                 parent = (entry / "status").read_text().partition("PPid:\t")[2].split()[0]
             except OSError:
                 continue
-            if b"harness.workers.entry_point" in words and int(parent) in parents:
+            if b"harness.judge.workers.entry_point" in words and int(parent) in parents:
                 found[int(entry.name)] = words
     return found
 
@@ -346,7 +346,7 @@ def test_a_defect_of_the_judge_is_called_so() -> None:
         report = grade(read(RIGHT), replace(session, device=Broken()), QUICK)
     assert isinstance(report.outcome, JudgeError)
     assert "ZeroDivisionError" in report.outcome.message
-    assert "harness/stages/compile.py" in report.outcome.details
+    assert "harness/judge/stages/compile.py" in report.outcome.details
     assert str(ROOT) not in report.model_dump_json()
     assert isinstance(Report.model_validate_json(report.model_dump_json()), Report)
     next_is_right()

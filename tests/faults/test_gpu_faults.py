@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import JudgeFailure
-from harness.grade import GradingOptions, grade
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.submission import read
+from harness.judge.workers.session import open_session
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Sanitized
-from harness.report import Report
-from harness.submission import read
-from harness.workers.session import open_session
+from harness.protocol.errors import JudgeFailure
+from harness.protocol.report import Report
 from problem.cases import Shape
 from tests.compile_worker import Compiling
 from tests.grading import grade_file, lasting

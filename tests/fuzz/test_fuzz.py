@@ -19,21 +19,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from harness.board.document import Document, StoreError
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.compiling.text import normalised
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.grade import GradingOptions
-from harness.leaderboard.document import Document, StoreError
+from harness.judge.grade import GradingOptions
+from harness.judge.submission import Unreadable, read
+from harness.judge.workers import channel
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Finished, Load, Ready, Refusal
+from harness.protocol.report import CompileError, Report, RuntimeFault, Tool
 from harness.protocol.request import Fault
-from harness.ptx.errors import PtxError
-from harness.ptx.parser import parse as parse_ptx
-from harness.report import CompileError, Report, RuntimeFault, Tool
-from harness.submission import Unreadable, read
-from harness.workers import channel
-from harness.workers.isolation import Role
-from harness.workers.worker import Worker
+from harness.ptxcpu.ptx.errors import PtxError
+from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.compile_worker import Compiling

@@ -13,8 +13,8 @@ from psycopg.types.json import Jsonb
 from harness.arena.progress import GradingProgress
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Membership
-from harness.leaderboard.document import Document
-from harness.leaderboard.entry import Entry
+from harness.board.document import Document
+from harness.board.entry import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from datetime import datetime
 from sqlalchemy import Connection, or_, select, text
 
 from harness.arena.store.tables import gradings, submissions
-from harness.leaderboard.document import Document
-from harness.leaderboard.entry import Entry
-from harness.leaderboard.store import kept_document, standing_entries
-from harness.leaderboard.tables import reports, standing
+from harness.board.document import Document
+from harness.board.entry import Entry
+from harness.board.store import kept_document, standing_entries
+from harness.board.tables import reports, standing
 
 
 def version(connection: Connection) -> int:

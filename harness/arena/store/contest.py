@@ -20,7 +20,7 @@ from harness.arena.store.tables import (
     rejudges,
     submissions,
 )
-from harness.leaderboard.tables import entries
+from harness.board.tables import entries
 
 
 def note(

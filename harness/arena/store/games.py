@@ -9,8 +9,8 @@ from psycopg.types.json import Jsonb
 
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Membership
-from harness.report import Submission
-from harness.stages.playoff import Game
+from harness.judge.stages.playoff import Game
+from harness.protocol.report import Submission
 
 
 class Games:

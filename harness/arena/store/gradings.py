@@ -27,11 +27,11 @@ from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
-from harness.leaderboard.document import Document
-from harness.leaderboard.entry import Entry
-from harness.leaderboard.tables import entries
-from harness.report import Report, Submission
-from harness.submission import Unreadable
+from harness.board.document import Document
+from harness.board.entry import Entry
+from harness.board.tables import entries
+from harness.judge.submission import Unreadable
+from harness.protocol.report import Report, Submission
 
 DAY = timedelta(days=1)
 GUESSED_SECONDS = 30.0

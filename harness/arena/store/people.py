@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from harness.arena.store.tables import invitations, keys, people, sessions
-from harness.leaderboard import names
+from harness.board import names
 
 KEY_PREFIX = "arena_"
 """So that a key is known as one wherever it turns up."""

@@ -19,13 +19,13 @@ from harness.arena.store.contest import note
 from harness.arena.store.membership import LEASE_SECONDS
 from harness.arena.store.people import NotPossible, Person
 from harness.arena.store.tables import games, gradings, people, players, playoffs, submissions
-from harness.leaderboard.edition import Edition
-from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Standing, standing
-from harness.leaderboard.store import standing_entries
-from harness.leaderboard.tables import entries
-from harness.playoff import FEWEST_GPUS
-from harness.stages.playoff import Game, Player, PlayOff, differences, settled
+from harness.board.edition import Edition
+from harness.board.entry import Entry
+from harness.board.ranking import Standing, standing
+from harness.board.store import standing_entries
+from harness.board.tables import entries
+from harness.judge.playoff import FEWEST_GPUS
+from harness.judge.stages.playoff import Game, Player, PlayOff, differences, settled
 from problem.cases import CASES_VERSION
 
 MOST_PLAYERS = 8

@@ -14,7 +14,7 @@ from harness.arena.place import Secrets
 from harness.arena.store import roles
 from harness.arena.store.database import open_engine
 from harness.arena.store.tables import edition, workers
-from harness.leaderboard import schema
+from harness.board import schema
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
 REVISIONS = ("0001", "arena_0002", "arena_0003", "arena_0004")

@@ -6,7 +6,7 @@ from sqlalchemy import URL, Connection, text
 
 from harness.arena.place import Secrets
 from harness.arena.store.tables import metadata
-from harness.leaderboard import tables as board
+from harness.board import tables as board
 
 WORKER_FUNCTIONS = (
     "arena_edition()",

@@ -2,7 +2,7 @@
 
 A submission is a file that somebody handed in. Each time that it is graded is a grading; each time
 that a worker takes a grading up is an attempt. The reports and their index are the board's
-(harness/leaderboard/tables.py).
+(harness/board/tables.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from harness.leaderboard.tables import NAMING, reports
+from harness.board.tables import NAMING, reports
 
 metadata = MetaData(naming_convention=NAMING)
 

@@ -24,7 +24,7 @@ from harness.arena.web.boards import Boards, answer
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, unknown_submission
-from harness.report import Value
+from harness.protocol.report import Value
 
 router = APIRouter(prefix="/api/v1")
 
@@ -237,7 +237,7 @@ async def events(
 
 @router.get("/submissions/{id}/report", responses=_ERRORS)
 def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
-    """All that its grading found, as `harness/report.py` describes it."""
+    """All that its grading found, as `harness/protocol/report.py` describes it."""
     status = readable(site, visitor, id)
     if status.report is None:
         raise Problem(409, "It has no report yet.", retry_after=2)

@@ -16,10 +16,10 @@ from harness.arena.store import board, contest, playoffs
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site
 from harness.arena.web.rendering import page
-from harness.leaderboard.edition import Edition
-from harness.leaderboard.entry import Entry
-from harness.leaderboard.ranking import Board, as_data
-from harness.leaderboard.site import Page, board_page, boards_by_gpu, file_names, runs_page
+from harness.board.edition import Edition
+from harness.board.entry import Entry
+from harness.board.ranking import Board, as_data
+from harness.board.site import Page, board_page, boards_by_gpu, file_names, runs_page
 
 MAX_ROWS = 200
 """On a page, unless all are asked for."""

@@ -20,9 +20,9 @@ from harness.arena.store import people
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.problems import Problem, database_away
-from harness.leaderboard.document import Document
-from harness.leaderboard.signing import SigningKey
-from harness.report import Report
+from harness.board.document import Document
+from harness.board.signing import SigningKey
+from harness.protocol.report import Report
 
 COOKIE = "arena_session"
 

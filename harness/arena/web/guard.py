@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.arena.web.problems import Problem
-from harness.submission import MAX_BYTES
+from harness.judge.submission import MAX_BYTES
 
 MAX_BODY = MAX_BYTES + (1 << 16)
 """A kernel file and what a form wraps around it."""

@@ -17,7 +17,7 @@ from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.pages import PER_PAGE, sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
-from harness.errors import UsageError
+from harness.protocol.errors import UsageError
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 

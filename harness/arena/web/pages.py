@@ -23,10 +23,10 @@ from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.arena.web.rendering import assets, page
-from harness.leaderboard import compare
-from harness.leaderboard.document import Document
-from harness.leaderboard.entry import Entry
-from harness.leaderboard.site import entry_page
+from harness.board import compare
+from harness.board.document import Document
+from harness.board.entry import Entry
+from harness.board.site import entry_page
 from problem import starter
 from problem.cases import RANKED
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
-from harness import figures
 from harness.arena.progress import StageProgress
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, Visitor
-from harness.leaderboard import site as static
-from harness.leaderboard.annotated_source import style_sheet
-from harness.leaderboard.edition import Edition
-from harness.leaderboard.site import Page
+from harness.board import site as static
+from harness.board.annotated_source import style_sheet
+from harness.board.edition import Edition
+from harness.board.site import Page
+from harness.judge import figures
 
 PAGES = (
     Page("submit", "Submit"),
@@ -82,7 +82,7 @@ def fragment(template: str, **values: object) -> str:
 @lru_cache
 def templates() -> Environment:
     environment = static.templates().overlay(
-        loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.leaderboard")])
+        loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
     environment.filters["moment"] = lambda at: f"{at:%Y-%m-%d %H:%M} UTC" if at else "–"
     environment.filters["quantity"] = _quantity
@@ -119,7 +119,7 @@ def assets() -> dict[str, bytes]:
     """Every file below /assets/."""
     found = {
         source.name: source.read_bytes()
-        for package in ("harness.leaderboard", "harness.arena")
+        for package in ("harness.board", "harness.arena")
         for source in (files(package) / "assets").iterdir()
     }
     found["site.css"] += style_sheet().encode()

@@ -14,7 +14,7 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import RulesFile
 from harness.arena.store.database import open_engine
 from harness.arena.web.context import Gate, Site
-from harness.leaderboard.signing import SigningKey
+from harness.board.signing import SigningKey
 
 
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:

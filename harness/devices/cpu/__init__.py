@@ -1,1 +1,1 @@
-"""The CPU device. See README.md in this folder."""
+"""The CPU device: the adapter between the judge and `harness.ptxcpu`."""

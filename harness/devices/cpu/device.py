@@ -14,29 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.devices.cpu.analysis.block_dependence import blocks_depend_on_one_another
-from harness.devices.cpu.analysis.flatten import FlatKernel, flatten, module_memory
-from harness.devices.cpu.codegen.thread import Mode
-from harness.devices.cpu.execution import build
-from harness.devices.cpu.execution.cache import Cache
-from harness.devices.cpu.execution.launch import (
-    Arguments,
-    Bytes,
-    Instruments,
-    Loaded,
-    Outcome,
-    launch,
-    load,
-    zeros,
-)
-from harness.devices.cpu.execution.printf import Printer
 from harness.devices.cpu.findings import checks as sanitize
 from harness.devices.cpu.findings import counters
 from harness.devices.cpu.findings.messages import Explainer
-from harness.devices.cpu.runtime.layout import Cause, Window
+from harness.devices.findings import merged
 from harness.devices.guards import poisoned
-from harness.files import cache_directory
-from harness.findings import merged
 from harness.protocol.compiler import DEFAULT_ARCH, PtxProgram
 from harness.protocol.device import (
     Count,
@@ -54,11 +36,8 @@ from harness.protocol.device import (
     Sanitized,
     Stopped,
 )
-from harness.protocol.request import Fault, Request
-from harness.ptx.errors import PtxError
-from harness.ptx.parser import parse
-from harness.ptx.syntax import Program
-from harness.report import (
+from harness.protocol.files import cache_directory
+from harness.protocol.report import (
     DeviceInfo,
     DeviceKind,
     Finding,
@@ -68,6 +47,27 @@ from harness.report import (
     ToolRun,
     Value,
 )
+from harness.protocol.request import Fault, Request
+from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
+from harness.ptxcpu.analysis.flatten import FlatKernel, flatten, module_memory
+from harness.ptxcpu.codegen.thread import Mode
+from harness.ptxcpu.execution import build
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.execution.launch import (
+    Arguments,
+    Bytes,
+    Instruments,
+    Loaded,
+    Outcome,
+    launch,
+    load,
+    zeros,
+)
+from harness.ptxcpu.execution.printf import Printer
+from harness.ptxcpu.ptx.errors import PtxError
+from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.ptx.syntax import Program
+from harness.ptxcpu.runtime.layout import Cause, Window
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, Clusters, LaunchLine
 from problem.threads import available_cores

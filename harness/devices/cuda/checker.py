@@ -13,6 +13,7 @@ from cuda.bindings import driver
 
 from harness.devices.cuda import judge_kernels, memory
 from harness.devices.cuda.errors import faults_told
+from harness.protocol.report import Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Checked,
@@ -25,7 +26,6 @@ from harness.protocol.timing import (
     SharedMatrices,
     TimedInputs,
 )
-from harness.report import Value
 
 
 class CudaChecker:

@@ -34,6 +34,7 @@ from harness.protocol.device import (
     Uncounted,
 )
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Fault, Request
 from harness.protocol.timing import (
     Arithmetic,
@@ -51,7 +52,6 @@ from harness.protocol.timing import (
     StartSanitizers,
     TimeLaunch,
 )
-from harness.report import DeviceInfo, DeviceKind, HostMemory, Value
 from problem.cases import Matrix
 from problem.launcher import launch, solve
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import cupy
 import pynvml
 
+from harness.protocol.report import Value
 from harness.protocol.request import Fault, Request
-from harness.report import Value
 
 CudaError = (
     cupy.cuda.runtime.CUDARuntimeError,

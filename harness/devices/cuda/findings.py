@@ -11,8 +11,8 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from harness.findings import merged
-from harness.report import Array, Finding, Hazard, Place, Tool, Value
+from harness.devices.findings import merged
+from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value
 from problem.cases import Shape
 
 

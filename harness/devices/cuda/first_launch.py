@@ -12,8 +12,8 @@ import cupy
 from harness.devices.cuda import memory
 from harness.devices.cuda.loading import load_function
 from harness.devices.guards import POISON
+from harness.protocol.report import FirstLaunch
 from harness.protocol.timing import FirstLaunches, MeasureFirstLaunch
-from harness.report import FirstLaunch
 from problem.launcher import solve
 from problem.reference import repeated
 

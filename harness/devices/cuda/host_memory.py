@@ -11,8 +11,8 @@ import cupy
 import numpy as np
 
 from harness.devices.cuda import memory
+from harness.protocol.report import HostMemory, HostMemoryKind
 from harness.protocol.timing import MeasureHostMemory
-from harness.report import HostMemory, HostMemoryKind
 from problem.cases import Matrix
 
 _COPIES = 5

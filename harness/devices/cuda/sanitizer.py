@@ -22,11 +22,11 @@ from cuda import pathfinder
 from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda import watched_job as watched
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.errors import without_paths
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs, Product, Sanitize, Sanitized, Stopped
+from harness.protocol.errors import without_paths
+from harness.protocol.report import Finding, Tool, ToolRun
 from harness.protocol.request import Fault
-from harness.report import Finding, Tool, ToolRun
 from problem.cases import Matrix
 
 _MAX_RECORDS = 50

@@ -19,7 +19,7 @@ import numpy as np
 from harness.devices.cuda import memory
 from harness.devices.cuda.baseline import Sgemm, half_precision
 from harness.devices.cuda.loading import load_function
-from harness.files import write_whole
+from harness.protocol.files import write_whole
 from harness.protocol.study import Copies, ErrorAt, StudyJob, StudyResults, Time, Timed
 from harness.protocol.timing import Arithmetic
 from problem.cases import Shape

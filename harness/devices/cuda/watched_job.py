@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.files import write_whole
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
-from harness.report import Value
+from harness.protocol.files import write_whole
+from harness.protocol.report import Value
 from problem.cases import Shape
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import Arithmetic, RunBaseline
-from harness.report import Array, DeviceInfo, Hazard, Tool
-from harness.workers.isolation import Role
-from harness.workers.worker import Worker
 from problem.cases import Case, Shape
 from problem.reference import MAX_ERROR, compare
 from tests.compile_worker import Compiling

@@ -11,7 +11,7 @@ from harness.devices.cpu.device import CpuDevice
 from harness.devices.cuda import __path__ as folder
 from harness.protocol.device import Ready
 from problem.cases import Case, Inputs, Matrix, Shape
-from tests.devices.cpu.runner import Runner
+from tests.ptxcpu.runner import Runner
 
 JUDGE_KERNELS = Path(folder[0], "judge_kernels.cu").read_text(encoding="utf-8")
 

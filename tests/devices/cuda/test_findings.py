@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.report import Array, Hazard, Place, Tool
+from harness.protocol.report import Array, Hazard, Place, Tool
 from problem.cases import Shape
 
 XML = Path(__file__).parent / "xml"

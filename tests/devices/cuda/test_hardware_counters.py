@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.cli.views.explanation import screen as view
 from harness.compiling.disassembly import Function, Instruction, disassemble
 from harness.compiling.source import parse
 from harness.devices.cuda.hardware_counters import producer, read
-from harness.explain.agreement import Cause, Difference, cause, differences, markdown
-from harness.explain.examined import Examined
-from harness.explain.explain import explain
-from harness.explain.explanation import Explanation
-from harness.explain.gpu import H100
-from harness.explain.records import recorded
-from harness.explain.rules import Evidence, advice
-from harness.figures import grouped
+from harness.judge.explain.examined import Examined
+from harness.judge.explain.explain import explain
+from harness.judge.explain.explanation import Explanation
+from harness.judge.explain.gpu import H100
+from harness.judge.explain.rules import Evidence, advice
+from harness.judge.figures import grouped
 from harness.protocol.device import Counted
 from harness.protocol.profile import Profile, Recording
-from harness.report import Counters
-from harness.views.explanation import screen as view
+from harness.protocol.report import Counters
+from lab.explain.agreement import Cause, Difference, cause, differences, markdown
+from lab.explain.records import recorded
 from problem.cases import Shape
-from tests.devices.cpu.runner import compiled, disassembled
-from tests.explain.ladder import device_with
+from tests.judge.explain.ladder import device_with
+from tests.ptxcpu.runner import compiled, disassembled
 from tests.requests import count_on
 
 NCU = Path(__file__).parent / "ncu"

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Load, Ready, Run
 from harness.protocol.request import Fault
-from harness.workers.isolation import Role
-from harness.workers.worker import Worker
 from problem.cases import Case, Inputs, Shape
 from problem.reference import compare
 from tests.compile_worker import Compiling

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from harness.cli.views.explanation import screen
 from harness.devices.cuda import profiler
-from harness.explain.examined import Examined
-from harness.explain.explain import explain
-from harness.grade import GradingOptions, examine
+from harness.judge.explain.examined import Examined
+from harness.judge.explain.explain import explain
+from harness.judge.grade import GradingOptions, examine
 from harness.protocol.compiler import Disassemble
 from harness.protocol.profile import NoProfile, ReadCounters
+from harness.protocol.report import Submission
 from harness.protocol.timing import TimingWorkers
-from harness.report import Submission
-from harness.views.explanation import screen
 from problem.cases import Shape
-from tests.devices.cpu.runner import compiled, disassembled
-from tests.explain.ladder import SOLUTIONS, device_with
-from tests.stages.fakes import FakeCompiler, FakeDevice, FakeSanitizer
-from tests.stages.fakes import session as session_of
+from tests.judge.explain.ladder import SOLUTIONS, device_with
+from tests.judge.stages.fakes import FakeCompiler, FakeDevice, FakeSanitizer
+from tests.judge.stages.fakes import session as session_of
+from tests.ptxcpu.runner import compiled, disassembled
 
 TILE = (SOLUTIONS / "02_shared_tile.cu").read_text(encoding="utf-8")
 FORBIDDEN = """\
@@ -84,7 +84,7 @@ def test_the_rest_of_an_explanation_goes_on(
     gpu = Gpu()
     timing = TimingWorkers(gpu, gpu, checker=gpu)
     session = session_of(Compiler(), gpu, cpu_sanitizer=Beside(), timing=timing)
-    monkeypatch.setattr("harness.stages.verify.MID_SIZE_FLOP", 1 << 28)
+    monkeypatch.setattr("harness.judge.stages.verify.MID_SIZE_FLOP", 1 << 28)
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)
     examined = examine(submission, session, GradingOptions(quick=True, seed=3))
     assert isinstance(examined, Examined) and examined.outcome is None

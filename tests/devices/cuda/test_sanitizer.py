@@ -11,9 +11,9 @@ import pytest
 
 from harness.devices.cuda import sanitizer
 from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
-from harness.report import Tool
+from harness.protocol.report import Tool
 from problem.cases import Case, Shape
-from tests.stages.fakes import kernel
+from tests.judge.stages.fakes import kernel
 from tests.waiting import eventually
 
 PROGRAM = """\

@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 from harness.devices.drawing import draw_on_host
+from harness.judge.stages.clocks import judge_clocks
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Load, Ready
+from harness.protocol.report import Round, RuleViolation
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
@@ -27,10 +31,6 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
-from harness.report import Round, RuleViolation
-from harness.stages.clocks import judge_clocks
-from harness.workers.isolation import Role
-from harness.workers.worker import Worker
 from problem.cases import Shape
 from problem.reference import compare
 from tests.compile_worker import Compiling

@@ -6,12 +6,12 @@ import ctypes
 
 import numpy as np
 
-from harness.devices.cpu.analysis.flatten import FlatKernel, Memory
-from harness.devices.cpu.execution.launch import Bytes, Instruments, Loaded, zeros
 from harness.devices.cpu.findings.messages import RawFinding
-from harness.devices.cpu.runtime import layout
-from harness.devices.cpu.runtime.layout import Byte, Checks, FindingKind
-from harness.ptx.syntax import Instruction
+from harness.ptxcpu.analysis.flatten import FlatKernel, Memory
+from harness.ptxcpu.execution.launch import Bytes, Instruments, Loaded, zeros
+from harness.ptxcpu.ptx.syntax import Instruction
+from harness.ptxcpu.runtime import layout
+from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind
 
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
 

@@ -9,12 +9,12 @@ from math import prod
 
 import numpy as np
 
-from harness.devices.cpu.analysis.flatten import FlatKernel
-from harness.devices.cpu.execution.launch import Instruments, Loaded, zeros
-from harness.devices.cpu.runtime import layout
-from harness.devices.cpu.runtime.layout import Counts
-from harness.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
-from harness.report import CodeLine, Counters, LineCounters
+from harness.protocol.report import CodeLine, Counters, LineCounters
+from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.execution.launch import Instruments, Loaded, zeros
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
+from harness.ptxcpu.runtime import layout
+from harness.ptxcpu.runtime.layout import Counts
 from problem.cases import Shape
 from problem.launcher import Clusters
 

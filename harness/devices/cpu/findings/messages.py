@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.devices.cpu.analysis.flatten import FlatKernel, Placed
-from harness.devices.cpu.runtime.layout import (
+from harness.protocol.report import Array, Finding, Hazard, Place, Tool
+from harness.protocol.request import Fault
+from harness.ptxcpu.analysis.flatten import FlatKernel, Placed
+from harness.ptxcpu.runtime.layout import (
     BLOCK_BITS,
     MIDDLE,
     WINDOW_BITS,
@@ -17,8 +19,6 @@ from harness.devices.cpu.runtime.layout import (
     FindingKind,
     Window,
 )
-from harness.protocol.request import Fault
-from harness.report import Array, Finding, Hazard, Place, Tool
 from problem.cases import Shape
 from problem.launcher import Clusters
 

@@ -1,0 +1,167 @@
+"""Two submissions, or two versions of one, side by side."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from harness.board.document import Document
+from harness.board.entry import Entry
+from harness.board.places import is_known
+from harness.board.spread import difference, gpu_of
+from harness.judge import figures
+from harness.protocol.report import Report
+
+Quantities = list[tuple[str, str, float | str | None]]
+"""What, its unit, and how much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One quantity of both; None where a report does not have it."""
+
+    what: str
+    unit: str
+    a: float | str | None
+    b: float | str | None
+
+    @property
+    def change(self) -> str:
+        if isinstance(self.a, str) or isinstance(self.b, str) or self.a is None or self.b is None:
+            return ""
+        if self.a == self.b:
+            return "="
+        return figures.change(self.a, self.b) if self.a else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    a: Entry
+    b: Entry
+    conclusion: str
+    """Whether the difference is larger than the noise, in one sentence."""
+    larger_than_noise: bool | None
+    """None where the two cannot be compared."""
+    facts: tuple[Fact, ...]
+    diff: str
+    """Unified diff of the sources; empty where they are the same."""
+
+
+def compare(a: Document, b: Document) -> Comparison:
+    one, other = Entry.of(a.report, a.id), Entry.of(b.report, b.id)
+    larger, conclusion = _conclude(one, other)
+    return Comparison(
+        a=one,
+        b=other,
+        conclusion=conclusion,
+        larger_than_noise=larger,
+        facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
+        diff="".join(
+            difflib.unified_diff(
+                a.report.submission.source.splitlines(keepends=True),
+                b.report.submission.source.splitlines(keepends=True),
+                f"A {one.name}",
+                f"B {other.name}",
+            )
+        ),
+    )
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    """A comparison for programs."""
+    return {
+        "a": comparison.a._asdict(),
+        "b": comparison.b._asdict(),
+        "larger_than_noise": comparison.larger_than_noise,
+        "conclusion": comparison.conclusion,
+        "facts": [
+            {"what": fact.what, "unit": fact.unit, "a": fact.a, "b": fact.b}
+            for fact in comparison.facts
+        ],
+        "diff": comparison.diff,
+    }
+
+
+def _conclude(a: Entry, b: Entry) -> tuple[bool | None, str]:
+    unscored = [label for label, entry in (("A", a), ("B", b)) if entry.score is None]
+    if unscored:
+        have = "have" if len(unscored) == 2 else "has"
+        return None, f"{' and '.join(unscored)} {have} no score: nothing to compare in speed."
+    if a.device != b.device:
+        return None, (
+            f"A ran on {a.device} and B on {b.device}: scores of two GPU models do not compare."
+        )
+    if (a.judge, a.cases) != (b.judge, b.cases):
+        return None, (
+            f"A is of judge {a.judge}, cases {a.cases}, and B of judge {b.judge}, "
+            f"cases {b.cases}: regrade before comparing."
+        )
+    change = figures.change(a.score or 1, b.score or 1)
+    found = difference(a, b)
+    low, high = (figures.change(1, math.exp(end)) for end in (found.low, found.high))
+    between = (
+        "" if gpu_of(a) == gpu_of(b) else ", with what two GPUs of a model may differ by in it"
+    )
+    larger = is_known(found)
+    return larger, (
+        f"B against A: {change}, {'larger than' if larger else 'within'} the noise: "
+        f"the 95 % interval of the difference is {low} to {high}{between}."
+    )
+
+
+def _quantities(report: Report, entry: Entry) -> Quantities:
+    rows: Quantities = [
+        ("verdict", "", entry.verdict),
+        ("score", "× cuBLAS", entry.score),
+        ("95 % interval", "", figures.interval(entry.low, entry.high) if entry.score else None),
+        ("kernel", "ms", entry.kernel_ms),
+        ("cuBLAS", "ms", entry.baseline_ms),
+        ("throughput", "TFLOP/s", entry.tflops),
+        ("device", "", entry.device),
+        ("clock", "MHz", entry.clock_mhz),
+        ("driver", "", entry.driver),
+        ("CUDA", "", entry.cuda),
+        ("cuBLAS version", "", entry.cublas),
+        ("judge", "", entry.judge),
+        ("cases", "", str(entry.cases)),
+        ("badges", "", " ".join(sorted(entry.badges)) or None),
+    ]
+    kernel, verification, counters = report.kernel, report.verification, report.counters
+    if kernel:
+        rows += [
+            ("registers", "a thread", kernel.resources.registers),
+            ("spill stores", "bytes", kernel.resources.spill_store_bytes),
+            ("spill loads", "bytes", kernel.resources.spill_load_bytes),
+            ("static shared", "bytes", kernel.resources.static_shared_bytes),
+            ("dynamic shared", "bytes", kernel.resources.dynamic_shared_bytes),
+            ("blocks a multiprocessor", "", kernel.occupancy.blocks),
+            ("occupancy", "%", 100 * kernel.occupancy.fraction),
+        ]
+    if verification:
+        rows.append(("worst error", "", verification.worst_error))
+    if counters:
+        blocks = counters.counted_blocks
+        rows += [
+            ("counted at", "", str(counters.shape)),
+            ("global load sectors", "a block", counters.global_load_sectors / blocks),
+            ("global store sectors", "a block", counters.global_store_sectors / blocks),
+            ("shared load wavefronts", "a block", counters.shared_load_wavefronts / blocks),
+            ("shared store wavefronts", "a block", counters.shared_store_wavefronts / blocks),
+            ("bank conflicts", "a block", counters.bank_conflicts / blocks),
+            ("divergent branches", "a block", counters.divergent_branches / blocks),
+            ("intensity", "FLOP/byte", counters.flop_per_global_byte),
+        ]
+    return rows
+
+
+def _facts(a: Quantities, b: Quantities) -> tuple[Fact, ...]:
+    """Side by side, where either has it, in the order of the longer list."""
+    mine, theirs = ({(what, unit): value for what, unit, value in side} for side in (a, b))
+    names = list(mine) if len(mine) >= len(theirs) else list(theirs)
+    names += [name for name in (*mine, *theirs) if name not in names]
+    facts = [
+        Fact(what, unit, mine.get((what, unit)), theirs.get((what, unit))) for what, unit in names
+    ]
+    return tuple(fact for fact in facts if fact.a is not None or fact.b is not None)

@@ -1,0 +1,185 @@
+"""The board in a README, between two markers: a table and a chart a GPU, from committed reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from statistics import median
+
+from harness.board import escaping
+from harness.board.committed import Committed
+from harness.board.document import StoreError
+from harness.board.edition import Edition
+from harness.board.ranking import Board, Row, rank
+from harness.judge import figures
+from harness.protocol.files import write_whole
+from harness.protocol.report import Report, Score, Unscored
+
+BEGIN, END = "<!-- board -->", "<!-- /board -->"
+EMPTY = "No report is committed yet."
+COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "cores")
+"""No more than a page is wide. The rest is in the report, which the score links to."""
+
+
+def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
+    """The boards, with links that hold from the README's folder."""
+    by_id = {committed.document.id: committed for committed in reports}
+
+    def link(text: str, target: Path) -> str:
+        relative = Path(os.path.relpath(target, readme.parent)).as_posix()
+        return f"[{text}]({relative.replace(' ', '%20')})"
+
+    def line(row: Row) -> str:
+        entry = row.entry
+        cells = (
+            link(_cell(entry.name), solutions / f"{entry.name}.cu"),
+            link(f"**{figures.ratio(row.score)}**", by_id[entry.id].path),
+            figures.interval(row.low, row.high),
+            row.standing.value if row.rank is None else str(row.rank),
+            figures.milliseconds(entry.kernel_ms),
+            figures.percent(entry.peak_share),
+            (entry.cores or "–").removesuffix("-cores"),
+        )
+        return f"| {' | '.join(cells)} |"
+
+    boards = rank([committed.entry for committed in reports], Edition.current())
+    return "\n\n".join(_board(board, line, by_id) for board in boards) or EMPTY
+
+
+def _board(board: Board, line: Callable[[Row], str], by_id: dict[str, Committed]) -> str:
+    rows = _in_order(board)
+    reports = [by_id[row.entry.id].document.report for row in rows]
+    return "\n".join(
+        (
+            f"**{_cell(board.gpu)}**: score = t(cuBLAS SGEMM) / t(kernel); 1.00 is cuBLAS.",
+            "",
+            f"| {' | '.join(COLUMNS)} |",
+            "|---|---:|---|---:|---:|---:|---|",
+            *map(line, rows),
+            "",
+            _provenance(rows, reports) + (f" {_cell(board.said_of_gpus)}" if board.rows else ""),
+            *_chart(board),
+            *_other_sizes(reports),
+        )
+    )
+
+
+def section(readme: str) -> str | None:
+    """What stands between the markers; None where there are none."""
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        return None
+    inside, found, _ = readme.partition(BEGIN)[2].partition(END)
+    return inside.strip("\n") if found else None
+
+
+def write(readme: Path, board: str) -> bool:
+    """Put the board between the README's markers; whether that changed the file."""
+    text = readme.read_text(encoding="utf-8")
+    if section(text) is None:
+        raise StoreError(f"{readme} needs one {BEGIN} and, after it, one {END}.")
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    new = f"{before}{BEGIN}\n{board}\n{END}{after}"
+    if new == text:
+        return False
+    write_whole(readme, new)
+    return True
+
+
+def _in_order(board: Board) -> list[Row]:
+    """By name, which is the order in which one reads them."""
+    return sorted((*board.rows, *board.unranked), key=lambda row: row.entry.name)
+
+
+def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
+    """What the rows have in common, or between what they lie."""
+    entries = [row.entry for row in rows]
+    watts = [
+        median(round.power_w for round in report.measurement.rounds)
+        for report in reports
+        if report.measurement
+    ]
+
+    def span(values: Iterable[object]) -> str:
+        different = sorted({str(value) for value in values if value is not None})
+        if len(different) < 2:
+            return "".join(different) or "–"
+        return f"{different[0]} to {different[-1]}"
+
+    return (
+        _cell(
+            f"SM clock {span(entry.clock_mhz for entry in entries)} MHz, "
+            f"{min(watts):.0f} to {max(watts):.0f} W as NVML read it (medians of the rounds; a "
+            "short kernel is over before the reading has caught up), "
+            f"driver {span(entry.driver for entry in entries)}, "
+            f"CUDA {span(entry.cuda for entry in entries)}, "
+            f"cuBLAS {span(entry.cublas for entry in entries)}, "
+            f"judge {span(entry.judge for entry in entries)}, "
+            f"cases {span(entry.cases for entry in entries)}, "
+            f"graded {span(entry.created[:10] for entry in entries)}. "
+        )
+        + "A score leads to its report, which has registers, occupancy and all else."
+    )
+
+
+def _other_sizes(reports: Iterable[Report]) -> list[str]:
+    """Scores at other sizes, of those that were graded with `--sizes`: a row a size, and tables
+    beside one another where there are many kernels."""
+    scored = [
+        (report.submission.name, {str(size.shape): size.score for size in report.measurement.sizes})
+        for report in reports
+        if report.measurement and report.measurement.sizes
+    ]
+    if not scored:
+        return []
+    shapes = list(dict.fromkeys(chain.from_iterable(sizes for _, sizes in scored)))
+
+    def cell(score: Score | Unscored | None) -> str:
+        return figures.ratio(score.ratio) if isinstance(score, Score) else "–"
+
+    lines = ["", "Other sizes, M×N×K, for information:"]
+    for start in range(0, len(scored), len(COLUMNS) - 1):
+        some = scored[start : start + len(COLUMNS) - 1]
+        lines += [
+            "",
+            f"| size | {' | '.join(_cell(name) for name, _ in some)} |",
+            f"|---|{'---:|' * len(some)}",
+            *(
+                f"| {shape} | {' | '.join(cell(sizes.get(shape)) for _, sizes in some)} |"
+                for shape in shapes
+            ),
+        ]
+    return lines
+
+
+def _chart(board: Board) -> list[str]:
+    """A Mermaid chart, which code hosts draw and which is readable where they do not."""
+    rows = [row for row in _in_order(board) if row.rank is not None]
+    if not rows:
+        return []
+    scores = [row.score for row in rows]
+    names = ", ".join(f'"{_label(row.entry.name)}"' for row in rows)
+    return [
+        "",
+        "```mermaid",
+        "xychart-beta horizontal",
+        '    title "Score; the line at 1 is cuBLAS"',
+        f"    x-axis [{names}]",
+        f'    y-axis "× cuBLAS" 0 --> {max(1.1, 1.05 * max(scores)):.2f}',
+        f"    bar [{', '.join(f'{score:.3f}' for score in scores)}]",
+        f"    line [{', '.join('1' for _ in scores)}]",
+        "```",
+    ]
+
+
+def _cell(text: str) -> str:
+    """Text that is nothing but text in a Markdown table."""
+    return "".join(
+        f"\\{character}" if character in "\\`*[]<>|" else character
+        for character in escaping.one_line(text)
+    )
+
+
+def _label(text: str) -> str:
+    return escaping.one_line(text).replace('"', "'")

@@ -1,0 +1,184 @@
+"""A board in one SQLite file, for one person.
+
+Entering is one transaction, so that a grader killed in the middle leaves either the whole report
+or nothing; write-ahead logging and a busy timeout let several graders enter at once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
+
+from harness.board import schema
+from harness.board.document import StoreError
+
+BUSY_SECONDS = 60.0
+"""How long to wait for other graders; entering one report takes milliseconds."""
+
+Mode = Literal["create", "update", "read"]
+Recheck = Callable[[Connection], None]
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_SQLITE_MODE = {"create": "rwc", "update": "rw", "read": "ro"}
+
+
+class SqliteFile:
+    """An open file; see Database."""
+
+    def __init__(self, path: Path, mode: Mode, recheck: Recheck) -> None:
+        """Open the file, which "create" makes where there is none. Raises StoreError.
+
+        "read" neither changes nor migrates it: for a store that is merged into another.
+        recheck: enters the reports again of a file from before there were signatures.
+        """
+        self.path = path
+        self.key = path.with_suffix(".key")
+        self._recheck = recheck
+        self._open = ExitStack()
+        if mode != "create" and not path.exists():
+            raise StoreError(
+                f"there is no store at {path}; enter a result with "
+                "`grade KERNEL.cu --submit --author NAME`, or name the store with --store."
+            )
+        try:
+            with self._errors():
+                self._engine = self._connected(path, mode)
+                self._prepare(mode)
+        except BaseException:
+            self._open.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def close(self) -> None:
+        self._open.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._errors(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        alone = self._engine.execution_options(begin="BEGIN IMMEDIATE")
+        with self._errors(), alone.begin() as connection:
+            yield connection
+
+    def check(self) -> None:
+        with self.reading() as connection:
+            verdict = connection.scalar(text("PRAGMA integrity_check(1)"))
+        if verdict != "ok":
+            raise StoreError(self.damaged(str(verdict)))
+
+    def damaged(self, reason: str) -> str:
+        return (
+            f"{self.path} is damaged or is no leaderboard ({reason}); it was left as it is. "
+            "Restore a copy of it or an export, or name another file with --store."
+        )
+
+    def _connected(self, path: Path, mode: Mode) -> Engine:
+        connection = sqlite3.connect(
+            f"file:{quote(str(path))}?mode={_SQLITE_MODE[mode]}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+        )
+        self._open.callback(connection.close)
+        self._recognise(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if mode != "read":
+            _use_write_ahead_log(connection)
+        engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Connection) -> None:
+            begin = connection.get_execution_options().get("begin", "BEGIN")
+            connection.exec_driver_sql(begin)
+
+        return engine
+
+    def _recognise(self, connection: sqlite3.Connection) -> None:
+        # In this order: whoever makes it a leaderboard meanwhile writes both at once.
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if application != schema.APPLICATION_ID and (application or tables):
+            raise StoreError(
+                f"{self.path} is a SQLite file of another program, not a leaderboard; "
+                "it was left as it is. Name another file with --store."
+            )
+
+    def _prepare(self, mode: Mode) -> None:
+        with self.reading() as connection:
+            found = schema.applied(connection)
+        newer = sorted(found - set(schema.REVISIONS))
+        if newer:
+            raise StoreError(
+                f"{self.path} was written by a newer judge (store version {newer[0]}, this judge "
+                f"knows {schema.HEAD}); it was left as it is. Update the judge."
+            )
+        if found == {schema.HEAD}:
+            return
+        if mode == "read":
+            self._engine = self._copied()
+        with self.writing() as connection:
+            self._migrate(connection)
+
+    def _migrate(self, connection: Connection) -> None:
+        before = connection.scalar(text("PRAGMA user_version")) or 0
+        if before and not schema.applied(connection):
+            schema.stamp(connection, schema.REVISIONS[before - 1])
+        schema.upgrade(connection)
+        if before == 1:
+            self._recheck(connection)
+
+    def _copied(self) -> Engine:
+        """Over a copy of an earlier version's file, which may be migrated."""
+        folder = self._open.enter_context(tempfile.TemporaryDirectory())
+        copy = Path(folder, self.path.name)
+        with closing(sqlite3.connect(copy)) as target, self._engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            driver.backup(target)
+        return self._connected(copy, "update")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, DBAPIError) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+            if code in _DAMAGED:
+                raise StoreError(self.damaged(str(cause))) from None
+            if code in _BUSY:
+                raise StoreError(
+                    f"{self.path} stayed locked by another program for {BUSY_SECONDS:.0f} s; "
+                    "nothing was changed. Try again."
+                ) from None
+            raise StoreError(f"{self.path} cannot be used: {cause}.") from None
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Two processes that make a new store at once both come here, and SQLite does not wait."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,235 @@
+"""The store: every report that was entered, in one SQLite file or in an arena's database.
+
+A store has a signing key, in a file of its own. What its own judge enters is signed with it;
+everything else is a claim that somebody makes, however consistent (admission.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from sqlalchemy import (
+    Connection,
+    Select,
+    Table,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from harness.board.database import Database
+from harness.board.document import Document, StoreError
+from harness.board.entry import INDEXED, Entry
+from harness.board.sqlite_file import Mode, SqliteFile
+from harness.board.tables import entries, refused, reports, signatures, standing
+from harness.protocol.report import Report, Signature
+
+if TYPE_CHECKING:
+    from harness.board.signing import SigningKey
+
+
+class Entered(NamedTuple):
+    """What became of the reports that were to be entered."""
+
+    ids: tuple[str, ...]
+    new: int
+    """How many of them the store did not have yet."""
+
+
+class Store:
+    """An open store. Use as a context manager."""
+
+    def __init__(
+        self, where: Path | Database, mode: Mode = "update", key: Path | None = None
+    ) -> None:
+        """Open a file, or be over a database that is open. Raises StoreError.
+
+        mode: of a file: "create" makes it where there is none; "read" neither changes nor migrates
+        it, for a store that is merged into another.
+        key: the file of the signing key, which need not exist; default: the database's own.
+        """
+        self._database = SqliteFile(where, mode, _recheck) if isinstance(where, Path) else where
+        self._key_file = key or self._database.key
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return self._database.name
+
+    # ------------------------------------------------------------------------------- writing
+
+    def enter(self, report: Report) -> str:
+        """Enter and sign what this machine's judge has just found; return its entry's id. When this
+        returns, it is on disk."""
+        return self.enter_documents([self.own(report)]).ids[0]
+
+    def own(self, report: Report) -> Document:
+        """What this machine's judge has just found, signed."""
+        document = Document.of(report)
+        return document.signed(self._key().sign(document.text))
+
+    def enter_documents(self, documents: Iterable[Document]) -> Entered:
+        """Enter all of them or, if anything goes wrong, none. What is there already stays."""
+        ids: list[str] = []
+        new = 0
+        with self._database.writing() as connection:
+            for document in documents:
+                ids.append(document.id)
+                new += _enter(connection, document)
+        return Entered(tuple(ids), new)
+
+    # ------------------------------------------------------------------------------- reading
+
+    def entries(self) -> list[Entry]:
+        """Every entry that stands, in no order."""
+        with self._database.reading() as connection:
+            rows = connection.execute(standing_entries(self._own_key()))
+            return [Entry(*row) for row in rows]
+
+    def document(self, id: str) -> Document:
+        """The complete report of an entry, with this store's signature or else another's."""
+        own = self._own_key()
+        with self._database.reading() as connection:
+            document = kept_document(connection, id, own)
+            here = own and connection.scalar(
+                select(standing.c.graded_here).where(standing.c.id == id)
+            )
+        if document is None:
+            raise StoreError(f"there is no entry {id} in {self.name}.")
+        if document.id != id:
+            why = self._database.damaged(f"the report of entry {id[:12]} was altered")
+            raise StoreError(why)
+        if here and (document.signature is None or document.signature.key != own):
+            return document.signed(self._key().sign(document.text))
+        return document
+
+    def report(self, id: str) -> Report:
+        return self.document(id).report
+
+    def documents(self) -> Iterator[Document]:
+        """Every report that stands, by id, after everything has been checked."""
+        self.check()
+        with self._database.reading() as connection:
+            ids = connection.scalars(select(standing.c.id).order_by(standing.c.id)).all()
+        for id in ids:
+            yield self.document(id)
+
+    def refused(self) -> list[str]:
+        """Why reports that an earlier judge had let in are on no board."""
+        with self._database.reading() as connection:
+            return list(connection.scalars(select(refused.c.reason)))
+
+    def check(self) -> None:
+        """Read everything. Raises StoreError where anything is damaged or missing."""
+        self._database.check()
+        unpaired = (
+            select(func.count())
+            .select_from(reports.outerjoin(entries, entries.c.id == reports.c.id, full=True))
+            .where(or_(reports.c.id.is_(None), entries.c.id.is_(None)))
+        )
+        with self._database.reading() as connection:
+            count = connection.scalar(unpaired)
+        if count:
+            why = self._database.damaged(f"{count} entries have lost their other half")
+            raise StoreError(why)
+
+    # ------------------------------------------------------------------------------ internals
+
+    def _own_key(self) -> str:
+        """The public half; empty where this store has signed nothing yet."""
+        path = self._key_file
+        return self._key().public if path is not None and path.exists() else ""
+
+    def _key(self) -> SigningKey:
+        from harness.board.signing import SigningKey
+
+        path = self._key_file
+        if path is None:
+            raise StoreError(
+                f"{self.name} does not say which key signs what is graded here: "
+                "name its file with --key. It is made where there is none."
+            )
+        try:
+            return SigningKey.at(path)
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"{path}, the store's signing key, cannot be used: {error}. Restore it, "
+                "or delete it, and what was signed with it becomes a claim."
+            ) from None
+
+
+def standing_entries(own: str = "") -> Select[Any]:
+    """The rows that entries are made of. own: the key whose signature makes one the store's own."""
+    signed = exists().where(signatures.c.id == entries.c.id, signatures.c.key == own)
+    return select(
+        *(entries.c[name] for name in INDEXED), or_(standing.c.graded_here, signed)
+    ).join_from(entries, standing, standing.c.id == entries.c.id)
+
+
+def kept_document(connection: Connection, id: str, own: str = "") -> Document | None:
+    """A report as it was entered, with the signature of the key "own" or else another's."""
+    row = connection.execute(
+        select(reports.c.report, signatures.c.key, signatures.c.value)
+        .outerjoin_from(reports, signatures, signatures.c.id == reports.c.id)
+        .where(reports.c.id == id)
+        .order_by((signatures.c.key == own).desc(), signatures.c.key)
+        .limit(1)
+    ).one_or_none()
+    if row is None:
+        return None
+    document = Document(row.report, Report.model_validate_json(row.report))
+    return document.signed(Signature(key=row.key, value=row.value) if row.key else None)
+
+
+def _enter(connection: Connection, document: Document) -> bool:
+    """Whether it was new. Inside a transaction."""
+    id = document.id
+    new = _insert_new(connection, reports, id=id, report=document.text)
+    if new:
+        entry = Entry.of(document.report, id)._asdict()
+        del entry["own"]
+        connection.execute(insert(entries).values(entry))
+    if document.signature is not None:
+        signature = document.signature
+        _insert_new(connection, signatures, id=id, key=signature.key, value=signature.value)
+    return new
+
+
+def _insert_new(connection: Connection, table: Table, **values: str) -> bool:
+    """Whether there was no such row."""
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
+    statement = dialect.insert(table).on_conflict_do_nothing().values(values)
+    return connection.execute(statement.returning(table.c.id)).first() is not None
+
+
+def _recheck(connection: Connection) -> None:
+    """Read every report as if it came from elsewhere. Those that are refused are set aside."""
+    texts = connection.scalars(select(reports.c.report)).all()
+    for table in (entries, reports):
+        connection.execute(delete(table))
+    for text in texts:
+        try:
+            _enter(connection, Document.parse(text, "a report"))
+        except StoreError as error:
+            connection.execute(insert(refused).values(report=text, reason=str(error)))

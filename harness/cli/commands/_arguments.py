@@ -1,0 +1,124 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import date
+from pathlib import Path
+
+from harness.board.ranking import Filter
+from harness.cli.commands._stores import DEFAULT_STORE, Address
+from harness.protocol.errors import UsageError
+from harness.protocol.report import Badge
+from problem.cases import Shape
+
+STORE_VARIABLE = "MATMUL_ARENA_STORE"
+
+ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store",
+        type=Address,
+        default=Address(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE.text),
+        metavar="STORE",
+        help="the leaderboard: a file, the folder of an arena, or postgresql://OWNER@HOST/DATABASE "
+        f"(default: %(default)s; or set {STORE_VARIABLE})",
+    )
+    parser.add_argument(
+        "--key",
+        type=Path,
+        metavar="FILE",
+        help="signs what is graded here (default: beside the file, or in the arena's folder)",
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--seed", type=_seed, metavar="N", help=help)
+
+
+def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """default: where none are named."""
+    parser.add_argument(
+        "--gpus",
+        metavar="GPU,…",
+        default=default,
+        help="on several GPUs of this machine: all, or their numbers or UUIDs"
+        + (f" (default: {default})" if default else ""),
+    )
+
+
+def chosen_gpus(arguments: argparse.Namespace) -> list[str]:
+    """The UUIDs that add_gpus was given. Raises UsageError."""
+    from harness.devices import available
+
+    if arguments.device == "cpu":
+        raise UsageError("--gpus names GPUs, and --device cpu is none of them; leave one out")
+    missing = available.why_no_cuda()
+    if missing is not None:
+        raise UsageError(f"--gpus: {missing}")
+    return available.chosen_gpus(arguments.gpus, available.gpus())
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("who takes part (ranks are given among those alone)")
+    group.add_argument("--gpu", metavar="NAME", help="a part of the GPU's name")
+    group.add_argument(
+        "--badge",
+        action="append",
+        default=[],
+        choices=[badge.value for badge in Badge],
+        metavar="BADGE",
+        help=f"{', '.join(badge.value for badge in Badge)}; may be given twice",
+    )
+    group.add_argument("--author", metavar="NAME")
+    group.add_argument(
+        "--since", type=_day, metavar="YYYY-MM-DD", help="graded on this day (UTC) or later"
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> Filter:
+    """What add_filters was given."""
+    return Filter(
+        gpu=arguments.gpu,
+        badges=frozenset(arguments.badge),
+        author=arguments.author,
+        since=arguments.since,
+    )
+
+
+def count(text: str) -> int:
+    """Of workers."""
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError(f"workers are a number from 1 to 1000, not {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed < 1 << 63:
+        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0, not {text!r}")
+    return seed
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; write 2026-01-31") from None
+
+
+def parse_shape(text: str) -> Shape:
+    """MxNxK. Raises ArgumentTypeError."""
+    try:
+        M, N, K = (int(size) for size in text.split("x"))
+    except ValueError:
+        M = N = K = 0
+    if min(M, N, K) < 1:
+        raise argparse.ArgumentTypeError(f"a shape is MxNxK, such as 256x256x256, not {text!r}")
+    return Shape(M, N, K)

@@ -1,0 +1,59 @@
+"""Reports from files, and from stores, into stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.board.document import Document, StoreError
+from harness.cli.commands._arguments import ENTRY_HELP
+from harness.cli.commands._stores import Address, open_store
+from harness.cli.views.console import Terminal
+
+if TYPE_CHECKING:
+    from harness.board.store import Store
+
+
+def read(path: Path) -> str:
+    """A file's text. Raises StoreError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"{path} is not UTF-8 text: is it a report?") from None
+
+
+def read_lines(path: Path) -> Iterator[Document]:
+    """The reports of a file of JSON lines. Raises StoreError where there is none."""
+    text = read(path)
+    if not text.strip():
+        raise StoreError(f"{path} is empty: it holds no report.")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield Document.parse(line, f"{path}, line {number},")
+
+
+def find(store: Store, name: str) -> Document:
+    """The entry whose id begins so, or the best run of AUTHOR/NAME. Raises StoreError."""
+    entries = store.entries()
+    found = [entry for entry in entries if len(name) >= 4 and entry.id.startswith(name)]
+    if not found:
+        found = [entry for entry in entries if f"{entry.author}/{entry.name}" == name]
+        found.sort(key=lambda entry: (entry.score or 0.0, entry.created))
+        found = found[-1:]
+    if not found:
+        raise StoreError(f"{store.name} has no entry {name}; name {ENTRY_HELP}.")
+    if len(found) > 1:
+        raise StoreError(f"{name} is the beginning of {len(found)} ids; write more of it.")
+    return store.document(found[0].id)
+
+
+def enter(address: Address, documents: Iterable[Document], terminal: Terminal) -> None:
+    """Enter all of them or none, and say how many were new."""
+    with open_store(address, "create") as store:
+        entered = store.enter_documents(documents)
+    known = len(entered.ids) - entered.new
+    already = f", {known} already there" if known else ""
+    terminal.show(f"{entered.new} entered into {address}{already}.")

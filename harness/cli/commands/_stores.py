@@ -1,0 +1,88 @@
+"""Where a store is: in a file, in the folder of an arena, or in a PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from harness.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.board.sqlite_file import Mode
+    from harness.board.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Of a store, as a person names it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        """Without a password."""
+        if not self.is_url:
+            return self.text
+        password = urlsplit(self.text).password
+        return self.text.replace(f":{password}@", ":***@") if password else self.text
+
+    @property
+    def is_url(self) -> bool:
+        return "://" in self.text
+
+    @property
+    def is_arena(self) -> bool:
+        """The folder of one."""
+        return not self.is_url and self.path.is_dir()
+
+    @property
+    def path(self) -> Path:
+        """Of a file or a folder."""
+        return Path(self.text)
+
+    @property
+    def key(self) -> Path | None:
+        """The file of its signing key, which need not exist; None where nothing says which."""
+        if self.is_url:
+            return None
+        return self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
+
+    def beside(self, suffix: str) -> Path:
+        """A file that belongs to it; of a database's, here."""
+        if self.is_url:
+            return Path(f"leaderboard{suffix}")
+        folder, file = self.path / f"leaderboard{suffix}", self.path.with_suffix(suffix)
+        return folder if self.is_arena else file
+
+
+DEFAULT_STORE = Address("leaderboard.sqlite")
+
+
+@contextmanager
+def open_store(address: Address, mode: Mode = "update", key: Path | None = None) -> Iterator[Store]:
+    """mode: as of a Store. key: the signing key's file, where it is another than the address has.
+    Raises UsageError."""
+    from harness.board.store import Store  # slow to load
+
+    if not (address.is_url or address.is_arena):
+        with Store(address.path, mode, key) as store:
+            yield store
+        return
+    try:
+        from harness.arena import as_store
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{address} needs {error.name}; `nox -s arena` installs all that it needs"
+        ) from None
+    with (
+        (
+            as_store.of_url(address.text, str(address), mode)
+            if address.is_url
+            else as_store.of_folder(address.path)
+        ) as database,
+        Store(database, key=key) as store,
+    ):
+        yield store

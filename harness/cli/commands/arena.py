@@ -1,0 +1,134 @@
+"""Run an arena: anybody submits, everybody watches.
+
+Prints its address and, when it is first started, an organiser's key. Ctrl-C ends it; everything
+that was handed in is kept, and goes on with the next start.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.cli.commands._arguments import count
+from harness.cli.commands._command import Exit
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
+
+HELP = """\
+examples:
+  python3 -m harness arena                           this machine, ./arena-data
+  python3 -m harness arena --data contest --port 8100
+  python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
+  python3 -m harness arena backup --file contest.backup --data contest
+  python3 -m harness arena restore --file contest.backup --data other
+  python3 -m harness arena run --listen 0.0.0.0:8041
+  python3 -m harness arena worker-key --name a --address arena:8041 --file a.key
+
+The third is for one behind a proxy with TLS. A backup is taken while it runs
+or not, and restored where no arena is. With --listen it lets in workers of
+other machines, over TLS, each machine with a key of its own: see
+`python3 -m harness worker --help`. Without --database it runs a
+PostgreSQL of its own in the folder of its data. The rules of a contest are in
+rules.toml there. It needs the packages that `nox -s arena` installs.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("run", "backup", "restore", "worker-key"),
+        default="run",
+        help="default: run",
+    )
+    parser.add_argument("--file", type=Path, help="the backup's, or the key's")
+    parser.add_argument("--name", help="of the machine that a key is for")
+    parser.add_argument(
+        "--address",
+        type=_endpoint,
+        metavar="HOST:PORT",
+        help="where that machine reaches what --listen says",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("arena-data"),
+        metavar="DIR",
+        help="its folder (default: %(default)s)",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=8040, help="default: %(default)s")
+    parser.add_argument(
+        "--root",
+        type=_root,
+        default="",
+        metavar="/PATH",
+        help="the path under which a proxy has it",
+    )
+    parser.add_argument(
+        "--https", action="store_true", help="people reach it by https: cookies go no other way"
+    )
+    parser.add_argument(
+        "--proxy", default="", metavar="ADDRESS", help="believe this proxy's X-Forwarded-For"
+    )
+    parser.add_argument(
+        "--listen",
+        type=_endpoint,
+        metavar="HOST:PORT",
+        help="let in workers of other machines here, over TLS",
+    )
+    parser.add_argument("--database", metavar="URL", help="a PostgreSQL from 15 on, as its owner")
+    parser.add_argument(
+        "--workers", type=count, metavar="N", help="default: one for each GPU, else one"
+    )
+    parser.add_argument(
+        "--lease",
+        type=_seconds,
+        default=15.0,
+        metavar="SECONDS",
+        help="a worker is dead after so long without a sign of life (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    if (arguments.file is None) != (arguments.what == "run"):
+        raise UsageError("backup, restore and worker-key need --file, and nothing else takes it")
+    if (arguments.name is None) != (arguments.what != "worker-key"):
+        raise UsageError("worker-key needs --name, and nothing else takes it")
+    try:
+        from harness.arena import running
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the arena needs {error.name}; `nox -s arena` installs all that it needs"
+        ) from None
+    running.run(arguments, terminal)
+    return Exit.YES
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
+def _endpoint(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host:
+        raise argparse.ArgumentTypeError(f"write HOST:PORT, not {text!r}")
+    return host.removeprefix("[").removesuffix("]"), _port(port)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 2 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"a lease is from 2 to 3600 seconds, not {text!r}")
+    return seconds
+
+
+def _root(text: str) -> str:
+    if text and not (text.startswith("/") and not text.endswith("/")):
+        raise argparse.ArgumentTypeError(f"a path begins with / and does not end with it: {text!r}")
+    return text

@@ -1,0 +1,39 @@
+"""Say of each part of the judge on this machine: works, or what to do."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.cli.commands._command import Exit
+from harness.cli.views.console import Terminal
+
+HELP = """\
+examples:
+  python3 -m harness doctor                what a grading here would use
+  python3 -m harness doctor --device cpu   the judge without a GPU
+
+exit codes:
+  0  all parts work
+  1  a part does not: without a GPU, scores
+  2  the judge could not be started
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.cli.views.doctor import line
+    from harness.judge.doctor import examine
+    from harness.judge.progress import Silent
+    from harness.judge.workers.session import open_session
+
+    code = Exit.YES
+    with open_session(arguments.device) as session, session.turn(Silent()):
+        for part in examine(session):
+            terminal.show(line(part))
+            code = code if part.works else Exit.NO
+    return code

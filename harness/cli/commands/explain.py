@@ -1,0 +1,93 @@
+"""Say why a kernel is as fast as it is, line by line, and what a change would be worth.
+
+With a GPU or without one: the accesses are counted on the CPU device.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from harness.cli.commands._arguments import add_seed, parse_shape
+from harness.cli.commands._command import Exit
+from harness.cli.views.console import Terminal
+from harness.protocol.files import write_whole
+
+HELP = """\
+The screen shows what a block must move and do, how long each unit of the GPU
+alone would be busy with the ranked size, the lines that cost most (sectors and
+wavefronts a request, beside the ideal where that is less; how often a block
+reads the same sector again; active lanes), and at most three findings, the
+dearest first. Without a GPU the figures are those of an H100.
+
+The kernel is held to a few cases on the way, and sanitized on two shapes: what
+is wrong or unsafe is said first.
+
+examples:
+  python3 -m harness explain my_kernel.cu
+  python3 -m harness explain --json - my_kernel.cu | jq .findings
+  python3 -m harness explain --shape 512x2048x512 my_kernel.cu
+
+exit codes:
+  0  it is explained
+  1  it is explained, and wrong or unsafe; or it does not compile
+  2  wrong usage, or a fault of the judge
+"""
+
+
+LARGE_SECONDS = 900.0
+"""Limit of counting at a size that somebody asked for."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="a kernel file")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the explanation; - for standard output"
+    )
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+    parser.add_argument(
+        "--shape",
+        type=parse_shape,
+        metavar="MxNxK",
+        help="count accesses at this size (default: 256x1024x256; where that leaves out matrix "
+        "instructions that the kernel has, 1152x1024x1280)",
+    )
+    add_seed(parser, "draw the inputs of the few cases")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.cli.views.explanation import refusal, screen
+    from harness.cli.views.progress import TerminalProgress
+    from harness.judge.explain.examined import Examined
+    from harness.judge.explain.explain import explain
+    from harness.judge.grade import GradingOptions, examine
+    from harness.judge.submission import Unreadable, read
+    from harness.judge.workers.session import open_session
+    from harness.protocol.report import JudgeError
+
+    to_output = str(arguments.json) == "-"
+    if to_output:
+        terminal.leave_output_to_programs()
+    submission = read(arguments.file)
+    options = GradingOptions(quick=True, seed=arguments.seed)
+    if arguments.shape is not None:
+        options = replace(options, examined=arguments.shape, counting_seconds=LARGE_SECONDS)
+    with (
+        open_session(arguments.device, compiles_first=True) as session,
+        TerminalProgress(terminal.results, arguments.file.name) as progress,
+    ):
+        examined = examine(submission, session, options, progress)
+    if not isinstance(examined, Examined):
+        readable = submission.submission if isinstance(submission, Unreadable) else submission
+        terminal.show(refusal(examined, readable))
+        return Exit.NO_ANSWER if isinstance(examined, JudgeError) else Exit.NO
+    explanation = explain(examined)
+    terminal.show(screen(explanation, examined.source))
+    if to_output:
+        terminal.json(explanation.model_dump_json(indent=2))
+    elif arguments.json is not None:
+        write_whole(arguments.json, explanation.model_dump_json(indent=2) + "\n")
+    return Exit.YES if examined.outcome is None else Exit.NO

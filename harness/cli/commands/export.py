@@ -1,0 +1,41 @@
+"""Write reports as JSON lines, or the source of one entry."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.cli.commands._arguments import ENTRY_HELP, add_store
+from harness.cli.commands._command import Exit
+from harness.cli.commands._documents import find
+from harness.cli.commands._stores import open_store
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
+
+HELP = """\
+examples:
+  python3 -m harness export > contest.jsonl
+  python3 -m harness export --store arena-data > contest.jsonl
+  python3 -m harness export --source ada/tile > tile.cu
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("entries", nargs="*", metavar="ENTRY", help=ENTRY_HELP + "; default: all")
+    parser.add_argument("--source", action="store_true", help="the kernel's source instead")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    if arguments.source and not arguments.entries:
+        raise UsageError("--source needs an ENTRY: whose source?")
+    with open_store(arguments.store, key=arguments.key) as store:
+        if not arguments.entries:
+            for document in store.documents():
+                terminal.json(document.json)
+        for name in arguments.entries:
+            document = find(store, name)
+            if arguments.source:
+                terminal.file(document.report.submission.source)
+            else:
+                terminal.json(document.json)
+    return Exit.YES

@@ -1,0 +1,224 @@
+"""Grade kernel files, or all of solutions/.
+
+Is it right, is it safe, how fast is it relative to cuBLAS, and why?
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.board.document import signed
+from harness.cli.commands._arguments import add_gpus, add_seed, add_store, chosen_gpus
+from harness.cli.commands._command import Exit
+from harness.cli.commands._stores import open_store
+from harness.cli.views.console import Terminal
+from harness.judge.progress import Progress
+from harness.judge.submission import Unreadable
+from harness.protocol.errors import UsageError
+from harness.protocol.files import write_whole
+from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.gpu_process import Lane
+    from harness.judge.grade import GradingOptions
+
+HELP = """\
+examples:
+  python3 -m harness grade my_kernel.cu
+  python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
+  python3 -m harness grade --seed 1234 my_kernel.cu      replay a failure
+  python3 -m harness grade --json - my_kernel.cu | jq .outcome
+  python3 -m harness grade --submit --author ada my_kernel.cu
+  python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl
+
+exit codes:
+  0  every file was accepted
+  1  a file was not accepted
+  2  wrong usage, a fault of the judge, or a kernel that this device cannot run
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One file, read, and where its report goes."""
+
+    name: str
+    submission: Submission | Unreadable
+    place: Path | None
+
+
+Graded = Generator[tuple[Job, Report], None, None]
+
+SOLUTIONS = Path(__file__).resolve().parents[3] / "solutions"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="kernel files (default: solutions/)"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="PATH",
+        help="write the report as JSON; - for standard output, a directory for one file each",
+    )
+    parser.add_argument(
+        "--sizes", action="store_true", help="also score other sizes, from 1024³ to 8192³"
+    )
+    parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+    add_gpus(parser)
+    add_seed(parser, "draw the inputs of that grading")
+    parser.add_argument(
+        "--host-memory",
+        choices=("pinned", "pageable", "both"),
+        default="both",
+        help="host memory to measure copies with",
+    )
+    parser.add_argument("--author", help="who wrote it")
+    parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.cli.views.grading import screen, summary, verdict_line
+    from harness.judge.grade import GradingOptions
+    from harness.judge.submission import read
+
+    if str(arguments.json) == "-":
+        terminal.leave_output_to_programs()
+    files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
+    several = len(files) > 1
+    options = GradingOptions(
+        quick=arguments.quick,
+        sizes=arguments.sizes,
+        seed=arguments.seed,
+        host_memory=(
+            tuple(HostMemoryKind)
+            if arguments.host_memory == "both"
+            else (HostMemoryKind(arguments.host_memory),)
+        ),
+    )
+    reports: list[Report] = []
+    code = Exit.YES
+    jobs: list[Job] = []
+    for file, place in zip(files, _places(files, arguments.json), strict=True):
+        try:
+            jobs.append(Job(file.name, read(file, arguments.author), place))
+        except UsageError as error:
+            terminal.note(f"grade: {error}")
+            code = Exit.NO_ANSWER
+    graded = _in_turn if arguments.gpus is None else _on_several
+    with closing(graded(jobs, arguments, options, terminal)) as results:
+        for job, report in results:
+            reports.append(report)
+            terminal.show(verdict_line(report) if several else screen(report))
+            code = max(code, exit_code(report))
+            try:
+                _keep(report, arguments, job.place, terminal)
+            except (OSError, UsageError) as error:
+                terminal.note(f"grade: the report was not kept: {error}")
+                code = Exit.NO_ANSWER
+    if several and reports:
+        terminal.show("", summary(reports))
+    return code
+
+
+def _in_turn(
+    jobs: Iterable[Job],
+    arguments: argparse.Namespace,
+    options: GradingOptions,
+    terminal: Terminal,
+) -> Graded:
+    """On one device, one after the other."""
+    from harness.cli.views.progress import TerminalProgress
+    from harness.judge.grade import grade
+    from harness.judge.workers.session import open_session
+
+    with open_session(arguments.device, compiles_first=True) as session:
+        for job in jobs:
+            with TerminalProgress(terminal.results, job.name) as progress:
+                report = grade(job.submission, session, options, progress)
+            yield job, report
+
+
+def _on_several(
+    jobs: Sequence[Job],
+    arguments: argparse.Namespace,
+    options: GradingOptions,
+    terminal: Terminal,
+) -> Graded:
+    """On several GPUs at once, in the order in which they are done."""
+    from harness.cli.views.progress import PoolProgress
+    from harness.judge import gpu_process
+    from harness.judge.pool import Lost, working
+
+    def work(job: Job, lane: Lane, progress: Progress) -> Report:
+        return lane.grade(job.submission, options, progress)
+
+    gpus = chosen_gpus(arguments)
+    with (
+        PoolProgress(terminal.results, len(jobs)) as progress,
+        working(jobs, gpus, work, progress, gpu_process.open_gpu) as results,
+    ):
+        for result in results:
+            if isinstance(result, Lost):
+                terminal.note(f"grade: {result.gpu} is not used: {result.why}")
+            else:
+                yield result.job, result.found
+
+
+def exit_code(report: Report) -> Exit:
+    if report.verdict is Verdict.ACCEPTED:
+        return Exit.YES
+    if report.verdict in (Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED):
+        return Exit.NO_ANSWER
+    return Exit.NO
+
+
+def _places(files: Sequence[Path], json: Path | None) -> list[Path | None]:
+    """Where each file's report is written to; of two files of one name, the second gets a 2."""
+    if json is None or str(json) == "-":
+        return [None] * len(files)
+    if len(files) == 1 and not json.is_dir():
+        return [json]
+    places: list[Path | None] = []
+    for file in files:
+        names = chain([file.stem], (f"{file.stem}-{number}" for number in count(2)))
+        places.append(next(p for name in names if (p := json / f"{name}.json") not in places))
+    return places
+
+
+def _keep(
+    report: Report, arguments: argparse.Namespace, place: Path | None, terminal: Terminal
+) -> None:
+    """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
+    try:
+        if arguments.submit:
+            with open_store(arguments.store, "create", arguments.key) as store:
+                id = store.enter(report)
+            terminal.note(f"entered into {store.name} as {id[:8]}")
+    finally:
+        if arguments.json is not None:
+            _write_json(
+                signed(report, arguments.key or arguments.store.key), arguments, place, terminal
+            )
+
+
+def _write_json(
+    report: Report, arguments: argparse.Namespace, place: Path | None, terminal: Terminal
+) -> None:
+    if place is None:
+        terminal.json(report.model_dump_json(indent=2 if len(arguments.files) == 1 else None))
+        return
+    if place != arguments.json:
+        arguments.json.mkdir(parents=True, exist_ok=True)
+    write_whole(place, report.model_dump_json(indent=2) + "\n")

@@ -1,0 +1,83 @@
+"""Grade again what the board calls "regrade"; shows what changes before it is entered."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.board.edition import Edition
+from harness.board.ranking import rank
+from harness.board.regrade import Grader, as_data, regrade, to_regrade
+from harness.cli.commands import _documents
+from harness.cli.commands._arguments import add_filters, add_store, chosen
+from harness.cli.commands._command import Exit
+from harness.cli.commands._stores import open_store
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
+
+HELP = """\
+examples:
+  python3 -m harness regrade --gpu H100 --yes
+  python3 -m harness regrade --claims          grade here what others entered
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_filters(parser)
+    parser.add_argument(
+        "--claims", action="store_true", help="also what others have graded and you have not"
+    )
+    parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
+    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    add_store(parser)
+    parser.set_defaults(grader=_grader)
+
+
+@contextmanager
+def _grader() -> Iterator[Grader]:
+    """Grades the sources that stored reports carry, in one session."""
+    from harness.judge.grade import grade
+    from harness.judge.workers.session import open_session
+
+    with open_session("auto") as session:
+        yield lambda submission: grade(submission, session)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.cli.views.regrading import screen
+
+    kept = arguments.store.beside(".regraded.jsonl")
+    if arguments.json:
+        terminal.leave_output_to_programs()
+    with open_store(arguments.store, key=arguments.key) as store:
+        boards = rank(store.entries(), Edition.current(), chosen(arguments))
+        todo = to_regrade(boards, arguments.claims)
+        if not todo:
+            terminal.show(f"Nothing to regrade: every scored result is of {Edition.current()}.")
+            return Exit.YES
+        if kept.exists():
+            raise UsageError(
+                f"{kept} holds a regrading that was not entered: `import {kept}` it or delete it."
+            )
+        changes = []
+        with arguments.grader() as grade:
+            for change in regrade(store, todo, grade, kept):
+                changes.append(change)
+                terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
+        if arguments.json:
+            terminal.json(as_data(changes))
+        else:
+            terminal.show(screen(changes))
+        if not kept.exists():
+            terminal.show("Nothing to enter.")
+            return Exit.NO
+        if not (arguments.yes or terminal.confirm("Enter these results?")):
+            terminal.show(
+                f"Nothing was entered. The new reports are in {kept}: `import` applies them."
+            )
+            return Exit.NO
+        entered = store.enter_documents(_documents.read_lines(kept))
+        kept.unlink()
+    terminal.show(f"{entered.new} new results entered.")
+    return Exit.YES

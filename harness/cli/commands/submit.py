@@ -1,0 +1,84 @@
+"""Enter reports that `grade --json` has written, or hand kernel files to an arena."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.board.document import Document
+from harness.cli.commands import _documents
+from harness.cli.commands._arguments import add_store
+from harness.cli.commands._command import Exit
+from harness.cli.commands.grade import exit_code
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
+
+KEY_VARIABLE = "MATMUL_ARENA_KEY"
+
+HELP = f"""\
+examples:
+  python3 -m harness submit report.json --store contest.sqlite
+  python3 -m harness submit my_kernel.cu --arena https://arena.example.org
+
+For an arena, set {KEY_VARIABLE} to your key. Ctrl-C only ends the watching.
+Exit codes are those of `grade`: 0 accepted, 1 not accepted, 2 no judgement.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="REPORT.json or .cu")
+    parser.add_argument("--arena", metavar="URL", help="hand kernel files to this arena")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    if arguments.arena:
+        return _to_arena(arguments.arena, arguments.files, terminal)
+    documents = [Document.parse(_documents.read(path), str(path)) for path in arguments.files]
+    _documents.enter(arguments.store, documents, terminal)
+    return Exit.YES
+
+
+def _to_arena(address: str, files: Sequence[Path], terminal: Terminal) -> Exit:
+    from harness.arena.client import Client
+    from harness.cli.views.grading import screen
+    from harness.cli.views.progress import TerminalProgress
+
+    key = os.environ.get(KEY_VARIABLE, "")
+    if not key:
+        raise UsageError(f"set {KEY_VARIABLE} to your key, which the arena's organiser gives you")
+    client = Client(address, key)
+    # All are handed in before any is waited for: they wait together.
+    handed_in = [(file, client.submit(file.name, _content(file))) for file in files]
+    code = Exit.YES
+    for file, id in handed_in:
+        terminal.note(f"{file.name} is submission {id}")
+        with TerminalProgress(terminal.results, file.name) as progress:
+            status = client.watch(id, progress)
+        if status["state"] == "cancelled":
+            terminal.note(f"{file.name} was cancelled")
+            code = max(code, Exit.NO_ANSWER)
+            continue
+        report = client.report(id)
+        terminal.show(screen(report))
+        code = max(code, exit_code(report))
+    return code
+
+
+def _content(file: Path) -> bytes:
+    from harness.judge.submission import MAX_BYTES
+
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise UsageError(f"{file} is a directory; name a .cu file in it") from None
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {file}") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise UsageError(f"{file} is larger than {MAX_BYTES >> 20} MiB; a kernel file is text")
+    return content

@@ -1,0 +1,91 @@
+"""The command line: finds the commands, and turns what goes wrong into a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import signal
+import textwrap
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import NoReturn, cast
+
+from harness import __version__
+from harness.board import escaping
+from harness.cli import commands
+from harness.cli.commands._command import Command, Exit
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import JudgeFailure, UsageError
+
+
+def main(arguments: Sequence[str], package: ModuleType = commands) -> int:
+    """Run a command of `package`, and return its exit code."""
+    chosen = parser(arguments[0] if arguments else None, package).parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminated)
+    return run(chosen, Terminal())
+
+
+def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Run what was chosen; what goes wrong becomes a sentence and an exit code."""
+    try:
+        code: Exit = chosen.run(chosen, terminal)
+        return code
+    except (UsageError, JudgeFailure) as error:
+        terminal.note(f"{chosen.command}: {error}")
+        return Exit.NO_ANSWER
+    except KeyboardInterrupt:
+        terminal.note("interrupted")
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        terminal.hang_up()
+        return Exit.NO_ANSWER
+    except OSError as error:
+        terminal.note(f"{chosen.command}: {error.filename or 'output'}: {error.strerror}.")
+        return Exit.NO_ANSWER
+
+
+def parser(only: str | None = None, package: ModuleType = commands) -> argparse.ArgumentParser:
+    """Return the parser of all commands of `package`, each of which sets `run`.
+
+    only: the one command that is needed, if it is one, since each imports what it works with.
+    """
+    program = f"python3 -m {package.__name__.split('.')[0]}"
+    made = _Parser(
+        prog=program,
+        description="A judge for FP32 matrix multiplication kernels.",
+        epilog=f"{program} COMMAND --help shows the options of a command",
+    )
+    made.add_argument("--version", action="version", version=f"matmul-arena {__version__}")
+    subparsers = made.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    for name, command in _commands(only, package):
+        summary, _, more = (command.__doc__ or "").partition("\n\n")
+        subparser = subparsers.add_parser(
+            name,
+            help=summary.removesuffix("."),
+            description=textwrap.fill(f"{summary} {more}", 80),
+            epilog=command.HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    return made
+
+
+class _Parser(argparse.ArgumentParser):
+    """Quotes what it was given harmlessly: a file's name may be a stranger's."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(escaping.one_line(message))
+
+
+def _commands(only: str | None, package: ModuleType) -> Iterator[tuple[str, Command]]:
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    every = [name for name in names if not name.startswith("_")]
+    for name in [only] if only in every else every:
+        yield name, cast(Command, importlib.import_module(f"{package.__name__}.{name}"))
+
+
+def _terminated(*_: object) -> None:
+    """Ends like Ctrl-C does: workers and their folders go first."""
+    raise SystemExit(128 + signal.SIGTERM)

@@ -1,0 +1,96 @@
+"""The one door to the terminal: what strangers wrote is shown as text, never obeyed.
+
+Nothing else in this project writes to standard output or standard error for people; the linter
+holds that (banned-api in pyproject.toml).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import track
+from rich.segment import Segment
+from rich.text import Text
+
+from harness.board import escaping
+
+T = TypeVar("T")
+
+
+class SafeConsole(Console):
+    """A console on which only the judge itself moves the cursor or changes a colour.
+
+    Text is never markup, and its control and format characters are replaced: once before it is
+    laid out, so that tables stay straight, and once more in whatever is about to be written.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "emoji": False, "highlight": False, **options})
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        if isinstance(renderable, Text):
+            renderable = renderable.copy()
+            renderable.plain = escaping.laid_out(renderable.plain)
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(escaping.lines(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Whoever read our output has seen enough; main knows what to do."""
+        raise BrokenPipeError
+
+
+class Terminal:
+    """Standard output and standard error, as a command uses them."""
+
+    def __init__(self) -> None:
+        self.results = SafeConsole()
+        """Where people read what was found, and watch it being found."""
+        self._notes = SafeConsole(stderr=True, soft_wrap=True)
+
+    def leave_output_to_programs(self) -> None:
+        """From now on standard output carries JSON alone, and people read standard error."""
+        self.results = SafeConsole(stderr=True)
+
+    def show(self, *renderables: RenderableType, style: str | None = None) -> None:
+        """A result, for people."""
+        for renderable in renderables or ("",):
+            self.results.print(renderable, style=style)
+
+    def note(self, sentence: str) -> None:
+        """What happened beside the result, on standard error."""
+        self._notes.print(sentence)
+
+    def json(self, data: object) -> None:
+        """A result, for programs: a value, or text that is JSON already, and a new line."""
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
+        sys.stdout.write(escaping.json_text(text) + "\n")
+        sys.stdout.flush()
+
+    def file(self, text: str) -> None:
+        """A file's content, word for word; harmless where it is a person who reads it."""
+        sys.stdout.write(escaping.lines(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
+
+    def track(self, steps: Iterable[T], what: str, total: int) -> Iterable[T]:
+        """The steps, with a line that shows how many are done and goes away."""
+        return track(steps, what, total, console=self._notes, transient=True)
+
+    def hang_up(self) -> None:
+        """Nobody reads any more: the interpreter's last flush goes nowhere."""
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+    def confirm(self, question: str) -> bool:
+        """Whether a person says yes; where nobody sits there, the answer is no."""
+        if not sys.stdin.isatty():
+            return False
+        return self.results.input(f"{question} [y/N] ").strip().lower() in ("y", "yes")

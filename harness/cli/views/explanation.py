@@ -1,0 +1,203 @@
+"""The screen of an explanation: what limits the kernel, which lines, and what a change is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli.views.findings import diagnostics
+from harness.judge import figures
+from harness.judge.explain.explanation import Advice, Explanation, LineCost
+from harness.protocol.report import CompileError, Outcome, Submission, Verdict
+
+MAX_LINES = 8
+WORTH_SHOWING = 0.005
+"""Of the machine instructions: less rounds to nothing."""
+_BAR = 12
+"""Characters of the longest bar."""
+
+
+def screen(explanation: Explanation, source: str) -> RenderableType:
+    """One screen; the findings stand last."""
+    return Group(*_parts(explanation, source))
+
+
+def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
+    """Why there is nothing to explain, as a grading says it."""
+    found = outcome.diagnostics if isinstance(outcome, CompileError) else ()
+    line = Text.assemble(
+        (submission.name, "bold"),
+        "  ",
+        (outcome.verdict.value, "bold red"),
+        f"  {getattr(outcome, 'message', '')}",
+    )
+    return Group(*diagnostics(found, submission), line)
+
+
+def first_finding(explanation: Explanation) -> Text:
+    """What a grading says of it, in one line."""
+    if not explanation.units:
+        return Text("why it is as fast as it is: explain FILE", "dim")
+    if not explanation.findings:
+        return Text(f"limited by {explanation.units[0].unit}; no remedy that we know of", "dim")
+    first = explanation.findings[0]
+    return Text.assemble("first to try: ", _headline(first), _see(first))
+
+
+def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
+    if e.verdict is not None and e.verdict is not Verdict.ACCEPTED:
+        yield Text.assemble((f"{e.verdict.value}: ", "bold red"), e.verdict_message)
+        yield Text("It is explained all the same; make it right before you make it fast.", "dim")
+    yield _facts(e)
+    if e.units:
+        yield Text("\nHow long each unit alone would take, at the ranked size", "bold")
+        yield _units(e)
+    lines = source.splitlines()
+    costly = _costly(e.lines)
+    if costly:
+        yield Text("\nThe lines that cost most", "bold")
+        yield _heat(costly, lines)
+    if e.units:
+        yield Text("\nFindings", "bold")
+    if e.units and not e.findings:
+        yield Text("  nothing that costs time and that we know a remedy for")
+    for number, finding in enumerate(e.findings, 1):
+        yield _finding(f"  {number}.", finding)
+    for note in e.notes:
+        yield Text(f"\n{note}", "yellow")
+
+
+def _headline(finding: Advice) -> Text:
+    where = f"line {finding.line}: " if finding.line else ""
+    gain = f"{finding.gain:.1f}" if finding.gain >= 2 else f"{finding.gain:.2f}"
+    return Text.assemble(
+        f"{where}{finding.message}: {figures.percent(finding.cost)} of the time, ",
+        (f"about {gain}×", "bold"),
+    )
+
+
+def _finding(number: str, finding: Advice) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_row(number, _headline(finding))
+    table.add_row("", Text(f"{finding.remedy}{_see(finding)}", "dim"))
+    return table
+
+
+def _see(finding: Advice) -> str:
+    return f" → {finding.see}" if finding.see else ""
+
+
+def _facts(e: Explanation) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    used, room = e.resources, e.occupancy
+    spilled = used.spill_store_bytes + used.spill_load_bytes
+    table.add_row("kernel", f"{e.name}, for {'an ' if e.assumed else ''}{e.gpu}")
+    table.add_row(
+        "resources",
+        f"{used.registers} registers, {used.shared_bytes} B shared memory, {spilled} B spilled",
+    )
+    table.add_row(
+        "occupancy",
+        f"{figures.percent(room.fraction)}: {room.blocks} block{'s' * (room.blocks != 1)} a "
+        f"multiprocessor, limited by {room.limited_by}",
+    )
+    if e.block_bytes is None or e.block_flop is None:
+        table.add_row("blocks", f"{figures.grouped(e.blocks)}, which share the work out")
+    else:
+        unused = f"{100 * e.tail:.1f} %"
+        tail = f", the last leaves {unused} of the time unused" if e.tail > 0.001 else ""
+        table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
+        table.add_row(
+            "a block",
+            f"must move {e.block_bytes / 1e6:.2f} MB and do {e.block_flop / 1e6:.0f} MFLOP: "
+            f"{e.block_flop / e.block_bytes:.1f} FLOP a byte",
+        )
+    if e.mix:
+        total = sum(e.mix.values())
+        shown = ", ".join(
+            f"{figures.percent(count / total)} {kind}"
+            for kind, count in list(e.mix.items())[:5]
+            if count >= WORTH_SHOWING * total
+        )
+        where = "whole kernel"
+        if e.loop:
+            first, last = e.loop
+            where = f"loop of line {first}" if first == last else f"loop of lines {first}-{last}"
+        table.add_row("machine code", f"{where}: {shown}")
+    if e.estimated_ms is not None:
+        found = f", measured {figures.milliseconds(e.measured_ms)} ms" if e.measured_ms else ""
+        table.add_row("estimate", f"{figures.milliseconds(e.estimated_ms)} ms{found}")
+    if e.hardware is not None:
+        seen = e.hardware
+        copied = f", {seen.tma_bytes / 1e9:.2f} GB by bulk copies" if seen.tma_bytes else ""
+        table.add_row(
+            "counters",
+            f"{figures.milliseconds(seen.ms)} ms at {seen.shape}: {seen.warps_eligible:.2f} warps "
+            f"of a scheduler can issue, {figures.percent(seen.l2_hit_rate)} of L2 hits, "
+            f"{seen.dram_bytes / 1e9:.2f} GB from and to device memory{copied}",
+        )
+    roofs = ", ".join(f"{roof.name} {roof.tflops:.3g}" for roof in e.roofs)
+    if roofs:
+        table.add_row("roofs", f"{roofs} (useful TFLOP/s)")
+    return table
+
+
+def _units(e: Explanation) -> Table:
+    table = Table.grid(padding=(0, 2))
+    longest = e.units[0].ms
+    for time in e.units:
+        bar = "█" * max(1, round(_BAR * time.ms / longest)) if time.ms else ""
+        active = e.active.get(time.unit.value)
+        found = f"busy {figures.percent(active)}, by the GPU's counters" if active else time.why
+        table.add_row(
+            f"  {time.unit}", f"{figures.milliseconds(time.ms)} ms", bar, Text(found, "dim")
+        )
+    return table
+
+
+def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
+    """Those with most of the memory work, in the order of the file."""
+
+    def share(line: LineCost) -> float:
+        return max(line.l1_share or 0.0, line.stall_share or 0.0)
+
+    most = sorted((line for line in lines if share(line) >= 0.01), key=share, reverse=True)
+    return sorted(most[:MAX_LINES], key=lambda line: line.line)
+
+
+def _heat(costly: list[LineCost], source: list[str]) -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=True)
+    table.add_column("  line", justify="right", no_wrap=True)
+    sampled = any(line.stall_share is not None for line in costly)
+    for name in ("L1", *(("time",) if sampled else ()), "sectors", "wavefronts", "again", "lanes"):
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
+    for cost in costly:
+        text = source[cost.line - 1].strip() if cost.line <= len(source) else ""
+        table.add_row(
+            str(cost.line),
+            figures.percent(cost.l1_share),
+            *((figures.percent(cost.stall_share),) if sampled else ()),
+            _beside(cost.sectors_per_request, cost.min_sectors_per_request),
+            _beside(cost.wavefronts_per_request, cost.min_wavefronts_per_request),
+            f"{cost.reads_again:.0f}×" if cost.reads_again else "",
+            f"{cost.lanes:.0f}" if cost.lanes else "",
+            Text(text, "dim"),
+        )
+    return table
+
+
+def _beside(found: float | None, ideal: float | None) -> str:
+    """What it is, and what it could be where that is less."""
+    if found is None or ideal is None:
+        return ""
+    if found <= 1.05 * ideal:
+        return f"{found:.1f}"
+    return f"{found:.1f} ({ideal:.1f})"

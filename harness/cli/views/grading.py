@@ -1,0 +1,252 @@
+"""The screen of a grading: its verdict, and what limits the kernel; and a table of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli.views.explanation import first_finding
+from harness.cli.views.findings import counterexample, diagnostics, findings, source_line
+from harness.judge import figures
+from harness.judge.explain.examined import from_report
+from harness.judge.explain.explain import explain
+from harness.protocol.report import (
+    Accepted,
+    CompileError,
+    Counterexample,
+    Counters,
+    DisassembledKernel,
+    JudgeError,
+    Measurement,
+    MemoryFault,
+    Race,
+    Report,
+    Score,
+    Verdict,
+)
+from problem.reference import MAX_ERROR
+
+_STYLES = {
+    Verdict.ACCEPTED: "bold green",
+    Verdict.UNSUPPORTED: "bold yellow",
+    Verdict.JUDGE_ERROR: "bold magenta",
+}
+
+
+def verdict_style(verdict: Verdict) -> str:
+    return _STYLES.get(verdict, "bold red")
+
+
+def screen(report: Report) -> RenderableType:
+    """One screen for one report. It ends with the verdict and, of a kernel that is right, with what
+    limits it."""
+    parts = [*_parts(report), verdict_line(report)]
+    examined = from_report(report)
+    if isinstance(report.outcome, Accepted) and examined is not None and examined.counters:
+        parts.append(first_finding(explain(examined)))
+    return Group(*parts)
+
+
+def verdict_line(report: Report) -> Text:
+    """The one line that matters."""
+    verdict = report.verdict
+    line = Text.assemble(
+        (report.submission.name, "bold"), "  ", (verdict.value, verdict_style(verdict))
+    )
+    outcome = report.outcome
+    if isinstance(outcome, Accepted):
+        if isinstance(outcome.score, Score):
+            score = outcome.score
+            line.append(f"  {score.ratio:.3f} × cuBLAS", "bold")
+            line.append(f"  (95 %: {score.low:.3f} to {score.high:.3f})")
+            line.append("  quick" if report.quick else "")
+        else:
+            line.append(f"  no score: {outcome.score.message}")
+    else:
+        line.append(f"  {outcome.message}")
+    return line
+
+
+def _parts(report: Report) -> Iterable[RenderableType]:
+    outcome = report.outcome
+    facts = _facts(report)
+    if facts.row_count:
+        yield facts
+    warnings = [found for found in report.diagnostics if found.severity == "warning"]
+    if warnings:
+        yield from diagnostics(warnings, report.submission)
+    if isinstance(outcome, CompileError):
+        yield from diagnostics(outcome.diagnostics, report.submission)
+    if isinstance(outcome, MemoryFault | Race):
+        yield from findings(outcome.findings, report.submission)
+    shown = getattr(outcome, "counterexample", None)
+    if isinstance(shown, Counterexample):
+        yield from counterexample(shown, report.seed)
+    at = getattr(outcome, "at", None)
+    if at is not None and at.line:
+        yield from source_line(report.submission, at.line, None)
+    if isinstance(outcome, JudgeError):
+        yield Text("This is the judge's fault, not the submission's. Please report it:", "magenta")
+        yield Text(outcome.details.strip()[-1500:] or outcome.message)
+    if report.printed:
+        yield Text("The kernel printed:", "dim")
+        yield Text(report.printed[:400])
+
+
+def _facts(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _rows(report):
+        table.add_row(name, value)
+    return table
+
+
+def _rows(report: Report) -> Iterable[tuple[str, str]]:
+    if report.device is not None:
+        device = report.device
+        more = f", CUDA {device.driver}" if device.driver else ""
+        yield "device", f"{device.name} ({device.arch}{more})"
+    if report.kernel is not None:
+        kernel, used = report.kernel, report.kernel.resources
+        shared = used.shared_bytes
+        spilled = used.spill_store_bytes + used.spill_load_bytes
+        yield (
+            "resources",
+            f"{used.registers} registers, {shared} B shared memory, {spilled} B spilled",
+        )
+        room = kernel.occupancy
+        yield (
+            "occupancy",
+            f"{room.fraction:.0%}: {room.blocks} blocks a multiprocessor, "
+            f"limited by {room.limited_by}",
+        )
+        launch, badges = kernel.launch, ""
+        if isinstance(kernel, DisassembledKernel):
+            badges = f"  [{', '.join(badge.value for badge in kernel.badges)}]"
+        yield "launch", f"16×16 threads, tile {launch.tile_rows}×{launch.tile_columns}{badges}"
+    if report.verification is not None:
+        passed = report.verification
+        sampled = [case for case in passed.cases if case.sampled_blocks]
+        more = f", {sampled[0].sampled_blocks} blocks of the ranked size" if sampled else ""
+        yield (
+            "verify",
+            f"{len(passed.cases)} cases right{more}; worst block "
+            f"{figures.error(passed.worst_error)} (limit {figures.error(MAX_ERROR)})",
+        )
+        if passed.note:
+            yield "", passed.note
+    for program in report.sanitizing:
+        words = [
+            tool.tool.value + ("" if tool.status == "clean" else f" {tool.status}")
+            for tool in program.tools
+        ]
+        yield "sanitize", f"{program.program}: {', '.join(words)}"
+        for tool in program.tools:
+            if tool.status == "unavailable" and tool.message:
+                yield "", f"{tool.tool.value}: {tool.message}"
+                break
+    if report.counters is not None:
+        yield "memory", _traffic(report.counters)
+    if report.measurement is not None:
+        yield from _measurement(report.measurement, report)
+    if report.stages:
+        spent = ", ".join(f"{time.stage.value} {time.seconds:.1f}" for time in report.stages)
+        yield "seconds", spent
+    yield "seed", f"{report.seed} (replay with --seed {report.seed})"
+
+
+def _traffic(counted: Counters) -> str:
+    """Per warp and instruction: the fewest are 4 sectors and 1 wavefront for a float a thread."""
+    words = []
+    for name, cost, requests in (
+        ("sectors a global load", counted.global_load_sectors, counted.global_load_requests),
+        ("sectors a store", counted.global_store_sectors, counted.global_store_requests),
+        ("wavefronts a shared load", counted.shared_load_wavefronts, counted.shared_load_requests),
+    ):
+        if requests:
+            words.append(f"{cost / requests:.3g} {name}")
+    words.append(f"{counted.bank_conflicts} bank conflicts")
+    words.append(f"{counted.flop_per_global_byte:.3g} FLOP a byte")
+    return ", ".join(words)
+
+
+def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, str]]:
+    score = report.score
+    if score is not None:
+        share = f", {score.peak_share:.0%} of FP32 peak" if score.peak_share else ""
+        yield (
+            "time",
+            f"{score.kernel_ms:.3f} ms, cuBLAS {score.baseline_ms:.3f} ms; "
+            f"{score.tflops:.1f} TFLOP/s{share}",
+        )
+    kept = [timed for timed in measured.rounds if not timed.dropped]
+    clocks = [timed.clock_mhz for timed in kept] or [0]
+    power = [timed.power_w for timed in kept] or [0]
+    checked = measured.audit_error
+    yield (
+        "rounds",
+        f"{len(measured.rounds)} ({len(measured.rounds) - len(kept)} dropped), "
+        f"{min(clocks)} to {max(clocks)} MHz, {max(power):.0f} W"
+        + (f"; full check {figures.error(checked)}" if checked is not None else ""),
+    )
+    for other in measured.sizes:
+        shown = other.score
+        words = (
+            f"{shown.ratio:.3f} × cuBLAS ({shown.low:.3f} to {shown.high:.3f}), "
+            f"{shown.kernel_ms:.3f} ms, {shown.tflops:.1f} TFLOP/s"
+            if isinstance(shown, Score)
+            else shown.message
+        )
+        yield f"{other.shape}", words
+    first = measured.first_launch
+    yield (
+        "first launch",
+        f"{first.first_launch_ms:.1f} ms, second {first.second_launch_ms:.1f}; before it: context "
+        f"{first.context_ms:.0f}, compile {first.compile_ms:.0f}, load "
+        f"{first.module_load_ms:.1f}, allocate {first.first_allocation_ms:.1f}",
+    )
+    for memory in measured.host_memory:
+        yield (
+            memory.kind.value,
+            f"allocate {memory.allocate_ms:.1f} ms, fill {memory.fill_ms:.0f}, "
+            f"to GPU {memory.to_device_ms:.1f} ({memory.to_device_gb_per_s:.0f} GB/s), "
+            f"back {memory.to_host_ms:.1f}",
+        )
+    if len(measured.host_memory) == 2:
+        pays = measured.pinning_pays_after
+        yield (
+            "",
+            "pinning never pays here"
+            if pays is None
+            else f"pinning has paid after {pays:.1f} round trips",
+        )
+
+
+def summary(reports: Sequence[Report]) -> Table:
+    """A table of many gradings, best score first."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("submission", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    for title in ("score", "95 %", "ms", "regs", "shared", "occ."):
+        table.add_column(title, justify="right", no_wrap=True)
+    for report in sorted(reports, key=_order):
+        score, kernel = report.score, report.kernel
+        table.add_row(
+            report.submission.name,
+            Text(report.verdict.value, verdict_style(report.verdict)),
+            f"{score.ratio:.3f}" if score else "",
+            f"{score.low:.3f}–{score.high:.3f}" if score else "",
+            f"{score.kernel_ms:.2f}" if score else "",
+            str(kernel.resources.registers) if kernel else "",
+            str(kernel.resources.shared_bytes) if kernel else "",
+            f"{kernel.occupancy.fraction:.0%}" if kernel else "",
+        )
+    return table
+
+
+def _order(report: Report) -> tuple[float, str]:
+    return (-report.score.ratio if report.score else 0.0, report.submission.name)

@@ -1,0 +1,140 @@
+"""Progress on a terminal: lines that go away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import RenderableType
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from harness.cli.views.console import SafeConsole
+from harness.judge.progress import Progress
+from harness.protocol.report import Stage
+
+MAX_FOUND = 12
+"""Lines above the bar: the newest."""
+
+
+class _Bar(Bar):
+    """With what was found so far above it."""
+
+    def __init__(self, *columns: ProgressColumn, console: SafeConsole) -> None:
+        self.found: list[Text] = []
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from self.found
+        yield from super().get_renderables()
+
+
+def _bar(console: SafeConsole) -> _Bar:
+    return _Bar(
+        SpinnerColumn(),
+        TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[step]}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+class _Line:
+    """Progress as one line of a bar."""
+
+    def __init__(self, bar: _Bar, name: str, label: str = "") -> None:
+        """label: before what is found, where that may be of several."""
+        self._name = name
+        self._label = label
+        self._bar = bar
+        self._task: TaskID | None = None
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self.end()
+        self._task = self._bar.add_task(
+            "", total=total, name=self._name[:20], stage=stage.value, step=""
+        )
+        self._done = 0
+
+    def step(self, text: str) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=self._done, step=text[:36])
+            self._done += 1
+
+    def found(self, sentences: Iterable[str]) -> None:
+        new = (
+            Text(self._label + sentence, "dim", no_wrap=True, overflow="ellipsis")
+            for sentence in sentences
+        )
+        self._bar.found = [*self._bar.found, *new][-MAX_FOUND:]
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = None
+
+
+class TerminalProgress(_Line):
+    """One grading as lines that go away; nothing where there is no terminal."""
+
+    def __init__(self, console: SafeConsole, name: str) -> None:
+        super().__init__(_bar(console), name)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        self.begin(Stage.READ, None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class PoolProgress:
+    """Many gradings at once: a line for all, and one for each."""
+
+    def __init__(self, console: SafeConsole, total: int) -> None:
+        self._bar = _bar(console)
+        self._total = total
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        self._all = self._bar.add_task("", total=self._total, name="all", stage="", step="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    @contextmanager
+    def job(self, job: Named, gpu: str) -> Iterator[Progress]:
+        line = _Line(self._bar, f"{gpu[4:8]} {job.name}", label=f"{job.name}: ")
+        try:
+            yield line
+            self._bar.advance(self._all)
+        finally:
+            line.end()

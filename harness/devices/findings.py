@@ -1,0 +1,23 @@
+"""Findings of the same thing at the same place become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.protocol.report import Finding
+
+
+def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding for each hazard at each line (or pair of lines) of each array: the first,
+    with the occurrences of all."""
+    first: dict[object, Finding] = {}
+    for finding in findings:
+        lines = frozenset({finding.at.line, finding.other.line if finding.other else None})
+        key = (finding.hazard, lines, finding.array)
+        known = first.get(key)
+        if known is None:
+            first[key] = finding
+        else:
+            occurrences = known.occurrences + finding.occurrences
+            first[key] = known.model_copy(update={"occurrences": occurrences})
+    return tuple(first.values())

@@ -1,0 +1,1 @@
+"""The judge: grades one kernel file. Start reading in grade.py."""

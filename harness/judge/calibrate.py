@@ -1,0 +1,82 @@
+"""Calibration: what the judge makes of cuBLAS itself, on the GPU at hand.
+
+Timed beside itself the baseline must score 1; in FP32 it must pass the rule for errors with room to
+spare, with TF32 or FP16 inputs it must fail by far. If not, no score from this machine is worth
+anything.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+from pydantic import NonNegativeFloat, NonNegativeInt
+
+from harness import __version__
+from harness.judge.progress import Progress
+from harness.judge.stages.rounds import FULL, Timed, timed_rounds
+from harness.judge.stages.score import score
+from harness.judge.workers.session import Session
+from harness.protocol.errors import JudgeFailure, UsageError
+from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, Value
+from harness.protocol.request import Fault
+from harness.protocol.timing import Arithmetic, RunBaseline
+from problem.cases import RANKED
+from problem.reference import compare
+
+
+class Precision(Value):
+    arithmetic: Arithmetic
+    worst_block: NonNegativeFloat
+    """Of the ranked size; the rule allows 1e-5."""
+
+
+class Calibration(Value):
+    """What was found."""
+
+    judge: str
+    created: datetime
+    seed: NonNegativeInt
+    device: DeviceInfo
+    score: Score | Unscored
+    rounds: tuple[Round, ...]
+    precision: tuple[Precision, ...]
+
+
+def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibration:
+    """Time and check cuBLAS at the ranked size. Raises UsageError where the GPU is taken,
+    JudgeFailure where cuBLAS could not be timed."""
+    workers = session.timing
+    if workers is None:
+        raise UsageError("only a GPU can be calibrated")
+    seed = secrets.randbits(48) if seed is None else seed
+    with session.turn(progress):
+        progress.begin(Stage.MEASURE, None)
+        timed = timed_rounds(
+            workers,
+            FULL,
+            baseline=True,
+            seconds=FULL.seconds,
+            progress=progress,
+            audit=False,  # each arithmetic has its own below
+        )
+        if not isinstance(timed, Timed):
+            raise JudgeFailure(getattr(timed, "message", "cuBLAS could not be timed"))
+        A, B = RANKED.draw(seed)
+        precision = []
+        for arithmetic in Arithmetic:
+            progress.step(f"worst block in {arithmetic}")
+            answer = workers.baseline.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
+            if isinstance(answer, Fault):
+                raise JudgeFailure(answer.message, answer.details)
+            worst = compare(A, B, answer.C, exact=False).worst
+            precision.append(Precision(arithmetic=arithmetic, worst_block=worst))
+    return Calibration(
+        judge=__version__,
+        created=datetime.now(UTC).replace(microsecond=0),
+        seed=seed,
+        device=session.info,
+        score=score(timed.rounds, session.info),
+        rounds=timed.rounds,
+        precision=tuple(precision),
+    )

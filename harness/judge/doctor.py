@@ -1,0 +1,111 @@
+"""What of the judge works on this machine: each part is tried on a small kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.devices.available import why_no_cuda
+from harness.judge.workers.session import Session
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled, Kernel
+from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sanitized
+from harness.protocol.report import DeviceKind, Tool
+from harness.protocol.request import Fault
+from harness.protocol.timing import Attach, LayOut
+from problem.cases import Case, Shape
+from problem.reference import compare
+
+SOURCE = """
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    C[row * K + column] = sum;
+}
+"""
+CASE = Case(Shape(33, 40, 50))
+SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the judge."""
+
+    name: str
+    works: bool
+    says: str
+    """What it is, or what to do."""
+
+
+def examine(session: Session) -> Iterator[Part]:
+    """Each part in turn; what needs a part that does not work is not tried."""
+    compiled = session.compiler.ask(Compile(source=SOURCE, arch=session.arch))
+    if not isinstance(compiled, Compiled):
+        yield Part("compiler", False, compiled.message)
+        return
+    yield Part("compiler", True, f"NVRTC {compiled.nvrtc}")
+    yield _disassembler(session, compiled.kernel)
+    works = _run(session, compiled.kernel)
+    yield works
+    if works.works:
+        yield from _sanitizers(session)
+    missing = why_no_cuda()
+    if session.info.kind is DeviceKind.CUDA:
+        yield _timing(session)
+    else:
+        yield Part("scores", False, missing or "graded on the CPU device, as asked")
+    rules = session.isolation()
+    yield Part(
+        "isolation",
+        bool(rules),
+        "; ".join(rules) or "this system holds workers to nothing: see SECURITY.md",
+    )
+
+
+def _disassembler(session: Session, kernel: Kernel) -> Part:
+    found = session.compiler.ask(Disassemble(kernel=kernel))
+    if not isinstance(found, Disassembled):
+        return Part("disassembler", False, found.message)
+    reads = bool(found.kernel.instructions)
+    says = "nvdisasm reads the machine code" if reads else "install nvidia-cuda-nvdisasm"
+    return Part("disassembler", reads, says)
+
+
+def _run(session: Session, kernel: Kernel) -> Part:
+    """The device, on a product that is checked."""
+    ready = session.device.ask(Load(kernel=kernel))
+    if not isinstance(ready, Ready):
+        return Part("device", False, ready.message)
+    A, B = CASE.draw(1)
+    finished = session.device.ask(Run(shape=CASE.shape, A=A, B=B, seconds=SECONDS))
+    if isinstance(finished, Fault):
+        return Part("device", False, finished.message)
+    right = compare(A, B, finished.C, exact=False).passed
+    return Part("device", right, session.info.name if right else "it multiplies wrongly")
+
+
+def _sanitizers(session: Session) -> Iterator[Part]:
+    A, B = CASE.draw(1)
+    launch = LaunchInputs(shape=CASE.shape, A=A, B=B)
+    request = Sanitize(launches=(launch,), tools=tuple(Tool), seconds=SECONDS)
+    answer = session.device.ask(request)
+    if not isinstance(answer, Sanitized):
+        yield Part("sanitizers", False, answer.message)
+        return
+    for run in answer.runs:
+        clean = run.status == "clean"
+        yield Part(run.tool, clean, answer.program if clean else run.message or run.status)
+
+
+def _timing(session: Session) -> Part:
+    """Whether processes can share GPU memory, and cuBLAS can be launched on it."""
+    assert session.timing is not None
+    shared = session.timing.checker.ask(LayOut(shape=CASE.shape))
+    if isinstance(shared, Fault):
+        return Part("scores", False, shared.message)
+    attached = session.timing.baseline.ask(Attach(matrices=shared, baseline=True, seconds=SECONDS))
+    if isinstance(attached, Fault):
+        return Part("scores", False, attached.message)
+    return Part("scores", True, f"cuBLAS {session.info.cublas}, in a process of its own")

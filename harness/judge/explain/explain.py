@@ -1,0 +1,223 @@
+"""From what is known of a kernel to an explanation."""
+
+from __future__ import annotations
+
+from harness.compiling.occupancy import WARP
+from harness.judge import figures
+from harness.judge.explain.examined import Examined
+from harness.judge.explain.explanation import (
+    Advice,
+    ByHardware,
+    Explanation,
+    LineCost,
+    Roof,
+    Unit,
+    UnitTime,
+)
+from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
+from harness.judge.explain.opcodes import mix
+from harness.judge.explain.rules import Evidence, advice
+from harness.judge.explain.workload import (
+    Workload,
+    blocks_and_waves,
+    fill,
+    hot_loop,
+    l1_clocks,
+    scale,
+    tensor_work,
+)
+from harness.protocol.profile import Profile
+from harness.protocol.report import CodeLine, Counters, LineCounters
+from problem.cases import RANKED
+
+
+def explain(examined: Examined) -> Explanation:
+    facts, counters = examined.kernel, examined.counters
+    known = gpu_of(examined.device)
+    gpu = known or H100
+    # Counters of earlier judges say less of a line.
+    counted = counters if counters is not None and counters.warp_instructions else None
+    evidence = (
+        Evidence(facts, counted, gpu, examined.blocks_share_work, examined.profile)
+        if counted
+        else None
+    )
+    shared = examined.blocks_share_work
+    notes = [examined.note] if examined.note else []
+    elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
+    if elsewhere:
+        evidence, counted = None, None
+        notes.append(elsewhere)
+    elif counted and shared and examined.measured_ms is None:
+        notes.append(
+            f"Counted at {counted.shape}: of a kernel that goes another way at {RANKED.shape}, all "
+            "this tells of the smaller."
+        )
+    work = evidence.work if evidence else None
+    blocks, waves = blocks_and_waves(facts, gpu)
+    rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
+    loop = hot_loop(facts, counted)
+    findings: tuple[Advice, ...] = advice(evidence) if evidence else ()
+    return Explanation(
+        name=examined.name,
+        gpu=gpu.name,
+        assumed=known is None,
+        verdict=examined.outcome.verdict if examined.outcome else None,
+        verdict_message=getattr(examined.outcome, "message", ""),
+        resources=facts.resources,
+        occupancy=facts.occupancy,
+        blocks=blocks,
+        waves=waves,
+        tail=0.0 if shared else 1 - fill(facts, gpu),
+        block_bytes=None if shared else 4 * (shape.N * (rows + columns) + rows * columns),
+        block_flop=None if shared else 2 * rows * columns * shape.N,
+        units=_units(work, gpu) if work else (),
+        roofs=_roofs(evidence, gpu) if evidence else (),
+        estimated_ms=work.total / gpu.clocks_per_ms if work else None,
+        measured_ms=examined.measured_ms,
+        active=_active(examined.profile),
+        hardware=_by_hardware(examined.profile),
+        mix={
+            kind.value: count
+            for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
+        },
+        loop=(loop.first_line, loop.last_line)
+        if loop and loop.first_line and loop.last_line
+        else None,
+        lines=_lines(facts.lines, counted, examined.profile),
+        findings=findings,
+        notes=tuple(notes),
+    )
+
+
+TOO_BUSY = 1.1
+"""Times as long as a kernel was measured to take, a unit of the GPU cannot be busy: what was
+counted holds parts of tiles that lie outside, but not more of them than that."""
+
+
+def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | None) -> str:
+    """Why what was counted says nothing of the ranked size: a kernel may have a way of its own for
+    sizes that do not suit it, and advice on that would be wrong. Empty where nothing is known."""
+    unit = evidence.work.busiest
+    ms = evidence.work.clocks[unit] / gpu.clocks_per_ms
+    if measured_ms is None or ms <= TOO_BUSY * measured_ms:
+        return ""
+    return (
+        f"What was counted at {evidence.counters.shape} is not what it does at {RANKED.shape}: "
+        f"the {unit} alone would be busy for {figures.milliseconds(ms)} ms there, and it takes "
+        f"{figures.milliseconds(measured_ms)} ms. `explain` counts at a size that suits most tiles."
+    )
+
+
+def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
+    why = {
+        Unit.L1: "a pass of 128 bytes a clock",
+        Unit.FMA: f"{gpu.fp32_lanes} multiply-adds a clock",
+        Unit.ISSUE: "four warp instructions a clock",
+        Unit.TENSOR: "products at the peak of their type",
+        Unit.L2: f"{L2_BYTES} B a clock, each block its tiles",
+        Unit.DRAM: "A, B and C once",
+    }
+    times = [
+        UnitTime(unit=unit, ms=clocks / gpu.clocks_per_ms, why=why[unit])
+        for unit, clocks in work.clocks.items()
+    ]
+    return tuple(sorted(times, key=lambda time: -time.ms))
+
+
+def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
+    """Each unit's limit in useful operations, so that one time lies under all of them."""
+    flop = RANKED.shape.flop
+    roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
+    useful = flop / 2 / scale(evidence.facts, evidence.counters)
+    seconds, products = 0.0, []
+    for kind in sorted({kind for kind, _ in tensor_work(evidence.counters)}):
+        peak = gpu.tensor_macs(kind)
+        work = tensor_work(evidence.counters)
+        share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
+        if peak is not None and share:
+            seconds += share / gpu.tflops(peak)
+            count = f"{share:.2g}"
+            products.append(f"{count} product{'' if count == '1' else 's'} of {kind}")
+    if products:
+        roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))
+    clocks = evidence.work.clocks
+    for unit, name, per_clock in (
+        (Unit.L1, "shared memory and L1", 128.0),
+        (Unit.L2, "L2 cache", float(L2_BYTES)),
+    ):
+        moved = clocks[unit] * per_clock * gpu.multiprocessors
+        if moved:
+            speed = gpu.gb_per_s(per_clock)
+            roofs.append(
+                Roof(
+                    name=name,
+                    tflops=flop / moved * speed / 1e3,
+                    intensity=flop / moved,
+                    gb_per_s=speed,
+                )
+            )
+    return tuple(roofs)
+
+
+def _active(profile: Profile | None) -> dict[str, float]:
+    if profile is None:
+        return {}
+    return {
+        Unit.L1.value: profile.l1_active,
+        Unit.FMA.value: profile.fma_active,
+        Unit.ISSUE.value: profile.issue_active,
+        Unit.TENSOR.value: profile.tensor_active,
+    }
+
+
+def _by_hardware(profile: Profile | None) -> ByHardware | None:
+    if profile is None:
+        return None
+    return ByHardware(
+        shape=profile.shape,
+        ms=profile.ms,
+        warps_eligible=profile.warps_eligible,
+        l2_hit_rate=profile.l2_hit_rate,
+        dram_bytes=profile.dram_bytes,
+        tma_bytes=profile.tma_bytes,
+    )
+
+
+def _lines(
+    code: tuple[CodeLine, ...], counters: Counters | None, profile: Profile | None
+) -> tuple[LineCost, ...]:
+    static = {line.line: line for line in code}
+    counted = {line.line: line for line in counters.lines} if counters else {}
+    total = sum(map(l1_clocks, counted.values())) or 1
+    sampled = {line.line: line.samples for line in profile.lines} if profile else {}
+    samples = sum(sampled.values()) or 1
+    costs = []
+    for number in sorted(static.keys() | counted.keys() | sampled.keys()):
+        became, cost = static.get(number), counted.get(number)
+        kinds = mix(became.opcodes) if became else {}
+        costs.append(
+            LineCost(
+                line=number,
+                instructions=sum(kinds.values()),
+                kinds={kind.value: count for kind, count in kinds.items()},
+                stall_share=sampled.get(number, 0) / samples if profile else None,
+                **(_memory(cost, total) if cost else {}),
+            )
+        )
+    return tuple(costs)
+
+
+def _memory(cost: LineCounters, total: int) -> dict[str, float]:
+    found: dict[str, float] = {"l1_share": l1_clocks(cost) / total}
+    if cost.global_requests:
+        found["sectors_per_request"] = cost.global_sectors / cost.global_requests
+        found["min_sectors_per_request"] = cost.global_min_sectors / cost.global_requests
+    if cost.global_first_sectors:
+        found["reads_again"] = cost.global_sectors / cost.global_first_sectors
+    if cost.shared_requests:
+        found["wavefronts_per_request"] = cost.shared_wavefronts / cost.shared_requests
+        found["min_wavefronts_per_request"] = cost.shared_min_wavefronts / cost.shared_requests
+    if cost.warp_instructions:
+        found["lanes"] = min(float(WARP), cost.instructions / cost.warp_instructions)
+    return found

@@ -1,0 +1,130 @@
+"""What an explanation says, as typed values; the terminal and the pages show them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from harness.protocol.report import Occupancy, Resources, Value, Verdict
+from problem.cases import Shape
+
+
+class Unit(StrEnum):
+    """A part of the GPU that can be the one everybody waits for."""
+
+    L1 = "shared memory and L1"
+    FMA = "FP32 units"
+    ISSUE = "issue slots"
+    TENSOR = "tensor cores"
+    L2 = "L2 cache"
+    DRAM = "device memory"
+
+
+class UnitTime(Value):
+    """How long one unit alone is busy with the ranked size."""
+
+    unit: Unit
+    ms: float
+    why: str
+    """What it is busy with, in figures."""
+
+
+class Roof(Value):
+    """The speed that one unit allows this kernel, in useful TFLOP/s (2·M·N·K over the time)."""
+
+    name: str
+    tflops: float
+    intensity: float | None = None
+    """Useful operations a byte, where the roof is a memory's."""
+    gb_per_s: float | None = None
+
+
+class LineCost(Value):
+    """What one source line costs."""
+
+    line: int
+    instructions: int = 0
+    """Machine instructions that it became."""
+    kinds: dict[str, int] = Field(default_factory=dict)
+    sectors_per_request: float | None = None
+    min_sectors_per_request: float | None = None
+    wavefronts_per_request: float | None = None
+    min_wavefronts_per_request: float | None = None
+    reads_again: float | None = None
+    """How often a block reads each sector of global memory from this line."""
+    lanes: float | None = None
+    """Active threads of a warp, of 32."""
+    l1_share: float | None = None
+    """Of the wavefronts and passes of shared memory and L1."""
+    stall_share: float | None = None
+    """Of the warps' time, as the GPU sampled it."""
+
+
+class Advice(Value):
+    """One finding: where the time goes, what it costs, what usually helps."""
+
+    rule: str
+    line: int | None
+    message: str
+    figure: float
+    ideal: float
+    cost: float
+    """Share of the time that it takes."""
+    gain: float
+    """How many times as fast the kernel should be without it."""
+    remedy: str
+    see: str | None
+    """The file of the ladder that shows it."""
+
+
+class ByHardware(Value):
+    """What the GPU's own counters say of one launch, besides how busy its units were."""
+
+    shape: Shape
+    ms: float
+    warps_eligible: float
+    """Warps of a scheduler that could issue, in the mean."""
+    l2_hit_rate: float
+    dram_bytes: int
+    tma_bytes: int
+    """Bulk copies, which the counts of lines do not hold."""
+
+
+class Explanation(Value):
+    """All that is known of why a kernel is as fast as it is."""
+
+    name: str
+    gpu: str
+    assumed: bool
+    """Whether there was no such GPU and its figures are those of the data sheet."""
+    verdict: Verdict | None
+    verdict_message: str
+    resources: Resources
+    occupancy: Occupancy
+    blocks: int
+    waves: float
+    """Times that the GPU is filled with blocks at the ranked size."""
+    tail: float
+    """Share of the time in which the last wave leaves multiprocessors idle."""
+    block_bytes: int | None
+    """Of A and B that one block must read, and of C that it must write. None where blocks share
+    the work out: the tile of the launch is not what one of them computes."""
+    block_flop: int | None
+    units: tuple[UnitTime, ...]
+    """The busiest first."""
+    roofs: tuple[Roof, ...]
+    estimated_ms: float | None
+    measured_ms: float | None
+    active: dict[str, float]
+    """Share of the time in which a unit was busy, by the GPU's own counters; empty without them."""
+    hardware: ByHardware | None
+    """None where the GPU's own counters could not be read."""
+    mix: dict[str, int]
+    """Machine instructions by kind, in the loop that computes; in the whole kernel without one."""
+    loop: tuple[int, int] | None
+    """First and last source line of that loop."""
+    lines: tuple[LineCost, ...]
+    findings: tuple[Advice, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be told, and why."""

@@ -1,0 +1,87 @@
+"""What a GPU can do in a clock: the peaks that a kernel is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.compiling.occupancy import multiprocessor
+from harness.protocol.report import DeviceInfo
+
+LSU_WAVEFRONTS = 1
+"""A multiprocessor's L1 cache and shared memory together: 128 bytes a clock."""
+
+WARP_INSTRUCTIONS = 4
+"""A multiprocessor's four schedulers start one warp instruction each a clock."""
+
+L2_BYTES = 32
+"""A multiprocessor's share of the L2 cache's bandwidth, bytes a clock: on an H100, `ncu` gives the
+traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak."""
+
+MMA_SYNC_SHARE = 0.63
+"""Of the tensor cores' peak on sm_90, through mma.sync ("Dissecting the NVIDIA Hopper Architecture
+through Microbenchmarking and Multiple Level Analysis"); only wgmma reaches all of it."""
+
+_TENSOR_MACS = {
+    80: {"TF32": 512, "FP16": 1024, "BF16": 1024, "INT8": 2048},
+    90: {"TF32": 1024, "FP16": 2048, "BF16": 2048, "INT8": 4096, "FP8": 4096},
+}
+"""Dense multiply-adds that the tensor cores of a multiprocessor do in a clock (the A100 and H100
+white papers)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU to explain a kernel for."""
+
+    name: str
+    arch: str
+    multiprocessors: int
+    clock_mhz: int
+    memory_gb_per_s: float
+
+    @property
+    def number(self) -> int:
+        return int(self.arch.removeprefix("sm_").rstrip("af"))
+
+    @property
+    def fp32_lanes(self) -> int:
+        return multiprocessor(self.arch).fp32_lanes
+
+    @property
+    def clocks_per_ms(self) -> float:
+        return self.clock_mhz * 1e3
+
+    @property
+    def fp32_tflops(self) -> float:
+        return self.tflops(self.fp32_lanes)
+
+    def tensor_macs(self, kind: str) -> int | None:
+        """Multiply-adds of a type in a clock and multiprocessor, where they are known."""
+        return _TENSOR_MACS.get(self.number, {}).get(kind)
+
+    def tflops(self, macs: float) -> float:
+        """What so many multiply-adds a clock and multiprocessor come to."""
+        return 2 * macs * self.multiprocessors * self.clock_mhz / 1e6
+
+    def gb_per_s(self, bytes_per_clock: float) -> float:
+        """What so many bytes a clock and multiprocessor come to."""
+        return bytes_per_clock * self.multiprocessors * self.clock_mhz / 1e3
+
+
+H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)
+"""What is assumed where there is no GPU; the ladder's figures are from one."""
+
+
+def gpu_of(device: DeviceInfo | None) -> Gpu | None:
+    """The GPU that a report was made on; None for another device, or one that says too little."""
+    if device is None or not (device.multiprocessors and device.max_clock_mhz):
+        return None
+    if device.memory_gb_per_s is None:
+        return None
+    return Gpu(
+        device.name,
+        device.arch,
+        device.multiprocessors,
+        device.max_clock_mhz,
+        device.memory_gb_per_s,
+    )

@@ -1,0 +1,162 @@
+"""Makes of a wrong C something a person can act on: elements, a map of blocks, a likely meaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.devices.guards import unwritten
+from harness.protocol.report import BlockMap, Counterexample, Element
+from problem.cases import Case, Matrix
+from problem.reference import BLOCK_SIZE, MAX_ERROR, Comparison, reference
+
+MAX_ELEMENTS = 5
+MAP_ROWS, MAP_COLUMNS = 20, 64
+"""Most characters down and across a map."""
+
+Blocks = NDArray[np.bool_]
+
+
+def counterexample(
+    case: Case, seed: int, A: Matrix, B: Matrix, C: Matrix, comparison: Comparison
+) -> Counterexample:
+    """For a C (M×K) that differs from A·B."""
+    row, column = comparison.worst_block
+    wrong = comparison.wrong
+    return Counterexample(
+        case=case,
+        seed=seed,
+        error=comparison.worst,
+        worst_block=(row, column),
+        wrong_blocks=int(wrong.sum()),
+        blocks=wrong.size,
+        elements=_elements(A, B, C, row * BLOCK_SIZE, column * BLOCK_SIZE),
+        map=block_map(wrong),
+        pattern=pattern(A, B, C, comparison),
+    )
+
+
+def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Element, ...]:
+    """The worst elements of one block, worst first."""
+    rows, columns = slice(top, top + BLOCK_SIZE), slice(left, left + BLOCK_SIZE)
+    R = reference(A[rows], B[:, columns])
+    found = C[rows, columns]
+    distance = np.abs(found - R)
+    distance[~np.isfinite(distance)] = np.inf
+    order = np.argsort(-distance, axis=None, kind="stable")[:MAX_ELEMENTS]
+    worst = (divmod(int(index), found.shape[1]) for index in order)
+    return tuple(
+        Element(row=top + i, column=left + j, expected=float(R[i, j]), found=float(found[i, j]))
+        for i, j in worst
+        if distance[i, j] > 0
+    )
+
+
+def block_map(wrong: Blocks) -> BlockMap:
+    """Draw the wrong blocks, several to a character where there are many."""
+    scale = max(-(-wrong.shape[0] // MAP_ROWS), -(-wrong.shape[1] // MAP_COLUMNS))
+    rows = []
+    for top in range(0, wrong.shape[0], scale):
+        cells = (
+            wrong[top : top + scale, left : left + scale].any()
+            for left in range(0, wrong.shape[1], scale)
+        )
+        rows.append("".join("#" if cell else "." for cell in cells))
+    return BlockMap(rows=tuple(rows), scale=scale)
+
+
+def pattern(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
+    """The likely meaning, in one sentence: what the values say, then where they are."""
+    return f"{_values(A, B, C, comparison)}; {_places(comparison.wrong, C.shape)}"
+
+
+def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
+    empty = unwritten(C)
+    if empty.all():
+        return "no element of C was written"
+    if empty.any():
+        return f"{int(empty.sum())} of {C.size} elements of C were never written"
+    if not np.isfinite(C).all():
+        return (
+            "C is not finite somewhere: perhaps a read outside A or B, behind whose ends "
+            "the judge puts NaN, or an accumulator that was not set to zero"
+        )
+    if not C.any():
+        return "every element of C is zero"
+    if C.size > 1 << 20:
+        return _magnitude(comparison.worst)
+    R = reference(A, B)
+    if _close(C.reshape(R.shape[::-1]).T, R) and not _close(C, R):
+        return "C is transposed: it was written column by column"
+    scale = float((C * R).sum() / ((R * R).sum() or 1.0))
+    if abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and _close(C, scale * R):
+        return f"every element is {scale:.4g} times what it should be"
+    N = A.shape[1]
+    for tile in (16, 32, 8, 64, 128):
+        kept = N // tile * tile
+        if 0 < kept < N and _close(C, reference(A[:, :kept], B[:kept])):
+            return f"the last {N - kept} of {N} products of each sum are missing (N mod {tile})"
+    if N > 1 and _close(C, reference(A[:, :-1], B[:-1])):
+        return "the last product of each sum is missing"
+    if N > 1 and _close(C, reference(A[:, 1:], B[1:])):
+        return "the first product of each sum is missing"
+    return _magnitude(comparison.worst)
+
+
+def _magnitude(worst: float) -> str:
+    if worst < 6e-5:
+        return (
+            f"errors up to {worst / MAX_ERROR:.1f} times the limit look like an accumulator of "
+            "less than float32's precision"
+        )
+    if worst < 1e-2:
+        return f"errors up to {worst:.1e} look like inputs of low precision (TF32, FP16, BF16)"
+    return "values are plainly different"
+
+
+def _places(wrong: Blocks, shape: tuple[int, ...]) -> str:
+    rows: Blocks = np.any(wrong, axis=1)
+    columns: Blocks = np.any(wrong, axis=0)
+    if wrong.all():
+        return "every block is wrong" if wrong.size > 1 else "C is a single block"
+    if wrong.sum() == 1:
+        return "a single block is wrong"
+    partial = {"row": shape[0] % BLOCK_SIZE, "column": shape[1] % BLOCK_SIZE}
+    edges = np.zeros_like(wrong)
+    edges[-1, :] = edges[:, -1] = True
+    last_row, last_column = edges.copy(), edges.copy()
+    last_row[:-1], last_column[:, :-1] = False, False
+    for name, line in (("row", last_row), ("column", last_column)):
+        if (wrong == line).all():
+            why = (
+                f", the one of only {partial[name]} {name}s: a bounds check"
+                if partial[name]
+                else ""
+            )
+            return f"only the last {name} of blocks is wrong{why}"
+    if (wrong == edges).all():
+        return "exactly the blocks at the lower and right edge are wrong: bounds checks"
+    if rows.all() and not columns.all() and (wrong == columns[None, :]).all():
+        return _from("column", columns)
+    if columns.all() and not rows.all() and (wrong == rows[:, None]).all():
+        return _from("row", rows)
+    if wrong.shape[0] == wrong.shape[1] and not wrong.diagonal().any():
+        return "only the blocks on the diagonal are right: rows and columns are swapped"
+    share = 100 * float(wrong.mean())
+    return f"{share:.3g} % of the blocks are wrong, here and there"
+
+
+def _from(name: str, wrong: Blocks) -> str:
+    first = int(np.argmax(wrong))
+    if wrong[first:].all():
+        return f"every block from {name} {first * BLOCK_SIZE} on is wrong"
+    if not wrong[int(wrong.sum()) :].any():
+        return f"every block before {name} {int(wrong.sum()) * BLOCK_SIZE} is wrong"
+    return f"whole {name}s of blocks are wrong, others right"
+
+
+def _close(found: Any, expected: Any) -> bool:
+    difference = np.linalg.norm(found - expected)
+    return bool(difference <= 1e-4 * max(float(np.linalg.norm(expected)), 1e-30))

@@ -1,0 +1,73 @@
+"""What is known of a kernel before its grading is over: a sentence each, for whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.judge import figures
+from harness.protocol.report import (
+    Accepted,
+    Diagnostic,
+    DisassembledKernel,
+    Finding,
+    FirstLaunch,
+    KernelFacts,
+    Outcome,
+    Sanitizing,
+    Verification,
+)
+from problem.reference import MAX_ERROR
+
+
+def of_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterable[str]:
+    """What the compiler made of it."""
+    used, room = kernel.resources, kernel.occupancy
+    spilled = used.spill_store_bytes + used.spill_load_bytes
+    yield (
+        f"{used.registers} registers, {figures.grouped(used.shared_bytes)} B shared memory, "
+        f"{figures.grouped(spilled)} B spilled; {room.fraction:.0%} occupancy, "
+        f"limited by {room.limited_by}"
+    )
+    yield from _warnings(warnings)
+
+
+def of_machine_code(kernel: DisassembledKernel, warnings: Sequence[Diagnostic]) -> Iterable[str]:
+    """What the disassembler says of it."""
+    yield ", ".join(badge.value for badge in kernel.badges)
+    yield from _warnings(warnings)
+
+
+def _warnings(warnings: Sequence[Diagnostic]) -> Iterable[str]:
+    for warning in warnings:
+        where = f"line {warning.line}: " if warning.line else ""
+        yield f"{where}{warning.severity}: {warning.message}"
+
+
+def of_verification(found: Verification) -> Iterable[str]:
+    """All cases were right."""
+    yield (
+        f"{len(found.cases)} cases right; worst block {figures.error(found.worst_error)} "
+        f"(limit {figures.error(MAX_ERROR)})"
+    )
+    if found.note:
+        yield found.note
+
+
+def of_failure(outcome: Outcome) -> Iterable[str]:
+    """Verification stopped; a sanitizer may still say why."""
+    if not isinstance(outcome, Accepted):
+        yield f"{outcome.verdict.value}: {outcome.message}"
+
+
+def of_sanitizing(program: Sanitizing, findings: Sequence[Finding]) -> Iterable[str]:
+    """One program is through."""
+    clean = [run.tool.value for run in program.tools if run.status == "clean"]
+    if clean:
+        yield f"{program.program}: nothing found by {', '.join(clean)}"
+    for finding in findings:
+        more = f" ({finding.occurrences} times)" if finding.occurrences > 1 else ""
+        yield f"{finding.tool.value}: {finding.message}{more}"
+
+
+def of_first_launch(found: FirstLaunch) -> Iterable[str]:
+    yield f"first launch {found.first_launch_ms:.1f} ms, second {found.second_launch_ms:.1f} ms"

@@ -1,0 +1,80 @@
+"""What becomes of a grading when a device or a worker answers with a Fault."""
+
+from __future__ import annotations
+
+from harness.protocol.report import (
+    Array,
+    Finding,
+    Hazard,
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    Place,
+    Race,
+    RunStage,
+    RuntimeFault,
+    Stage,
+    TimeLimit,
+    Tool,
+)
+from harness.protocol.request import Fault
+from problem.cases import Shape
+
+
+def judge_error(fault: Fault, stage: Stage) -> JudgeError:
+    """The verdict where only the judge can be at fault."""
+    return JudgeError(stage=stage, message=fault.message, details=fault.details)
+
+
+def load_outcome(fault: Fault, seconds: float) -> Outcome:
+    """The verdict for a kernel that could not be loaded; nothing of it has run."""
+    match fault.cause:
+        case "judge":
+            return judge_error(fault, Stage.COMPILE)
+        case "time-limit":
+            message = f"the kernel could not be loaded within {seconds:g} s"
+            return TimeLimit(stage=Stage.COMPILE, message=message, seconds=seconds)
+        case _:
+            message = f"the kernel could not be loaded: {fault.message}"
+            return RuntimeFault(stage=Stage.COMPILE, message=message, at=fault.at)
+
+
+def wrote_outside(place: str, where: str, shape: Shape, stage: RunStage) -> MemoryFault:
+    """The verdict for a canary that is gone. place: as a person would name it, "behind C"; where:
+    "at 17×33×18", "in round 3"."""
+    message = f"the kernel wrote {place} {where}: outside the matrix"
+    finding = Finding(
+        tool=Tool.MEMCHECK,
+        hazard=Hazard.OUT_OF_BOUNDS,
+        message=message,
+        at=Place(),
+        access="write",
+        array=Array(place.rsplit(maxsplit=1)[-1]),
+        shape=shape,
+    )
+    return MemoryFault(stage=stage, message=message, findings=(finding,))
+
+
+def launch_outcome(fault: Fault, shape: Shape, seconds: float, stage: RunStage) -> Outcome:
+    """The verdict for a launch that did not come to its end. seconds: its time limit."""
+    where = f" at {shape}"
+    at = fault.at or (fault.finding.at if fault.finding else None)
+    findings = (fault.finding,) if fault.finding else ()
+    match fault.cause:
+        case "memory":
+            return MemoryFault(stage=stage, message=fault.message + where, findings=findings)
+        case "deadlock":
+            assert fault.finding is not None
+            return Race(stage=stage, message=fault.message + where, findings=(fault.finding,))
+        case "trap" | "launch-refused" | "out-of-memory":
+            return RuntimeFault(stage=stage, message=fault.message + where, at=at)
+        case "time-limit":
+            line = f", in line {at.line}" if at and at.line else ""
+            return TimeLimit(
+                stage=stage,
+                message=f"the kernel did not end within {seconds:g} s{where}{line}",
+                seconds=seconds,
+                at=at,
+            )
+        case "judge":
+            return judge_error(fault, stage)

@@ -1,0 +1,390 @@
+"""Timed rounds until the score is steady, every launch verified."""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.judge.progress import Progress
+from harness.judge.stages.clocks import judge_clocks
+from harness.judge.stages.outcomes import judge_error, launch_outcome, wrote_outside
+from harness.judge.stages.score import MIN_RATIOS, THROTTLES, is_steady, ratios, too_many_dropped
+from harness.protocol.report import (
+    JudgeError,
+    Outcome,
+    Round,
+    RoundInputs,
+    Rule,
+    RuleViolation,
+    Stage,
+    Steadiness,
+    TimeLimit,
+)
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
+    Attach,
+    Checked,
+    CheckLaunch,
+    Detach,
+    DrawInputs,
+    Fetched,
+    FetchLaunch,
+    LaunchTime,
+    LayOut,
+    ScoringDevice,
+    SharedMatrices,
+    TimedInputs,
+    TimeLaunch,
+    TimingRequest,
+    TimingWorkers,
+)
+from problem.cases import RANKED, Shape
+
+T = TypeVar("T")
+
+MIN_WARM_UP_SECONDS = 0.5
+MAX_WARM_UP_SECONDS = 5.0
+"""A GPU raises its clock within some tens of milliseconds of work; one whose clock is not steady
+after seconds will not become so."""
+
+STEADY_READINGS = 5
+STEADY_MHZ = 15
+"""The clock is steady when so many readings in a row are within one step of it."""
+
+CHECK_LIMIT = 1.0
+"""The error of a timed launch, over what is allowed."""
+
+MAX_SECONDS = 40.0
+"""The fewest rounds must be over by then, warm-up included, however slow the kernel: with the rest
+of a grading that makes a minute of the GPU."""
+
+
+SURPRISES = (
+    TimedInputs.LONE_ELEMENTS,
+    TimedInputs.LONE_ELEMENTS,
+    TimedInputs.CHANGING_SCALE,
+    TimedInputs.POSITIVE,
+)
+"""What an unscored launch is drawn, each as likely."""
+
+LAUNCHES_PER_SURPRISE = 2
+"""Of the kernel's, on average, whatever came before: a kernel must not know which are scored, not
+even where it has just seen one that was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How long to measure.
+
+    rounds: the fewest, where they fit into the seconds; a slow warm-up or a lucky start cannot end
+    the measurement early. seconds: no new round after these, steady or not.
+    """
+
+    rounds: int
+    seconds: float
+
+    def fewest(self, done: int, elapsed: float) -> int:
+        """The fewest rounds, after so many in so many seconds: what a slow kernel has time for."""
+        fit = int(self.seconds / elapsed * done) if done and elapsed > 0 else self.rounds
+        return max(MIN_RATIOS, min(self.rounds, fit))
+
+
+FULL = Extent(rounds=30, seconds=25.0)
+QUICK = Extent(rounds=12, seconds=3.0)
+OTHER_SIZE = Extent(rounds=12, seconds=5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    launches: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """All rounds, and one launch, chosen after the fact, to be held to the full CPU product."""
+
+    warm_up: WarmUp
+    rounds: tuple[Round, ...]
+    stopped_by: Steadiness
+    audited: Fetched | None
+    """None where no launch was to be."""
+
+
+def timed_rounds(
+    workers: TimingWorkers,
+    extent: Extent,
+    *,
+    baseline: bool,
+    seconds: float,
+    progress: Progress,
+    shape: Shape = RANKED.shape,
+    audit: bool = True,
+    quiet: Callable[[], object] = lambda: None,
+) -> Timed | Outcome:
+    """Time the loaded kernel beside the baseline (or the baseline beside itself).
+
+    seconds: time limit of one launch. audit: keep one launch, to hold it to the full CPU product
+    besides the checks of every one. quiet: waits until this host is at nothing else.
+    """
+    measuring = Measuring(workers, shape, seconds)
+    result: Timed | Outcome
+    try:
+        progress.step("warm-up")
+        measuring.attach(measuring.lay_out(), baseline)
+        warm_up = measuring.warm_up()
+        quiet()
+        result = _rounds(measuring, extent, warm_up, progress, audit)
+    except MeasurementAborted as aborted:
+        result = aborted.outcome
+    measuring.end()  # not when interrupted: a worker that is at a launch would let us wait
+    return result
+
+
+def _rounds(
+    measuring: Measuring,
+    extent: Extent,
+    warm_up: WarmUp,
+    progress: Progress,
+    audit: bool,
+) -> Timed:
+    rounds: list[Round] = []
+    audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
+    audited: Fetched | None = None
+    started = time.monotonic()
+    while True:
+        progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
+        measuring.surprises(len(rounds))
+        elapsed = time.monotonic() - started
+        fewest = extent.fewest(len(rounds), elapsed)
+        if warm_up.seconds + elapsed > MAX_SECONDS and len(rounds) < fewest:
+            raise MeasurementAborted(_too_slow(len(rounds)))
+        if audit and audited is None and len(rounds) >= min(audit_after, fewest):
+            # Of the round's launches the kernel's comes last, so that C is its own.
+            rounds.append(measuring.round(len(rounds), RoundInputs.UNIFORM, kernel_first=False))
+            audited = measuring.fetch()
+        else:
+            # ABBA: a drift of the clock falls on both alike.
+            inputs = secrets.choice([*RoundInputs])
+            kernel_first = len(rounds) % 4 in (1, 2)
+            rounds.append(measuring.round(len(rounds), inputs, kernel_first))
+        if len(rounds) < fewest or (audit and audited is None):
+            continue
+        judged = judge_clocks(rounds)
+        if not isinstance(judged, tuple):
+            raise MeasurementAborted(judged)
+        # Where contexts are created on the GPU meanwhile, the host is late for half a second.
+        steady = is_steady(judged) and not too_many_dropped(judged)
+        if steady or time.monotonic() - started > extent.seconds:
+            stopped = Steadiness.STEADY if steady else Steadiness.TIME
+            return Timed(warm_up, judged, stopped, audited)
+
+
+CheckedLaunch = tuple[LaunchTime, Checked]
+
+
+class MeasurementAborted(Exception):
+    """Ends a measurement early, with this outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+class Measuring:
+    """Timing workers on one shape. Raises MeasurementAborted where something is wrong."""
+
+    def __init__(self, workers: TimingWorkers, shape: Shape, seconds: float) -> None:
+        self.workers = workers
+        self.shape = shape
+        self.seconds = seconds
+        self._attached: list[ScoringDevice] = []
+
+    def lay_out(self) -> SharedMatrices:
+        """Matrices, and the baseline's first launch on them."""
+        matrices = _judges(self.workers.checker.ask(LayOut(shape=self.shape)))
+        attach = Attach(matrices=matrices, baseline=True, seconds=self.seconds)
+        _judges(self._ask(self.workers.baseline, attach))
+        self._attached.append(self.workers.baseline)
+        self._check_baseline("its first launch")
+        return matrices
+
+    def attach(self, matrices: SharedMatrices, baseline: bool = False) -> None:
+        """The kernel's first launch on them. baseline: in its place, too."""
+        _judges(self.workers.checker.ask(DrawInputs()))
+        attach = Attach(matrices=matrices, baseline=baseline, seconds=self.seconds)
+        self._kernels(self._ask(self.workers.kernel, attach))
+        self._attached.append(self.workers.kernel)
+        self._check_kernel("in the first launch", TimedInputs.UNIFORM)
+
+    def end(self) -> None:
+        """Let go of the matrices, before the checker frees them."""
+        for device in self._attached:
+            device.ask(Detach())
+
+    def warm_up(self) -> WarmUp:
+        """Launch both in turn until the clock is steady, or for as long as that may take. Inputs
+        are of the kinds that are scored: on others a kernel may take a way of its own, at a clock
+        of its own."""
+        started = time.monotonic()
+        readings: list[int] = []
+        launches = 0
+        while True:
+            inputs = TimedInputs(secrets.choice([*RoundInputs]))
+            self._baseline(inputs, "warm-up")
+            timed, _ = self._kernel(inputs, "during warm-up")
+            readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
+            launches += 2
+            elapsed = time.monotonic() - started
+            steady = (
+                len(readings) == STEADY_READINGS and max(readings) - min(readings) <= STEADY_MHZ
+            )
+            if (steady and elapsed >= MIN_WARM_UP_SECONDS) or elapsed >= MAX_WARM_UP_SECONDS:
+                return WarmUp(launches, elapsed)
+
+    def round(self, number: int, inputs: RoundInputs, kernel_first: bool) -> Round:
+        """A launch of each, on inputs of its own."""
+        if kernel_first:
+            kernel = self.launch(number, inputs)
+            baseline = self.launch(number, inputs, baseline=True)
+        else:
+            baseline = self.launch(number, inputs, baseline=True)
+            kernel = self.launch(number, inputs)
+        return self.paired(kernel, baseline, inputs, kernel_first)
+
+    def launch(self, number: int, inputs: RoundInputs, baseline: bool = False) -> CheckedLaunch:
+        """One launch of a round."""
+        where, drawn = f"in round {number + 1}", TimedInputs(inputs)
+        return self._baseline(drawn, where) if baseline else self._kernel(drawn, where)
+
+    @staticmethod
+    def paired(
+        of_kernel: CheckedLaunch,
+        of_baseline: CheckedLaunch,
+        inputs: RoundInputs,
+        kernel_first: bool,
+    ) -> Round:
+        """A round of two launches."""
+        (kernel, check), (baseline, _) = of_kernel, of_baseline
+        throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
+        return Round(
+            kernel_ms=kernel.ms,
+            baseline_ms=baseline.ms,
+            kernel_host_ms=kernel.host_ms,
+            baseline_host_ms=baseline.host_ms,
+            inputs=inputs,
+            kernel_first=kernel_first,
+            clock_mhz=min(kernel.clock_mhz, baseline.clock_mhz),
+            power_w=kernel.power_w,
+            throttled=throttled,
+            dropped=any(reason in THROTTLES for reason in throttled),
+            check=check.error,
+        )
+
+    def surprises(self, number: int) -> None:
+        """Launches that are checked and not scored, where the next round is expected: that one is
+        no proof of a kernel that looks at some elements to tell whether it is safe to be fast."""
+        while not secrets.randbelow(LAUNCHES_PER_SURPRISE):
+            self._kernel(secrets.choice(SURPRISES), f"before round {number + 1}")
+
+    def fetch(self) -> Fetched:
+        """The launch just timed."""
+        return _judges(self.workers.checker.ask(FetchLaunch()))
+
+    def _kernel(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
+        """A launch of the kernel, checked."""
+        self._draw(inputs)
+        request = TimeLaunch(seconds=self.seconds)
+        timed = self._kernels(self._ask(self.workers.kernel, request))
+        return timed, self._check_kernel(where, inputs)
+
+    def _baseline(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
+        """A launch of the baseline, checked."""
+        self._draw(inputs)
+        timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
+        return timed, self._check_baseline(where)
+
+    def _draw(self, inputs: TimedInputs) -> None:
+        _judges(self.workers.checker.ask(DrawInputs(inputs=inputs)))
+
+    def _check_kernel(self, where: str, inputs: TimedInputs) -> Checked:
+        check = _judges(self.workers.checker.ask(CheckLaunch()))
+        wrong = _wrong(check, where, inputs, self.shape)
+        if wrong is not None:
+            raise MeasurementAborted(wrong)
+        return check
+
+    def _check_baseline(self, where: str) -> Checked:
+        check = _judges(self.workers.checker.ask(CheckLaunch()))
+        if check.error > CHECK_LIMIT:
+            times = f"its error is {check.error:.3g} times the limit"
+            message = f"cuBLAS itself was wrong ({where}): {times}"
+            raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
+        return check
+
+    def _ask(self, device: ScoringDevice, request: TimingRequest[T]) -> T | Fault:
+        """A process that answers with a Fault is gone, and what it had opened with it."""
+        answer = device.ask(request)
+        if isinstance(answer, Fault) and device in self._attached:
+            self._attached.remove(device)
+        return answer
+
+    def _kernels(self, answer: T | Fault) -> T:
+        """What the kernel answers for."""
+        if isinstance(answer, Fault):
+            outcome = launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
+            raise MeasurementAborted(outcome)
+        return answer
+
+
+def _judges(answer: T | Fault) -> T:
+    """What the judge answers for."""
+    if isinstance(answer, Fault):
+        raise MeasurementAborted(judge_error(answer, Stage.MEASURE))
+    return answer
+
+
+def _too_slow(rounds: int) -> TimeLimit:
+    return TimeLimit(
+        stage=Stage.MEASURE,
+        message=f"too slow to measure: only {rounds} rounds did end within {MAX_SECONDS:g} s",
+        seconds=MAX_SECONDS,
+    )
+
+
+def _so_far(rounds: Sequence[Round]) -> str:
+    values = ratios(rounds)
+    return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
+
+
+_DRAWN = {
+    TimedInputs.UNIFORM: "on inputs drawn for it alone",
+    TimedInputs.RESCALED: "on inputs with rows or columns scaled by 2^±10",
+    TimedInputs.LONE_ELEMENTS: "on inputs with single elements of 2^20",
+    TimedInputs.CHANGING_SCALE: "on inputs that change their scale along N",
+    TimedInputs.POSITIVE: "on positive inputs",
+}
+
+
+def _wrong(check: Checked, where: str, inputs: TimedInputs, shape: Shape) -> Outcome | None:
+    """The verdict for what the checker found. where: "in round 3"."""
+    if check.changed_inputs:
+        names = " and ".join(check.changed_inputs)
+        return RuleViolation(
+            stage=Stage.MEASURE,
+            rule=Rule.INPUTS_CHANGED,
+            message=f"the kernel changed {names} {where}; inputs are not to be written to",
+        )
+    if check.wrote_outside:
+        return wrote_outside(check.wrote_outside[0], where, shape, Stage.MEASURE)
+    if check.error > CHECK_LIMIT:
+        return RuleViolation(
+            stage=Stage.MEASURE,
+            rule=Rule.STALE_RESULT,
+            message=f"right when verified, wrong when timed: {where}, {_DRAWN[inputs]}, "
+            f"the error is {check.error:.3g} times the limit",
+        )
+    return None

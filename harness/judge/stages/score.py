@@ -1,0 +1,158 @@
+"""From timed rounds to a score: statistics, and the rules that void it.
+
+Each rule is a constant with a sentence that says why.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from harness.protocol.report import (
+    Badge,
+    DeviceInfo,
+    DisassembledKernel,
+    Round,
+    RoundInputs,
+    Score,
+    Unscored,
+)
+from problem.cases import RANKED, Shape
+
+TARGET = 0.0025
+"""The score is steady when its 95 % interval reaches no further than ±0.25 % from the median."""
+
+MIN_RATIOS = 6
+"""Fewer ratios have no 95 % interval."""
+
+SLOWER = 0.01
+"""A kernel is slower on one kind of inputs when its median there is lower by more than that, and
+the intervals of the two kinds do not meet."""
+
+MAX_DROPPED = 0.2
+"""With more of its rounds dropped for throttling, a score would measure the cooling system."""
+
+THROTTLES = (
+    "software thermal slowdown",
+    "hardware thermal slowdown",
+    "hardware slowdown",
+    "power brake",
+)
+"""Reasons that drop a round. A power cap does not: it is part of the steady state of a kernel that
+draws that much, on that GPU."""
+
+TENSOR_PEAK_OVER_FP32 = 16.0
+"""Dense FP16 tensor cores over FP32 CUDA cores, at most, on any GPU so far."""
+
+
+def score(
+    rounds: Sequence[Round], info: DeviceInfo, shape: Shape = RANKED.shape
+) -> Score | Unscored:
+    """The score of all rounds, or of those with the inputs on which the kernel is slower: a kernel
+    may not be fast for one kind of inputs only."""
+    if too_many_dropped(rounds):
+        return _unscored(rounds)
+    slower = slower_on(rounds)
+    kept = _scored(rounds)
+    values = ratios(kept)
+    low, high = median_interval(values)
+    kernel_ms = statistics.median(r.kernel_ms for r in kept)
+    tflops = shape.flop / kernel_ms / 1e9
+    peak = info.fp32_peak_tflops
+    return Score(
+        ratio=statistics.median(values),
+        low=low,
+        high=high,
+        kernel_ms=kernel_ms,
+        baseline_ms=statistics.median(r.baseline_ms for r in kept),
+        tflops=tflops,
+        slower_on=slower,
+        peak_share=tflops / peak if peak else None,
+    )
+
+
+def too_many_dropped(rounds: Sequence[Round]) -> bool:
+    """Whether there would be no score of these rounds."""
+    return sum(r.dropped for r in rounds) > MAX_DROPPED * len(rounds)
+
+
+def slower_on(rounds: Sequence[Round]) -> RoundInputs | None:
+    """The kind of inputs on which the kernel is plainly slower, if there is one."""
+    by_kind = {kind: ratios([r for r in rounds if r.inputs is kind]) for kind in RoundInputs}
+    if any(len(values) < MIN_RATIOS for values in by_kind.values()):
+        return None
+    slow, fast = sorted(by_kind, key=lambda kind: statistics.median(by_kind[kind]))
+    apart = median_interval(by_kind[slow])[1] < median_interval(by_kind[fast])[0]
+    medians = statistics.median(by_kind[slow]), statistics.median(by_kind[fast])
+    return slow if apart and medians[0] < (1 - SLOWER) * medians[1] else None
+
+
+def _scored(rounds: Sequence[Round]) -> list[Round]:
+    """The rounds that the score is made of."""
+    slower = slower_on(rounds)
+    return [r for r in rounds if not r.dropped and slower in (None, r.inputs)]
+
+
+def _unscored(rounds: Sequence[Round]) -> Unscored:
+    """Why there is no score when too many rounds were dropped."""
+    reasons = sorted({reason for r in rounds if r.dropped for reason in r.throttled})
+    count = f"{sum(r.dropped for r in rounds)} of {len(rounds)} rounds"
+    if reasons:
+        return Unscored(
+            reason="throttled",
+            message=f"the GPU lowered its clock in {count} ({', '.join(reasons)}); cool it and "
+            "grade again",
+        )
+    return Unscored(
+        reason="clocks",
+        message=f"in {count} the host's clock and the GPU's do not agree: end what else runs on "
+        "this machine and grade again",
+    )
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % confidence interval of the median, from order statistics: no distribution is
+    assumed (e.g. Hollander and Wolfe, Nonparametric Statistical Methods, section 3.6)."""
+    ordered = sorted(values)
+    n = len(ordered)
+    below = 0  # ranks given up on either side
+    tail = 0.0
+    for rank in range(n // 2):
+        tail += heads(rank, n)
+        if 1 - 2 * tail < 0.95:
+            break
+        below = rank
+    return ordered[below], ordered[n - 1 - below]
+
+
+def heads(count: int, throws: int) -> float:
+    """The probability of so many heads in so many throws of a coin. By logarithms: 2^1024 is no
+    float, and a report from elsewhere may have thousands of rounds."""
+    ways = math.lgamma(throws + 1) - math.lgamma(count + 1) - math.lgamma(throws - count + 1)
+    return math.exp(ways - throws * math.log(2))
+
+
+def is_steady(rounds: Sequence[Round]) -> bool:
+    values = ratios(_scored(rounds))
+    if len(values) < MIN_RATIOS:
+        return False
+    median = statistics.median(values)
+    low, high = median_interval(values)
+    return max(median - low, high - median) <= TARGET * median
+
+
+def ratios(rounds: Sequence[Round]) -> list[float]:
+    return [r.baseline_ms / r.kernel_ms for r in rounds if not r.dropped]
+
+
+def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:
+    """More than this is impossible with the units that the machine code uses.
+
+    One level of Strassen saves an eighth of the products, two levels nearly a quarter; deeper ones
+    do not fit a single launch's accuracy, so 4/3 of the peak is allowed.
+    """
+    peak = info.fp32_peak_tflops or math.inf
+    if Badge.TENSOR_CORES in kernel.badges:
+        return peak * TENSOR_PEAK_OVER_FP32
+    return peak * 4 / 3

@@ -1,0 +1,72 @@
+"""Reading a submission: one kernel file, as bytes on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.protocol.errors import UsageError
+from harness.protocol.report import CompileError, Diagnostic, Stage, Submission
+
+MAX_BYTES = 1 << 20
+"""Far more than any kernel takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that cannot be a submission, and why."""
+
+    submission: Submission
+    """Without a source."""
+    error: CompileError
+
+
+def read(path: Path, author: str | None = None) -> Submission | Unreadable:
+    """The submission in a file. Raises UsageError when there is no such file to read."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a .cu file in it")
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    source, problem = _decode(content)
+    submission = Submission(
+        name=_printable(path.stem)[:100],
+        author=author,
+        sha256=hashlib.sha256(content).hexdigest(),
+        source=source,
+    )
+    if problem is None:
+        return submission
+    found = Diagnostic(severity="error", message=problem)
+    return Unreadable(
+        submission, CompileError(stage=Stage.READ, message=problem, diagnostics=(found,))
+    )
+
+
+def _printable(name: str) -> str:
+    """A file's name as it can be shown anywhere: names come from strangers, too."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
+    )
+
+
+def _decode(content: bytes) -> tuple[str, str | None]:
+    """The text of the file, or what is wrong with it."""
+    if len(content) > MAX_BYTES:
+        return "", f"the file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text"
+    if not content.strip():
+        return "", "the file is empty; start from problem/starter.cu"
+    try:
+        text = content.decode(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return "", f"line {line} is not UTF-8; save the file as UTF-8"
+    if "\0" in text:
+        line = text.partition("\0")[0].count("\n") + 1
+        return "", f"line {line} has a NUL byte; a kernel file is text"
+    return text, None

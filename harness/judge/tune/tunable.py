@@ -1,0 +1,335 @@
+"""What a kernel file says may vary, and the file with other values put in.
+
+    constexpr int BK = 16;  // tune: 8 16 32
+    // tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * BK * (BM + BN)}
+
+The first stands behind a constant (constexpr, #define, default of a template parameter) and lists
+the values to try. The second gives the file's `// solve:` line for each of them; its expressions
+may use every constant of the file. To everybody but the tuner both are comments.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from harness.compiling.errors import SourceError
+from harness.compiling.source import parse_launch_line
+from harness.compiling.syntax import descendants, syntax_tree, text_of
+from harness.judge.tune.expression import ExpressionError, evaluate
+from harness.protocol.errors import UsageError
+
+Setting = dict[str, int | bool]
+"""A value for each tuned constant, by name."""
+
+_EXAMPLE = "`constexpr int BK = 16;  // tune: 8 16 32`"
+_DEEPEST = 32
+"""Constants that are defined by constants that are defined by constants ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A name to which the file gives a value, as written; bytes start to end of the file."""
+
+    name: str
+    written: str
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A constant that may vary. written: the file's own value."""
+
+    constant: Constant
+    written: int | bool
+    values: tuple[int | bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTemplate:
+    """The words of the launch line with expressions in braces; what they replace in the file."""
+
+    words: str
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tunables:
+    """A file that may vary. others: the constants that follow from the tuned ones or are fixed."""
+
+    code: bytes
+    tuned: tuple[Tuned, ...]
+    others: dict[str, str]
+    template: LaunchTemplate | None
+
+    @property
+    def written(self) -> Setting:
+        """The file as it stands."""
+        return {each.constant.name: each.written for each in self.tuned}
+
+    @property
+    def count(self) -> int:
+        """All variants: every combination of the values, and the file as it stands."""
+        return self._combinations + (not self._lists_written)
+
+    def settings(self, limit: int, seed: int) -> list[Setting]:
+        """At most so many variants, the file as it stands first; a random sample of the others
+        where there are more."""
+        written = self._written_index
+        others = self.count - 1
+        numbers: Iterable[int] = range(others)
+        if others >= limit:
+            draw = random.Random(seed)
+            drawn: set[int] = set()
+            while len(drawn) < limit - 1:
+                drawn.add(draw.randrange(others))
+            numbers = sorted(drawn)
+        # Numbered without the file as it stands, which is first anyway.
+        skipped = self._combinations if written is None else written
+        return [self.written, *(self._setting(i + (i >= skipped)) for i in numbers)]
+
+    def source(self, setting: Setting) -> str:
+        """The file with these values; every other byte stays. Raises UsageError."""
+        edits = [
+            (each.constant.start, each.constant.end, as_written(setting[each.constant.name]))
+            for each in self.tuned
+            if setting[each.constant.name] != each.written
+        ]
+        if self.template is not None and setting != self.written:
+            edits.append((self.template.start, self.template.end, self.launch_words(setting)))
+        code = self.code
+        for start, end, text in sorted(edits, reverse=True):
+            code = code[:start] + text.encode() + code[end:]
+        return code.decode()
+
+    def launch_words(self, setting: Setting) -> str:
+        """The template's words with the values of its expressions. Raises UsageError."""
+        assert self.template is not None
+        known = {name: int(value) for name, value in setting.items()}
+
+        def value_of(name: str, depth: int = 0) -> int:
+            if name not in known:
+                if name not in self.others:
+                    raise ExpressionError(f"`{name}` is no constant that the file defines once")
+                if depth == _DEEPEST:
+                    raise ExpressionError(f"`{name}` is defined by too many other constants")
+                known[name] = evaluate(self.others[name], lambda inner: value_of(inner, depth + 1))
+            return known[name]
+
+        try:
+            return re.sub(
+                r"\{([^{}]*)\}",
+                lambda match: str(evaluate(match[1], value_of)),
+                self.template.words,
+            )
+        except ExpressionError as error:
+            shown = " ".join(f"{name}={as_written(value)}" for name, value in setting.items())
+            raise UsageError(f"line {self.template.line}: {error} (with {shown})") from None
+
+    @property
+    def _combinations(self) -> int:
+        return math.prod(len(each.values) for each in self.tuned)
+
+    @property
+    def _lists_written(self) -> bool:
+        return all(each.written in each.values for each in self.tuned)
+
+    @property
+    def _written_index(self) -> int | None:
+        """Where the file as it stands is among the combinations."""
+        if not self._lists_written:
+            return None
+        index = 0
+        for each in self.tuned:
+            index = index * len(each.values) + each.values.index(each.written)
+        return index
+
+    def _setting(self, index: int) -> Setting:
+        """Combination number `index`; the last constant varies fastest."""
+        setting: Setting = {}
+        for each in reversed(self.tuned):
+            index, digit = divmod(index, len(each.values))
+            setting[each.constant.name] = each.values[digit]
+        return dict(reversed(setting.items()))
+
+
+def as_written(value: int | bool) -> str:
+    """A value as C++ writes it."""
+    return str(value).lower()
+
+
+def find_tunables(text: str) -> Tunables:
+    """Read the `// tune:` comments of a file. Raises UsageError."""
+    code = text.encode()
+    root = syntax_tree(code)
+    constants = list(_constants(root))
+    comments = list(_comments(root))
+    tuned: list[Tuned] = []
+    templates: list[tuple[str, int]] = []
+    for comment in comments:
+        if not comment.words.startswith("tune:"):
+            continue
+        words = comment.words.removeprefix("tune:").strip()
+        if words.split()[:1] == ["solve"]:
+            templates.append((words.removeprefix("solve").strip(), comment.line))
+        else:
+            tuned.append(_tuned(words, comment.line, constants))
+    if not tuned:
+        raise UsageError(f"no constant may vary; list values behind one, as in {_EXAMPLE}")
+    for name, times in Counter(each.constant.name for each in tuned).items():
+        if times > 1:
+            lines = [str(each.constant.line) for each in tuned if each.constant.name == name]
+            raise UsageError(f"{name} is tuned more than once, in lines {' and '.join(lines)}")
+    if len(templates) > 1:
+        raise UsageError(f"line {templates[1][1]}: a second `// tune: solve` line; keep one")
+    names = {each.constant.name for each in tuned}
+    defined = Counter(constant.name for constant in constants)
+    tunables = Tunables(
+        code=code,
+        tuned=tuple(tuned),
+        others={
+            constant.name: constant.written
+            for constant in constants
+            if constant.name not in names and defined[constant.name] == 1
+        },
+        template=_template(*templates[0], comments) if templates else None,
+    )
+    _check_template(tunables)
+    return tunables
+
+
+def _check_template(tunables: Tunables) -> None:
+    """With the file's own values the template must say what the file's launch line says."""
+    template = tunables.template
+    if template is None:
+        return
+    words = tunables.launch_words(tunables.written)
+    written = tunables.code[template.start : template.end].decode()
+    try:
+        agree = parse_launch_line(words) == parse_launch_line(written)
+    except SourceError as error:
+        raise UsageError(f"line {template.line}: {error}") from None
+    if not agree:
+        raise UsageError(
+            f"line {template.line}: with the file's own values this is `{words.strip()}`, but its "
+            f"launch line says `{written.strip()}`; make them agree"
+        )
+
+
+# ---------------------------------------------------------------------------------- in the file
+
+
+@dataclass(frozen=True, slots=True)
+class _Comment:
+    """A `//` comment: its words, and the line and byte at which they begin."""
+
+    words: str
+    line: int
+    start: int
+
+
+def _comments(root: Node) -> Iterator[_Comment]:
+    for node in descendants(root):
+        if node.type == "comment" and text_of(node).startswith("//"):
+            slashes = 0
+        elif node.type == "preproc_arg":  # holds the rest of its line, comment and all
+            slashes = text_of(node).find("//")
+        else:
+            continue
+        if slashes < 0:
+            continue
+        code = (node.text or b"")[len(text_of(node)[:slashes].encode()) + 2 :]
+        before = len(code) - len(code.lstrip())
+        yield _Comment(
+            words=code.decode(errors="replace").strip(),
+            line=node.start_point[0] + 1,
+            start=node.end_byte - len(code) + before,
+        )
+
+
+_DEFINITIONS = {
+    "init_declarator": ("declarator", "value"),
+    "optional_parameter_declaration": ("declarator", "default_value"),
+    "enumerator": ("name", "value"),
+    "preproc_def": ("name", "value"),
+}
+"""Nodes that give a name a value, and the fields in which they keep the two."""
+
+
+def _constants(root: Node) -> Iterator[Constant]:
+    for node in descendants(root):
+        if node.type not in _DEFINITIONS:
+            continue
+        name, value = map(node.child_by_field_name, _DEFINITIONS[node.type])
+        if name is None or value is None:
+            continue
+        written = text_of(value)
+        if node.type == "preproc_def":
+            written = written.partition("//")[0].partition("/*")[0].rstrip()
+        yield Constant(
+            name=text_of(name),
+            written=written,
+            start=value.start_byte,
+            end=value.start_byte + len(written.encode()),
+            line=value.start_point[0] + 1,
+        )
+
+
+def _tuned(words: str, line: int, constants: list[Constant]) -> Tuned:
+    before = [constant for constant in constants if constant.line == line]
+    if not before:
+        raise UsageError(
+            f"line {line}: this `// tune:` stands behind no constant; write for example {_EXAMPLE}"
+        )
+    if len(before) > 1:
+        names = " and ".join(constant.name for constant in before)
+        raise UsageError(f"line {line}: {names} share a line; give what is tuned one of its own")
+    constant = before[0]
+    written = _value(constant.written)
+    if written is None:
+        raise UsageError(
+            f"line {line}: {constant.name} is `{constant.written}`; only a plain whole number, "
+            "true or false can be tuned"
+        )
+    values: list[int | bool] = []
+    for word in words.replace(",", " ").split():
+        value = _value(word)
+        if value is None or type(value) is not type(written):
+            kind = "true and false" if isinstance(written, bool) else "whole numbers"
+            raise UsageError(
+                f"line {line}: `{word[:40]}` is no value for {constant.name}; list {kind}, "
+                "separated by spaces"
+            )
+        values.append(value)
+    if not values:
+        raise UsageError(f"line {line}: no values for {constant.name}; list some, as in {_EXAMPLE}")
+    return Tuned(constant, written, tuple(dict.fromkeys(values)))
+
+
+def _value(word: str) -> int | bool | None:
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if re.fullmatch(r"-?[0-9]{1,9}", word) else None
+
+
+def _template(words: str, line: int, comments: list[_Comment]) -> LaunchTemplate:
+    launch_lines = [comment for comment in comments if comment.words.startswith("solve:")]
+    if not launch_lines:
+        raise UsageError(
+            f"line {line}: the file has no `// solve:` line for this one to vary; write it as it "
+            "must be for the file's own values"
+        )
+    comment = launch_lines[0]
+    start = comment.start + len("solve:")
+    end = comment.start + len(comment.words.encode())
+    return LaunchTemplate(words=f" {words}", line=line, start=start, end=end)

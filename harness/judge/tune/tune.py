@@ -1,0 +1,266 @@
+"""The tuner: every variant of a kernel file compiled, checked and timed as a quick grading does."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from harness import __version__
+from harness.judge.progress import Progress
+from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
+from harness.judge.stages.measure import impossible
+from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
+from harness.judge.stages.score import score
+from harness.judge.stages.verify import Failure, verify
+from harness.judge.tune.tunable import Setting, Tunables, find_tunables
+from harness.judge.workers.session import Session
+from harness.protocol.compiler import Compiled, Disassembled, Kernel
+from harness.protocol.device import Ready
+from harness.protocol.errors import crash
+from harness.protocol.report import (
+    Accepted,
+    DeviceInfo,
+    DisassembledKernel,
+    JudgeError,
+    KernelFacts,
+    Outcome,
+    Score,
+    Stage,
+    Submission,
+    TimeLimit,
+    Unscored,
+    Value,
+)
+from harness.protocol.timing import TimingWorkers
+
+
+@dataclass(frozen=True, slots=True)
+class TuningOptions:
+    """How to tune.
+
+    limit: variants to try at most. seconds: time limit of one launch; the ranked size takes the
+    naive kernel 0.4 s on an H100.
+    """
+
+    limit: int = 100
+    seed: int | None = None
+    seconds: float = 20.0
+
+
+class Variant(Value):
+    """One setting of the tuned constants, and what came of it."""
+
+    setting: Setting
+    outcome: Outcome
+    kernel: DisassembledKernel | KernelFacts | None = None
+    """None where it did not compile; disassembled where it was timed."""
+    gpu: str | None = None
+    """Where it was tried, by its UUID, if several GPUs tuned."""
+
+    @property
+    def score(self) -> Score | None:
+        """The score, where there is one."""
+        if isinstance(self.outcome, Accepted) and isinstance(self.outcome.score, Score):
+            return self.outcome.score
+        return None
+
+
+class Tuning(Value):
+    """All that a tuning found. Times are those of quick gradings: to steer by, never ranked."""
+
+    judge: str
+    created: datetime
+    seed: NonNegativeInt
+    """Drew the inputs, and the sample where not all variants were tried."""
+    submission: Submission
+    device: DeviceInfo
+    possible: PositiveInt
+    """Variants that the file allows."""
+    planned: PositiveInt
+    """Variants that were to be tried: fewer where there are more than the limit."""
+    variants: tuple[Variant, ...]
+    """Those that were tried, the file as it stands first: fewer after an interruption."""
+
+    @property
+    def as_it_stands(self) -> Variant | None:
+        return self.variants[0] if self.variants else None
+
+    @property
+    def best(self) -> Variant | None:
+        """The highest score."""
+        scored = [(variant.score.ratio, variant) for variant in self.variants if variant.score]
+        return max(scored, key=lambda pair: pair[0])[1] if scored else None
+
+    @property
+    def best_source(self) -> str | None:
+        """The file with the best values put in."""
+        if self.best is None:
+            return None
+        return find_tunables(self.submission.source).source(self.best.setting)
+
+
+class Watcher(Progress, Protocol):
+    """Progress, told besides what is planned and what came of each variant."""
+
+    def plan(self, planned: int, possible: int, seed: int) -> None: ...
+
+    def trying(self, number: int, setting: Setting) -> None: ...
+
+    def tried(self, number: int, variant: Variant) -> None: ...
+
+
+def tune(
+    submission: Submission, session: Session, options: TuningOptions, watcher: Watcher
+) -> Tuning:
+    """Try the variants of one kernel file; an interruption (Ctrl-C) ends it with what there is.
+
+    Raises UsageError when there is nothing to tune, or the GPU is taken.
+    """
+    planned = plan(submission, options)
+    with session.turn(watcher):
+        watcher.plan(len(planned.settings), planned.tunables.count, planned.seed)
+        trial = Trial(planned, session, watcher)
+        return planned.tuning(session.info, _try_all(trial, planned.settings, watcher))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is to be tried."""
+
+    submission: Submission
+    tunables: Tunables
+    settings: Sequence[Setting]
+    """The file as it stands first."""
+    seed: int
+    seconds: float
+
+    def tuning(self, device: DeviceInfo, variants: Iterable[Variant]) -> Tuning:
+        """What came of it."""
+        return Tuning(
+            judge=__version__,
+            created=datetime.now(UTC).replace(microsecond=0),
+            seed=self.seed,
+            submission=self.submission,
+            device=device,
+            possible=self.tunables.count,
+            planned=len(self.settings),
+            variants=tuple(variants),
+        )
+
+
+def plan(submission: Submission, options: TuningOptions) -> Planned:
+    """Raises UsageError when there is nothing to tune."""
+    seed = secrets.randbits(48) if options.seed is None else options.seed
+    tunables = find_tunables(submission.source)
+    settings = tunables.settings(options.limit, seed)
+    for setting in settings:
+        tunables.source(setting)
+    return Planned(submission, tunables, settings, seed, options.seconds)
+
+
+def _try_all(trial: Trial, settings: Iterable[Setting], watcher: Watcher) -> tuple[Variant, ...]:
+    variants: list[Variant] = []
+    try:
+        for number, setting in enumerate(settings, start=1):
+            watcher.trying(number, setting)
+            variants.append(trial.judge(setting))
+            watcher.tried(number, variants[-1])
+    except KeyboardInterrupt:
+        pass  # the caller sees that fewer were tried than planned
+    return tuple(variants)
+
+
+@dataclass
+class Trial:
+    """Judges one variant after another in the same workers."""
+
+    planned: Planned
+    session: Session
+    progress: Progress
+    workers_are_fresh: bool = True
+
+    def judge(self, setting: Setting) -> Variant:
+        variant = self._judge(setting)
+        if not self.workers_are_fresh and _may_be_the_workers(variant.outcome):
+            # A worker's limits of CPU time and memory hold for its whole life.
+            self.session.renew()
+            variant = self._judge(setting)
+        self.workers_are_fresh = False
+        return variant
+
+    def _judge(self, setting: Setting) -> Variant:
+        try:
+            self.progress.begin(Stage.COMPILE, None)
+            source = self.planned.tunables.source(setting)
+            compiled = compile_kernel(self.session.compiler, source, self.session.arch)
+            if not isinstance(compiled, Compiled):
+                return Variant(setting=setting, outcome=compiled)
+            outcome, known = self._run(compiled.kernel)
+            return Variant(setting=setting, outcome=outcome, kernel=known)
+        except Exception as error:
+            message, details = crash(error)
+            outcome = JudgeError(stage=Stage.COMPILE, message=message, details=details)
+            return Variant(setting=setting, outcome=outcome)
+
+    def _run(self, kernel: Kernel) -> tuple[Outcome, KernelFacts]:
+        timing = self.session.timing
+        if timing is None:
+            unscored = Unscored(reason="device", message="scores come from a GPU")
+            return self._failure(kernel) or Accepted(score=unscored), kernel.facts
+        with ThreadPoolExecutor(1) as beside:
+            disassembling = beside.submit(disassemble_kernel, self.session.compiler, kernel)
+            failure = self._failure(kernel)
+        if failure is not None:
+            return failure, kernel.facts
+        found = disassembling.result()
+        if not isinstance(found, Disassembled):
+            return found, kernel.facts
+        return self._timed(kernel, found.kernel, timing), found.kernel
+
+    def _failure(self, kernel: Kernel) -> Outcome | None:
+        """Why the variant need not be timed."""
+        ready = load_kernel(self.session.device, kernel)
+        if not isinstance(ready, Ready):
+            return ready
+        verified = verify(
+            self.session.device,
+            kernel.launch,
+            self.planned.seed,
+            quick=True,
+            sampled=self.session.timing is None,
+            blocks_depend=ready.blocks_depend_on_one_another,
+            seconds=self.planned.seconds,
+            printed=[],
+            progress=self.progress,
+        )
+        return verified.outcome if isinstance(verified, Failure) else None
+
+    def _timed(self, kernel: Kernel, known: DisassembledKernel, timing: TimingWorkers) -> Outcome:
+        self.progress.begin(Stage.MEASURE, None)
+        ready = load_kernel(timing.kernel, kernel)
+        if not isinstance(ready, Ready):
+            return ready
+        timed = timed_rounds(
+            timing,
+            QUICK,
+            baseline=False,
+            seconds=self.planned.seconds,
+            progress=self.progress,
+            audit=False,
+        )
+        if not isinstance(timed, Timed):
+            return timed
+        result = score(timed.rounds, self.session.info)
+        return impossible(result, self.session.info, known) or Accepted(score=result)
+
+
+def _may_be_the_workers(outcome: Outcome) -> bool:
+    return isinstance(outcome, JudgeError) or (
+        isinstance(outcome, TimeLimit) and outcome.stage is Stage.COMPILE
+    )

@@ -1,0 +1,33 @@
+"""What a worker process runs first: it confines itself before anything else is loaded.
+
+`python -m harness.judge.workers.entry_point ROLE HANDLE` becomes server.py. Whatever is imported
+before the rules hold may start threads that they do not hold.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+import problem  # noqa: F401 - the folder that it lies in cannot be listed later
+from harness.judge.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role, confine
+
+
+def main(role: Role, handle: int) -> None:
+    """Serve one role on a connection until the judge hangs up, confined."""
+    scratch = Path(os.environ[SCRATCH_VARIABLE])
+    cache = [Path(os.environ[CACHE_VARIABLE])] if CACHE_VARIABLE in os.environ else []
+    enforced = confine(role, scratch, cache)
+    gc.set_threshold(10_000)  # a large program is a million small objects, and none is garbage
+
+    from multiprocessing.connection import Connection
+
+    from harness.judge.workers import server
+
+    server.main(role, Connection(handle), enforced)
+
+
+if __name__ == "__main__":
+    main(Role(sys.argv[1]), int(sys.argv[2]))

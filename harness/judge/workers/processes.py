@@ -1,0 +1,122 @@
+"""Starting the process of a worker; a command that compiles begins with that, before its libraries.
+
+Imports little, for the same reason.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from harness.judge.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
+from harness.judge.workers.scratch import Scratch, sweep
+from harness.protocol.files import cache_directory
+
+ROOT = Path(__file__).resolve().parents[3]
+
+LOG = "worker.log"
+"""What a worker writes to standard error, in its scratch folder."""
+
+_starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
+"""Linux ends a child with the thread that started it, if it is to end with its parent (isolation):
+so it is a thread that lasts as long as this process."""
+
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LANG")
+"""The worker's environment: nothing of the user's beyond what finds programs and the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process that is on its way."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    scratch: Scratch
+
+
+_ahead: dict[Role, Started] = {}
+"""Processes that no worker has yet."""
+
+
+def start_ahead(role: Role) -> None:
+    """Start a process for the first worker of this role; where that fails, the worker says so."""
+    with suppress(OSError):
+        _ahead[role] = start(role, None)
+        atexit.register(_end_ahead)
+
+
+def taken(role: Role) -> Started | None:
+    """The process that was started ahead, once."""
+    return _ahead.pop(role, None)
+
+
+def _end_ahead() -> None:
+    for role in [*_ahead]:
+        started = _ahead.pop(role)
+        started.process.kill()
+        started.process.wait()
+        started.connection.close()
+        started.scratch.remove()
+
+
+def start(role: Role, gpu: str | None) -> Started:
+    sweep()
+    scratch = Scratch()
+    ours, theirs = Pipe()
+    try:
+        with open(scratch.path / LOG, "wb") as log:
+            process = _starter.submit(
+                subprocess.Popen,
+                [
+                    sys.executable,
+                    "-m",
+                    "harness.judge.workers.entry_point",
+                    role,
+                    str(theirs.fileno()),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=scratch.path,
+                env=environment(role, scratch.path, gpu),
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            ).result()
+    except BaseException:
+        ours.close()
+        scratch.remove()
+        raise
+    finally:
+        theirs.close()
+    return Started(process, ours, scratch)
+
+
+def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:
+    """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
+    code, which later gradings execute, belongs to the CPU device alone. It multiplies nothing of
+    size, so NumPy need not start a thread for each core; and it launches one kernel at a time, so a
+    context needs one queue to the GPU: with the usual eight it takes the driver twice as long.
+    """
+    search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}
+    visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+        **visible,
+        "PYTHONPATH": os.pathsep.join(search),
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "CUDA_CACHE_DISABLE": "1",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        SCRATCH_VARIABLE: str(scratch),
+        **cache,
+    }

@@ -1,0 +1,94 @@
+"""The child process in which a kernel is compiled, runs or is checked. Only it touches a GPU.
+
+Started by entry_point.py, it answers requests until the other side is gone. Standard output belongs
+to the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from harness.judge.workers import channel
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.output_capture import OutputCapture
+from harness.protocol.compiler import Compile, Disassemble, Translate
+from harness.protocol.device import Finished
+from harness.protocol.errors import crash
+from harness.protocol.report import Value
+from harness.protocol.request import Fault, Request, request_named
+
+Answering = Callable[[Request[Any]], Value]
+
+
+class Hello(Value):
+    """The worker's first message: it is ready, and this is what it is held to."""
+
+    kind: Literal["hello"] = "hello"
+    isolation: tuple[str, ...]
+
+
+def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
+    """Serve one role until the judge hangs up. enforced: what this process is held to."""
+    capture = OutputCapture()
+    answer = _ANSWERING[role]()
+    channel.send(connection, Hello(isolation=enforced))
+    while True:
+        try:
+            request = channel.receive(connection, lambda name: TypeAdapter(request_named(name)))
+        except (EOFError, OSError):
+            return
+        try:
+            result = answer(request)
+        except Exception as error:
+            message, details = crash(error)
+            result = Fault(cause="judge", message=message, details=details)
+        if isinstance(result, Finished | Fault):
+            result = result.model_copy(update={"printed": result.printed + capture.take()})
+        channel.send(connection, result)
+
+
+def _compiler() -> Answering:
+    from harness.compiling import compiler, headers
+
+    headers.include_directories()
+    compiler.version()  # loads NVRTC while its files can still be read
+
+    def answer(request: Request[Any]) -> Value:
+        if isinstance(request, Translate):
+            return compiler.translate_source(request)
+        if isinstance(request, Disassemble):
+            return compiler.disassemble_kernel(request)
+        assert isinstance(request, Compile)
+        return compiler.compile_source(request)
+
+    return answer
+
+
+def _cuda() -> Answering:
+    from harness.devices.cuda.device import CudaDevice
+
+    return CudaDevice().ask
+
+
+def _checker() -> Answering:
+    from harness.devices.cuda.checker import CudaChecker
+
+    return CudaChecker().ask
+
+
+def _cpu() -> Answering:
+    from harness.devices.cpu.device import CpuDevice
+
+    return CpuDevice().answer
+
+
+_ANSWERING: dict[Role, Callable[[], Answering]] = {
+    Role.COMPILER: _compiler,
+    Role.CUDA: _cuda,
+    Role.CHECKER: _checker,
+    Role.CPU: _cpu,
+}

@@ -1,0 +1,237 @@
+"""The judge's side of a worker: ask it, within a time limit, and survive whatever becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pydantic import TypeAdapter
+
+from harness.judge.workers import channel, processes
+from harness.judge.workers import cores as cores_of
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.processes import LOG
+from harness.judge.workers.scratch import Scratch
+from harness.judge.workers.server import Hello
+from harness.protocol.device import Load
+from harness.protocol.errors import without_paths
+from harness.protocol.report import Value
+from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, answer_to
+
+T = TypeVar("T", bound=Value)
+
+START_SECONDS = 60.0
+"""A worker that has not said hello by then never will: imports and a GPU context included."""
+
+
+class Worker:
+    """A child process that answers requests; started when first asked, replaced after a fault."""
+
+    def __init__(self, role: Role, gpu: str | None = None) -> None:
+        """gpu: the UUID of the only one that it sees."""
+        self.role = role
+        self._gpu = gpu
+        self._cores: frozenset[int] | None = None
+        self.isolation: tuple[str, ...] = ()
+        self._child: _Child | None = None
+        self._load: Load | None = None
+        self._asking, self._starting, self._closing = Lock(), Lock(), Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def process_id(self) -> int | None:
+        """The child's process id while there is one."""
+        return self._child.process.pid if self._child else None
+
+    @property
+    def scratch(self) -> Path | None:
+        """The child's folder while there is one."""
+        return self._child.scratch.path if self._child else None
+
+    def start(self) -> None:
+        """Start the child without waiting until it is ready; where that fails, `ask` says so."""
+        with suppress(OSError):
+            self._started()
+
+    def keep_to(self, cores: frozenset[int]) -> None:
+        """Hold the child, and whoever takes its place, to these cores."""
+        self._cores = cores
+        if self._child is not None:
+            cores_of.keep_to(self._child.process.pid, cores)
+
+    def _started(self) -> _Child:
+        """The child, of which there is one, whoever starts it and asks it at the same time."""
+        with self._starting:
+            child = self._child = self._child or self._start()
+            return child
+
+    def _start(self) -> _Child:
+        child = _start(self.role, self._gpu)
+        if self._cores is not None:
+            cores_of.keep_to(child.process.pid, self._cores)
+        return child
+
+    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
+        """The child's answer, or the Fault that came of asking.
+
+        After a Fault the child is gone; the next request starts another, and one that needs a
+        kernel is preceded by the last one loaded. Who asks while others do waits.
+        """
+        with self._asking:
+            return self._ask(request)
+
+    def _ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
+        try:
+            child = self._started()
+        except OSError as error:
+            return judge_fault(f"no {self.role} worker can be started", without_paths(str(error)))
+        if not child.greeted:
+            hello = self._exchange(child, None, _HELLO, START_SECONDS)
+            if isinstance(hello, Fault):
+                return hello
+            self.isolation = hello.isolation
+            child.greeted = True
+        if isinstance(request, Load):
+            self._load = child.load = request
+        elif request.needs_kernel and self._load is not None and child.load is not self._load:
+            child.load = self._load
+            ready = self._send(child, self._load)
+            if isinstance(ready, Fault):
+                return ready
+        return self._send(child, request)
+
+    def close(self) -> None:
+        """End the child and everything that it started; leave nothing behind, whoever else is about
+        to close it."""
+        with self._closing:
+            child, self._child = self._child, None
+            if child is not None:
+                child.kill()
+                child.process.wait()
+                child.connection.close()
+                child.scratch.remove()
+
+    def _send(self, child: _Child, request: Request[Answer_co]) -> Answer_co | Fault:
+        return self._exchange(child, request, answer_to(type(request)), request.time_limit)
+
+    def _exchange(
+        self,
+        child: _Child,
+        request: Request[Any] | None,
+        answer: TypeAdapter[T | Fault],
+        seconds: float,
+    ) -> T | Fault:
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            child.kill()
+
+        timer = threading.Timer(seconds, expire)
+        timer.start()
+        try:
+            if request is not None:
+                channel.send(child.connection, request)
+            said = channel.receive(child.connection, lambda _: answer)
+        except (EOFError, OSError):
+            fault = child.how_it_ended()
+            if expired.is_set():
+                fault = Fault(cause="time-limit", message=f"no end within {seconds:g} s")
+            self.close()
+            return fault
+        except (ValueError, MemoryError) as error:
+            self.close()
+            return judge_fault(
+                f"the {self.role} worker sent an answer that is none", without_paths(str(error))
+            )
+        finally:
+            timer.cancel()
+        if isinstance(said, Fault):
+            self.close()
+        return said
+
+
+@dataclass
+class _Child:
+    """A running worker process."""
+
+    role: Role
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    scratch: Scratch
+    greeted: bool = False
+    load: Load | None = None
+    """The kernel that it was given last."""
+
+    def kill(self) -> None:
+        """Kill the child's whole session: tools that it started have groups of their own in it."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            self.process.kill()
+        if self.role is Role.CUDA:
+            deadline = time.monotonic() + GRACE_SECONDS
+            while left := processes_of_session(self.process.pid) - {self.process.pid}:
+                for process in left:
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                if time.monotonic() > deadline:  # it waits for the driver, and ends afterwards
+                    break
+                time.sleep(0.005)
+
+    def how_it_ended(self) -> Fault:
+        """What to say of a child that hung up by itself."""
+        try:
+            code = self.process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return judge_fault(f"the {self.role} worker hung up")
+        log = self.scratch.path / LOG
+        details = without_paths(log.read_text(errors="replace")[-4096:]) if log.is_file() else ""
+        if code < 0:
+            name = signal.Signals(-code).name
+            message = f"the {self.role} worker was ended by {name}"
+            return judge_fault(message, details).model_copy(update={"signal": name})
+        return judge_fault(f"the {self.role} worker ended with exit code {code}", details)
+
+
+def processes_of_session(leader: int) -> set[int]:
+    """Those that live, where the system lists them."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, IndexError):  # it has just ended
+            state, _, _, session, *_ = place.read_text().rpartition(")")[2].split()
+            if int(session) == leader and state not in ("Z", "X"):
+                found.add(int(place.parent.name))
+    return found
+
+
+def _start(role: Role, gpu: str | None) -> _Child:
+    started = processes.taken(role) or processes.start(role, gpu)
+    return _Child(role, started.process, started.connection, started.scratch)
+
+
+def judge_fault(message: str, details: str = "") -> Fault:
+    return Fault(cause="judge", message=message, details=details)
+
+
+_HELLO: TypeAdapter[Hello | Fault] = TypeAdapter(Hello | Fault)

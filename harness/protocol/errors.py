@@ -1,0 +1,42 @@
+"""What is raised across the judge, and what is said of a crash of its own."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_PATH = re.compile(r"(?<![\w.])/(?:[\w.+@~-]+/)+[\w.+@~-]*")
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given; says what to do instead."""
+
+
+class JudgeFailure(Exception):
+    """A fault of the judge or of its machine, never of a submission."""
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.details = details
+
+
+def crash(error: BaseException) -> tuple[str, str]:
+    """What a report says of an unexpected exception: one sentence, and where it came
+    from. Reports are published, so no path of this machine stands in either."""
+    said = without_paths(str(error))
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [f"{_file(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
+    name = type(error).__name__
+    return f"the judge failed: {name}: {said}", "\n".join([*where, f"{name}: {said}"])
+
+
+def without_paths(text: str) -> str:
+    """Text in which every absolute path is cut to its last part."""
+    return _PATH.sub(lambda match: "…/" + match[0].rstrip("/").rpartition("/")[2], text)
+
+
+def _file(name: str) -> str:
+    path = Path(name)
+    return str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name

@@ -1,0 +1,1 @@
+"""The CPU device as a library. See README.md in this folder."""

@@ -1,0 +1,324 @@
+"""Makes one flat kernel of a PTX module: device functions inlined, every variable given a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import (
+    Address,
+    Function,
+    Group,
+    Instruction,
+    Label,
+    Not,
+    Operand,
+    Pair,
+    Program,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+from harness.ptxcpu.ptx.types import Type
+from harness.ptxcpu.runtime.layout import MAX_CLUSTER
+
+MAX_INSTRUCTIONS = 60_000  # after inlining; LLVM needs about 0.3 ms for each
+MAX_CALL_DEPTH = 32
+MAX_MODULE_BYTES = 2 << 30  # bytes of __device__ and __constant__ variables
+MAX_LOCAL_BYTES = 64 << 10  # bytes of local arrays per thread
+LINE = 128  # bytes of a cache line: where drivers put what is larger (seen on an H100)
+GAP = 128  # bytes between variables, so that running over one's end is seen
+
+DYNAMIC = "dynamic shared memory"
+"""What it is called among the variables."""
+
+_CLUSTER_DIRECTIVES = {"reqnctapercluster", "explicitcluster"}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a variable lies in its memory."""
+
+    name: str
+    offset: int
+    size: int
+
+
+@dataclass
+class Memory:
+    """The variables of one state space, laid out one behind the other."""
+
+    gap: int = 0
+    size: int = 0
+    variables: dict[str, Placed] = field(default_factory=dict)
+
+    def add(self, name: str, size: int, align: int) -> Placed:
+        if name not in self.variables:
+            start = -(-(self.size + (self.gap if self.variables else 0)) // align) * align
+            self.variables[name] = Placed(name, start, size)
+            self.size = start + size
+        return self.variables[name]
+
+    def flags(self, inside: int, outside: int) -> bytes:
+        """A byte for each byte of the memory: whether it belongs to a variable."""
+        marks = bytearray([outside]) * self.size
+        for place in self.variables.values():
+            marks[place.offset : place.offset + place.size] = bytes([inside]) * place.size
+        return bytes(marks)
+
+    def nearest(self, offset: int) -> Placed | None:
+        """The variable at `offset`, or the last one before it."""
+        before = [v for v in self.variables.values() if v.offset <= max(offset, 0)]
+        return max(before, key=lambda v: v.offset, default=None)
+
+
+@dataclass
+class FlatKernel:
+    """All that the translator needs to know of one kernel."""
+
+    name: str
+    parameters: Memory
+    shared: Memory
+    local: Memory
+    module: Memory
+    shared_bytes: int = 0
+    """What a block takes of shared memory, which `shared` may have gaps in."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    is_explicit_cluster: bool = False
+    temporaries: dict[str, int] = field(default_factory=dict)
+    registers: dict[str, Type] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    body: list[Instruction | Label] = field(default_factory=list)
+
+    @property
+    def cluster_blocks(self) -> int:
+        return prod(self.cluster)
+
+    @property
+    def local_bytes(self) -> int:
+        """What one thread's local memory takes, with room to align the next one's."""
+        return max(16, -(-self.local.size // 16) * 16)
+
+    def instruction(self, index: int) -> Instruction | None:
+        item = self.body[index] if 0 <= index < len(self.body) else None
+        return item if isinstance(item, Instruction) else None
+
+
+def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
+    """The place of every `__device__` and `__constant__` variable, and the bytes that they begin
+    with, by offset; everything else is zero."""
+    memory, initial = Memory(GAP), {}
+    for variable in program.variables.values():
+        if variable.space not in ("global", "const"):
+            continue
+        if variable.extern:
+            raise CannotTranslate(f"{variable.name} is declared but not defined")
+        if variable.pointees:
+            raise CannotTranslate(f"{variable.name} begins with the address of another symbol")
+        align = LINE if variable.size >= LINE else 16
+        place = memory.add(variable.name, variable.size, max(align, variable.align))
+        if memory.size > MAX_MODULE_BYTES:
+            raise CannotTranslate(
+                f"the kernel's __device__ variables take {memory.size} bytes; "
+                f"this device allows {MAX_MODULE_BYTES}"
+            )
+        if variable.image:
+            initial[place.offset] = variable.image[: variable.size]
+    return memory, initial
+
+
+def flatten(program: Program, entry: str, dynamic_shared: int, gaps: bool = False) -> FlatKernel:
+    """Inline everything that `entry` calls and place its variables.
+
+    gaps: leave GAP bytes between shared variables, so that an overflow is not hidden.
+    """
+    function = program.functions.get(entry)
+    if function is None or not function.is_entry:
+        raise CannotTranslate(f"the PTX has no kernel {entry!r}")
+    if "blocksareclusters" in function.directives:
+        raise CannotTranslate("a grid that is counted in clusters (.blocksareclusters)")
+    if not 1 <= prod(function.cluster) <= MAX_CLUSTER:
+        raise CannotTranslate(f"clusters of other than 1 to {MAX_CLUSTER} blocks")
+    return _Inliner(program, function, dynamic_shared, gaps).kernel
+
+
+class _Inliner:
+    def __init__(self, program: Program, entry: Function, dynamic: int, gaps: bool) -> None:
+        self.program = program
+        self.kernel = FlatKernel(
+            entry.name,
+            Memory(),
+            Memory(),
+            Memory(16),
+            module_memory(program)[0],
+            cluster=entry.cluster,
+            is_explicit_cluster=not {"reqnctapercluster", "explicitcluster"}.isdisjoint(
+                entry.directives
+            ),
+        )
+        for parameter in entry.parameters:
+            self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)
+        self.static: dict[str, Variable] = {}
+        self.dynamic: list[Variable] = []
+        self.shared: dict[tuple[str, str], str] = {}
+        """What the shared variables of functions are called in the kernel."""
+        for variable in program.variables.values():
+            if variable.space == "shared":
+                self.place_shared(variable)
+        self.copy(entry, "", {}, 0)
+        self.lay_out_shared(dynamic, GAP if gaps else 0)
+        if self.kernel.local.size > MAX_LOCAL_BYTES:
+            raise CannotTranslate(
+                f"the kernel's local arrays take {self.kernel.local.size} bytes a thread; "
+                f"this device allows {MAX_LOCAL_BYTES}"
+            )
+
+    def place_shared(self, variable: Variable) -> None:
+        if variable.extern:
+            self.dynamic.append(variable)
+        else:
+            self.static[variable.name] = variable
+
+    def place_shared_of(self, function: Function, variable: Variable) -> str:
+        """Its name: the variable's own, unless another function has one of that name."""
+        owner = (function.name, variable.name)
+        if owner not in self.shared:
+            taken = variable.name in self.shared.values()
+            name = f"{variable.name} of {function.name}" if taken else variable.name
+            self.place_shared(replace(variable, name=name))
+            self.shared[owner] = name
+        return self.shared[owner]
+
+    def lay_out_shared(self, dynamic_size: int, gap: int) -> None:
+        """As ptxas does: the widest alignment first, dynamic shared memory last, all of whose names
+        share one address. A gap moves a variable by whole lines: banks and sectors are counted by
+        where in a line it lies."""
+        kernel, shared = self.kernel, self.kernel.shared
+        wanted = [
+            (each.name, each.size, each.align)
+            for each in sorted(self.static.values(), key=lambda variable: -variable.align)
+        ]
+        if self.dynamic or dynamic_size:
+            align = max((each.align for each in self.dynamic), default=16)
+            wanted.append((DYNAMIC, dynamic_size, max(16, align)))
+        for name, size, align in wanted:
+            offset = -(-kernel.shared_bytes // align) * align
+            kernel.shared_bytes = offset + size
+            before = shared.size + gap if shared.variables else 0
+            offset += max(0, -(-(before - offset) // LINE) * LINE) if gap else 0
+            shared.variables[name] = Placed(name, offset, size)
+            shared.size = offset + size
+        for variable in self.dynamic:
+            place = shared.variables[DYNAMIC]
+            shared.variables[variable.name] = Placed(variable.name, place.offset, place.size)
+
+    def copy(self, function: Function, tag: str, alias: dict[str, str], depth: int) -> None:
+        """Append the body of `function`, its names made unique by `tag`."""
+        kernel, names = self.kernel, dict(alias)
+        for name, variable in function.variables.items():
+            if variable.space == "shared":
+                names[name] = self.place_shared_of(function, variable)
+            elif variable.space in ("local", "param"):
+                names[name] = name + tag
+                if variable.space == "local":
+                    kernel.local.add(name + tag, variable.size, max(16, variable.align))
+                else:
+                    kernel.temporaries[name + tag] = variable.size
+            else:
+                raise CannotTranslate(f"a .{variable.space} variable inside a function")
+        for item in function.body:
+            if isinstance(item, Label):
+                names[item.name] = item.name + tag
+        for name, targets in function.branch_targets.items():
+            names[name] = name + tag
+            kernel.branch_targets[name + tag] = tuple(names.get(x, x) for x in targets)
+        for name, kind in function.registers.items():
+            names[name] = name + tag
+            kernel.registers[name + tag] = kind
+        end = f"end of {function.name}{tag}"
+        for item in function.body:
+            self.append(item, names, tag, end, depth)
+        if depth:
+            kernel.body.append(Label(end))
+
+    def append(
+        self, item: Instruction | Label, names: dict[str, str], tag: str, end: str, depth: int
+    ) -> None:
+        body = self.kernel.body
+        if len(body) > MAX_INSTRUCTIONS:
+            raise CannotTranslate(f"the kernel has more than {MAX_INSTRUCTIONS} PTX instructions")
+        if isinstance(item, Label):
+            body.append(Label(names[item.name]))
+            return
+        guard = item.guard and _rename(item.guard, names)
+        assert guard is None or isinstance(guard, Register | Not)
+        operands = tuple(_rename(x, names) for x in item.operands)
+        if item.opcode.startswith("ret") and depth:
+            body.append(Instruction("bra", (Symbol(end),), guard, item.line, item.text))
+        elif item.opcode.split(".")[0] == "call":
+            self.call(Instruction(item.opcode, operands, guard, item.line, item.text), tag, depth)
+        else:
+            body.append(Instruction(item.opcode, operands, guard, item.line, item.text))
+
+    def call(self, item: Instruction, tag: str, depth: int) -> None:
+        """Inline a call: the callee's parameters become the caller's temporaries."""
+        try:
+            name, results, arguments = call_parts(item)
+            callee = self.program.functions.get(name)
+            if callee is None:
+                self.kernel.body.append(item)  # printf and assert: the translator knows them
+                return
+            given = [*results, *arguments]
+            formal = [p.name for p in (*callee.results, *callee.parameters)]
+            if len(given) != len(formal):
+                raise CannotTranslate(f"a call of {name} with {len(given)} arguments")
+            if depth >= MAX_CALL_DEPTH:
+                raise CannotTranslate(f"recursion: {name} calls itself, or calls nest too deep")
+        except CannotTranslate as refusal:
+            raise refusal.at(item.text, item.line) from None
+        inner = f"{tag}.{len(self.kernel.body)}"
+        if item.guard is not None:
+            away = item.guard.register if isinstance(item.guard, Not) else Not(item.guard)
+            skip = Instruction("bra", (Symbol(f"after{inner}"),), away, item.line, item.text)
+            self.kernel.body.append(skip)
+        self.copy(callee, inner, dict(zip(formal, given, strict=True)), depth + 1)
+        if item.guard is not None:
+            self.kernel.body.append(Label(f"after{inner}"))
+
+
+def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:
+    """The function called, and the names of the .param variables of results and arguments."""
+    operands = list(item.operands)
+    results = operands.pop(0) if operands and isinstance(operands[0], Group) else Group(())
+    target = operands.pop(0) if operands else None
+    arguments = operands.pop(0) if operands else Group(())
+    if not isinstance(target, Symbol) or not isinstance(arguments, Group) or operands:
+        raise CannotTranslate("a call through a function pointer")
+
+    def names(group: Operand) -> list[str]:
+        assert isinstance(group, Group)
+        found = [x.name for x in group.items if isinstance(x, Symbol)]
+        if len(found) != len(group.items):
+            raise CannotTranslate("a call with arguments in registers")
+        return found
+
+    return target.name, names(results), names(arguments)
+
+
+def _rename(operand: Operand, names: dict[str, str]) -> Operand:
+    if isinstance(operand, Register):
+        return Register(names.get(operand.name, operand.name))
+    if isinstance(operand, Symbol):
+        return Symbol(names.get(operand.name, operand.name), operand.offset)
+    if isinstance(operand, Not):
+        return Not(Register(names.get(operand.register.name, operand.register.name)))
+    if isinstance(operand, Address):
+        base = _rename(operand.base, names)
+        return Address(base, operand.offset)  # type: ignore[arg-type]
+    if isinstance(operand, Pair):
+        return Pair(_rename(operand.first, names), _rename(operand.second, names))
+    if isinstance(operand, Vector | Group):
+        return type(operand)(tuple(_rename(x, names) for x in operand.items))
+    return operand

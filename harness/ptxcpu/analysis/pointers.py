@@ -1,0 +1,98 @@
+"""Finds the array that each pointer register points into, where that is plain to see.
+
+An access through such a register is checked against that array alone, which keeps the check to
+a few machine instructions outside the loop and one comparison inside. Anything else is looked up
+at run time, so this is only ever a matter of speed.
+"""
+
+from __future__ import annotations
+
+from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Pair, Register, Symbol, Vector
+from harness.ptxcpu.runtime.layout import Window
+
+# What a register holds: the window it points into, a plain number, or something else.
+NUMBER, OTHER = "number", "other"
+Held = Window | str
+
+_ARRAYS = (Window.A, Window.B, Window.C)
+_FOLLOWED = ("mov", "cvta", "add", "sub", "selp", "mad")
+
+
+def pointer_windows(kernel: FlatKernel) -> dict[str, Window]:
+    """Registers that only ever point into one array."""
+    wide = [p for p in kernel.parameters.variables.values() if p.size == 8]
+    arrays = {p.name: window for p, window in zip(wide, _ARRAYS, strict=False)}
+    held: dict[str, Held] = {}
+    changed = True
+    while changed:
+        changed = False
+        for item in kernel.body:
+            if not isinstance(item, Instruction) or not item.operands:
+                continue
+            new = _result(kernel, arrays, held, item)
+            for name in _written(item.operands[0]):
+                joined = _join(held.get(name), new)
+                if joined != held.get(name) and joined is not None:
+                    held[name] = joined
+                    changed = True
+    return {name: what for name, what in held.items() if isinstance(what, Window)}
+
+
+def _written(operand: Operand) -> list[str]:
+    if isinstance(operand, Register):
+        return [operand.name]
+    if isinstance(operand, Vector):
+        return [x.name for x in operand.items if isinstance(x, Register)]
+    if isinstance(operand, Pair):
+        return [*_written(operand.first), *_written(operand.second)]
+    return []
+
+
+def _join(a: Held | None, b: Held | None) -> Held | None:
+    return b if a is None else a if b is None or a == b else OTHER
+
+
+def _result(
+    kernel: FlatKernel, arrays: dict[str, Window], held: dict[str, Held], item: Instruction
+) -> Held | None:
+    """What the instruction's result holds; None while its operands are not known yet."""
+    root = item.opcode.split(".")[0]
+    if root == "ld":
+        source = item.operands[1]
+        if isinstance(source, Address) and isinstance(source.base, Symbol):
+            return arrays.get(source.base.name, NUMBER)
+        return NUMBER
+    sources = [_held(kernel, held, x) for x in item.operands[1:]]
+    if None in sources:
+        return None
+    if item.opcode == "cvta.shared.u64":
+        return Window.SHARED if sources == [NUMBER] else OTHER
+    if all(x == NUMBER for x in sources):
+        return NUMBER
+    pointers = {x for x in sources if x != NUMBER}
+    if root not in _FOLLOWED or len(pointers) != 1 or OTHER in pointers:
+        return OTHER
+    if root == "sub" and sources[1] != NUMBER:
+        return OTHER
+    if root == "mad" and (sources[0] != NUMBER or sources[1] != NUMBER):
+        return OTHER
+    if root == "add" and all(x != NUMBER for x in sources):
+        return OTHER
+    if root == "selp" and NUMBER in sources[:2]:
+        return OTHER
+    if root == "cvta" and "global" not in item.opcode:
+        return OTHER
+    if root == "mov" and isinstance(item.operands[1], Vector):
+        return OTHER
+    return pointers.pop()
+
+
+def _held(kernel: FlatKernel, held: dict[str, Held], operand: Operand) -> Held | None:
+    if isinstance(operand, Register):
+        return held.get(operand.name)
+    if isinstance(operand, Symbol) and operand.name in kernel.module.variables:
+        return Window.MODULE
+    if isinstance(operand, Vector):
+        return NUMBER if all(_held(kernel, held, x) == NUMBER for x in operand.items) else OTHER
+    return NUMBER

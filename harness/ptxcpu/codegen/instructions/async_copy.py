@@ -1,0 +1,250 @@
+"""Asynchronous copies and the mbarriers that count them. The runtime (copies.cu) delivers a copy
+no sooner than it is waited for."""
+
+from __future__ import annotations
+
+from harness.ptxcpu.codegen.instructions.memory import PREFETCH, space
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Integer, Operand, Register, Sink
+from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.runtime.layout import Access, Cause, State
+
+TABLE = InstructionTable()
+
+B32, B64, U32 = TYPES["b32"], TYPES["b64"], TYPES["u32"]
+
+SHARED = ("shared", "shared::cta")
+CLUSTER = ("shared", "shared::cta", "shared::cluster")
+HINT = ("L2::cache_hint",)
+
+
+def _address(t: Translator, operand: Operand, state_space: str) -> IrValue:
+    """A generic address."""
+    where = t.address_value(t.address(operand))
+    return t.op("add", where, t.window_base(state_space))
+
+
+def _ask(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue | int) -> IrValue:
+    """Call the runtime; 0 means that it has noted a fault."""
+    result = t.runtime("i64", name, m.index, *arguments)
+    assert result is not None
+    return result
+
+
+def _must(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue | int) -> None:
+    """Call the runtime, and leave where it has noted a fault."""
+    t.leave_unless(t.compare("ne", _ask(t, m, name, *arguments), 0))
+
+
+# ---- cp.async: 4, 8 or 16 bytes a thread, in groups
+
+
+@TABLE.instruction(
+    "cp.async.cache.to.global{.hint}{.prefetch} d, a, size, rest?, policy?",
+    cache=("ca", "cg"),
+    to=SHARED,
+    hint=HINT,
+    prefetch=PREFETCH,
+)
+def cp_async(t: Translator, m: MatchedInstruction) -> None:
+    """`rest` is how many bytes are read (the others become 0), or a predicate to read none."""
+    size = m.operands["size"]
+    if not isinstance(size, Integer) or size.value not in (4, 8, 16):
+        raise CannotTranslate("a copy of 4, 8 or 16 bytes is needed")
+    copied: IrValue | int = size.value
+    rest = m.operands.get("rest")
+    is_policy = bool(m["hint"]) and "policy" not in m.operands
+    if rest is not None and not is_policy:
+        if isinstance(rest, Register) and t.kernel.registers[rest.name] is PREDICATE:
+            ignore = t.read(rest, PREDICATE)
+            copied = t.select(ignore, constant("i64", 0), size.value)
+        else:
+            copied = t.resize(t.read(rest, U32), "i64")
+    to, from_ = _address(t, m.operands["d"], "shared"), _address(t, m.operands["a"], "global")
+    _must(t, m, "rt_copy", to, from_, size.value, copied, int(m["cache"] == "cg"))
+
+
+@TABLE.instruction("cp.async.commit_group")
+def cp_async_commit(t: Translator, m: MatchedInstruction) -> None:
+    t.runtime("void", "rt_copy_commit")
+
+
+@TABLE.instruction("cp.async.wait_group n")
+def cp_async_wait(t: Translator, m: MatchedInstruction) -> None:
+    t.runtime("void", "rt_copy_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
+
+
+@TABLE.instruction("cp.async.wait_all")
+def cp_async_wait_all(t: Translator, m: MatchedInstruction) -> None:
+    t.runtime("void", "rt_copy_wait", -1)
+
+
+# ---- mbarrier
+
+
+@TABLE.instruction("mbarrier.init{.space}.b64 a, count", space=SHARED)
+def mbarrier_init(t: Translator, m: MatchedInstruction) -> None:
+    count = t.resize(t.read(m.operands["count"], U32), "i64")
+    in_range = t.compare("ult", t.op("sub", count, 1), (1 << 20) - 1)
+    t.stop_unless(in_range, Cause.BAD_OPERAND, m.index)
+    _must(t, m, "rt_mbarrier_init", _address(t, m.operands["a"], space(m)), count)
+
+
+@TABLE.instruction("mbarrier.inval{.space}.b64 a", space=SHARED)
+def mbarrier_invalidate(t: Translator, m: MatchedInstruction) -> None:
+    pass
+
+
+_ARRIVE = "{.order}{.scope}{.space}.b64"
+_ARRIVE_CHOICES = {"order": ("release", "relaxed"), "scope": ("cta", "cluster"), "space": CLUSTER}
+
+
+def _arrive(
+    t: Translator, m: MatchedInstruction, count: IrValue | int, expected: IrValue | int, drop: bool
+) -> None:
+    where, dropped = _address(t, m.operands["a"], space(m)), count if drop else 0
+    before = _ask(t, m, "rt_mbarrier_arrive", where, count, expected, dropped, _reach(m["space"]))
+    if "d" in m.operands and not isinstance(m.operands["d"], Sink):
+        if m["space"] == "shared::cluster":
+            raise CannotTranslate("the state of an mbarrier that may be another block's")
+        t.write(m.operands["d"], before)
+
+
+def _reach(state_space: str) -> int:
+    """What an access by this state space must not leave."""
+    return 0 if state_space == "shared::cluster" else int(Access.OWN)
+
+
+@TABLE.instruction(
+    f"mbarrier.how{_ARRIVE} d, a, n?", how=("arrive", "arrive_drop"), **_ARRIVE_CHOICES
+)
+@TABLE.instruction(f"mbarrier.how.noComplete{_ARRIVE} d, a, n", how=("arrive",), **_ARRIVE_CHOICES)
+def mbarrier_arrive(t: Translator, m: MatchedInstruction) -> None:
+    count = t.resize(t.read(m.operands.get("n", Integer(1)), U32), "i64")
+    _arrive(t, m, count, 0, drop=m["how"] == "arrive_drop")
+
+
+@TABLE.instruction(
+    f"mbarrier.how.expect_tx{_ARRIVE} d, a, n", how=("arrive", "arrive_drop"), **_ARRIVE_CHOICES
+)
+def mbarrier_arrive_expect(t: Translator, m: MatchedInstruction) -> None:
+    expected = t.resize(t.read(m.operands["n"], U32), "i64")
+    _arrive(t, m, 1, expected, drop=m["how"] == "arrive_drop")
+
+
+@TABLE.instruction(
+    "mbarrier.how{.order}{.scope}{.space}.b64 a, n",
+    how=("expect_tx", "complete_tx"),
+    order=("relaxed",),
+    scope=("cta", "cluster"),
+    space=CLUSTER,
+)
+def mbarrier_transaction(t: Translator, m: MatchedInstruction) -> None:
+    n = t.resize(t.read(m.operands["n"], U32), "i64")
+    expected = n if m["how"] == "expect_tx" else t.negate(n)
+    _arrive(t, m, 0, expected, drop=False)
+
+
+_WAIT_CHOICES = {
+    "how": ("test_wait", "try_wait"),
+    "order": ("acquire", "relaxed"),
+    "scope": ("cta", "cluster"),
+    "space": SHARED,
+}
+
+
+@TABLE.instruction("mbarrier.how{.order}{.scope}{.space}.b64 p, a, state, time?", **_WAIT_CHOICES)
+@TABLE.instruction(
+    "mbarrier.how.parity{.order}{.scope}{.space}.b64 p, a, state, time?",
+    **_WAIT_CHOICES,
+)
+def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
+    """test_wait looks once; try_wait waits until the phase is over."""
+    where = _address(t, m.operands["a"], space(m))
+    if ".parity" in m.instruction.opcode:
+        parity = t.op("and", t.read(m.operands["state"], B32), 1)
+    else:
+        state = t.read(m.operands["state"], B64)
+        parity = t.resize(t.op("lshr", state, 63), "i32")
+    if m["how"] == "test_wait":
+        t.suspend(m.index, State.YIELD)
+        over = _ask(t, m, "rt_mbarrier_over", where, t.resize(parity, "i64"))
+        t.write(m.operands["p"], t.compare("ne", over, 0))
+    else:
+        t.suspend(m.index, State.MBARRIER, argument=where, parity=parity)
+        t.write(m.operands["p"], constant("i1", 1))
+
+
+@TABLE.instruction("cp.async.mbarrier.arrive{.noinc}{.space}.b64 a", space=SHARED)
+def cp_async_arrive(t: Translator, m: MatchedInstruction) -> None:
+    """An arrival when this thread's copies are there. Without noinc the barrier first expects one
+    arrival more, so that the two cancel out."""
+    t.runtime("void", "rt_copy_wait", -1)
+    if m["noinc"]:
+        _arrive(t, m, 1, 0, drop=False)
+
+
+# ---- cp.async.bulk: any multiple of 16 bytes, one-dimensional
+
+
+_BULK_LOAD = "cp.async.bulk.to.from.mbarrier::complete_tx::bytes"
+
+
+@TABLE.instruction(
+    f"{_BULK_LOAD}{{.hint}} d, a, size, barrier, policy?",
+    **{"to": ("shared::cluster", "shared::cta"), "from": ("global",), "hint": HINT},
+)
+@TABLE.instruction(
+    f"{_BULK_LOAD} d, a, size, barrier", **{"to": ("shared::cluster",), "from": ("shared::cta",)}
+)
+def bulk_load(t: Translator, m: MatchedInstruction) -> None:
+    to, from_, size, barrier = _bulk(t, m)
+    _must(t, m, "rt_bulk", to, from_, size, barrier, _reach(m["to"]))
+
+
+@TABLE.instruction(
+    f"{_BULK_LOAD}.multicast::cluster{{.hint}} d, a, size, barrier, mask, policy?",
+    **{"to": ("shared::cluster",), "from": ("global",), "hint": HINT},
+)
+def bulk_multicast(t: Translator, m: MatchedInstruction) -> None:
+    """To the same place in each block that has its bit in the mask."""
+    mask = t.resize(t.read(m.operands["mask"], TYPES["b16"]), "i64")
+    _must(t, m, "rt_bulk_multicast", *_bulk(t, m), mask)
+
+
+def _bulk(t: Translator, m: MatchedInstruction) -> tuple[IrValue, IrValue, IrValue, IrValue]:
+    """Where to, from where, how many bytes, and the mbarrier that counts them."""
+    return (
+        _address(t, m.operands["d"], "shared"),
+        _address(t, m.operands["a"], m["from"].split("::")[0]),
+        t.resize(t.read(m.operands["size"], U32), "i64"),
+        _address(t, m.operands["barrier"], "shared"),
+    )
+
+
+@TABLE.instruction(
+    "cp.async.bulk.global.shared::cta.bulk_group{.hint} d, a, size, policy?", hint=HINT
+)
+def bulk_store(t: Translator, m: MatchedInstruction) -> None:
+    to, from_ = _address(t, m.operands["d"], "global"), _address(t, m.operands["a"], "shared")
+    size = t.resize(t.read(m.operands["size"], U32), "i64")
+    _must(t, m, "rt_bulk", to, from_, size, 0, 0)
+
+
+@TABLE.instruction("cp.async.bulk.commit_group")
+def bulk_commit(t: Translator, m: MatchedInstruction) -> None:
+    t.runtime("void", "rt_bulk_commit")
+
+
+@TABLE.instruction("cp.async.bulk.wait_group{.read} n")
+def bulk_wait(t: Translator, m: MatchedInstruction) -> None:
+    t.runtime("void", "rt_bulk_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
+
+
+@TABLE.instruction("cp.async.bulk.prefetch.L2.global{.hint} a, size, policy?", hint=HINT)
+def bulk_prefetch(t: Translator, m: MatchedInstruction) -> None:
+    pass

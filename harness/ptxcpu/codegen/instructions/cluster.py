@@ -1,0 +1,60 @@
+"""Thread block clusters: their barrier, and addresses in the shared memory of their blocks."""
+
+from __future__ import annotations
+
+from harness.ptxcpu.codegen.llvm_ir import IrValue
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.runtime.layout import BLOCK_BITS, Cause, State
+
+TABLE = InstructionTable()
+
+U32, U64 = TYPES["u32"], TYPES["u64"]
+ALIGNED, RELAXED = 1, 2
+
+
+@TABLE.instruction("barrier.cluster.arrive{.order}{.aligned}", order=("release", "relaxed"))
+def arrive(t: Translator, m: MatchedInstruction) -> None:
+    how = ALIGNED * bool(m["aligned"]) + RELAXED * (m["order"] == "relaxed")
+    arrived = t.runtime("i64", "rt_cluster_arrive", m.index, how)
+    assert arrived is not None
+    t.leave_unless(t.compare("ne", arrived, 0))
+
+
+@TABLE.instruction("barrier.cluster.wait{.acquire}{.aligned}")
+def wait(t: Translator, m: MatchedInstruction) -> None:
+    may = t.runtime("i64", "rt_cluster_wait", m.index)
+    assert may is not None
+    t.leave_unless(t.compare("ne", may, 0))
+    t.suspend(m.index, State.CLUSTER_BARRIER)
+
+
+def _offset(t: Translator, m: MatchedInstruction) -> IrValue:
+    """Of an address in the cluster's shared memory, of which it must be part."""
+    address = t.resize(t.read(m.operands["a"], m.type), "i64")
+    if not m["space"]:
+        address = t.op("sub", address, t.window_base("shared"))
+    inside = t.compare("ult", address, t.kernel.cluster_blocks << BLOCK_BITS)
+    t.stop_unless(inside, Cause.BAD_OPERAND, m.index)
+    return address
+
+
+@TABLE.instruction("mapa{.space}.type d, a, b", space=("shared::cluster",), type=("u32", "u64"))
+def mapa(t: Translator, m: MatchedInstruction) -> None:
+    """The address of the same variable in the block of rank b."""
+    offset = t.op("and", _offset(t, m), (1 << BLOCK_BITS) - 1)
+    rank = t.resize(t.read(m.operands["b"], U32), "i64")
+    exists = t.compare("ult", rank, t.kernel.cluster_blocks)
+    t.stop_unless(exists, Cause.BAD_OPERAND, m.index)
+    address = t.op("or", t.op("shl", rank, BLOCK_BITS), offset)
+    if not m["space"]:
+        address = t.op("add", address, t.window_base("shared"))
+    t.write(m.operands["d"], t.resize(address, f"i{m.type.bits}"))
+
+
+@TABLE.instruction("getctarank{.space}.type d, a", space=("shared::cluster",), type=("u32", "u64"))
+def getctarank(t: Translator, m: MatchedInstruction) -> None:
+    """The rank of the block in whose shared memory an address lies."""
+    t.write(m.operands["d"], t.resize(t.op("lshr", _offset(t, m), BLOCK_BITS), "i32"))

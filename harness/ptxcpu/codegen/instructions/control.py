@@ -1,0 +1,147 @@
+"""Branches, barriers, ends, and calls of the two functions that the host provides."""
+
+from __future__ import annotations
+
+from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Integer, Symbol
+from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.runtime.layout import Cause, Collective, State
+
+TABLE = InstructionTable()
+
+B32 = TYPES["b32"]
+
+
+@TABLE.instruction("bra{.uni} target")
+def bra(t: Translator, m: MatchedInstruction) -> None:
+    if t.is_backward(m.index, m.operands["target"]):
+        t.poll(m.index)
+    label, after = t.branch_label(m.operands["target"]), t.new_label()
+    guard = m.instruction.guard
+    if guard is None:
+        t.jump(label)
+    else:
+        taken = t.read(guard, PREDICATE)
+        t.count_branch(m.index, taken)
+        t.branch(taken, label, after)
+    t.place(after)
+    if guard is not None:
+        t.count_block(m.index)
+
+
+@TABLE.instruction("brx.idx{.uni} index, targets")
+def brx(t: Translator, m: MatchedInstruction) -> None:
+    """A jump table; an index outside it is the program's mistake."""
+    table = m.operands["targets"]
+    names = t.kernel.branch_targets.get(table.name) if isinstance(table, Symbol) else None
+    if not names:
+        raise CannotTranslate("a jump without its table")
+    t.poll(m.index)
+    index, outside = t.read(m.operands["index"], B32), t.new_label()
+    cases = " ".join(f"i32 {i}, label %{t.branch_label(Symbol(n))}" for i, n in enumerate(names))
+    t.emit(f"switch {index}, label %{outside} [{cases}]")
+    t.place(outside)
+    t.stop_unless(FALSE, Cause.TRAP, m.index)
+
+
+@TABLE.instruction("ret{.uni}")
+@TABLE.instruction("exit")
+def ret(t: Translator, m: MatchedInstruction) -> None:
+    t.leave()
+
+
+@TABLE.instruction("trap")
+@TABLE.instruction("brkpt")
+def trap(t: Translator, m: MatchedInstruction) -> None:
+    t.stop_unless(FALSE, Cause.TRAP, m.index)
+
+
+@TABLE.instruction("nanosleep.u32 time")
+def nanosleep(t: Translator, m: MatchedInstruction) -> None:
+    t.suspend(m.index, State.YIELD)
+
+
+@TABLE.instruction("pmevent n")
+@TABLE.instruction("setmaxnreg.how.sync.aligned.u32 n", how=("inc", "dec"))
+@TABLE.instruction("griddepcontrol.what", what=("wait", "launch_dependents"))
+def nothing(t: Translator, m: MatchedInstruction) -> None:
+    pass
+
+
+# ---- barriers
+
+NO_REDUCTION = -1
+
+
+def _barrier(
+    t: Translator, m: MatchedInstruction, reduction: int, predicate: IrValue | int
+) -> None:
+    """Wait at a barrier for all threads of the block, or for as many as are given."""
+    number = t.read(m.operands.get("id", Integer(0)), B32)
+    count = t.read(m.operands["count"], B32) if "count" in m.operands else constant("i32", 0)
+    t.stop_unless(t.compare("ult", number, 16), Cause.BAD_OPERAND, m.index)
+    aligned = m.instruction.opcode.startswith("bar.") or bool(m["aligned"])
+    t.suspend(
+        m.index,
+        State.BARRIER,
+        barrier=number,
+        expected=count,
+        aligned=int(aligned),
+        collective=reduction,
+        parity=predicate,
+    )
+
+
+@TABLE.instruction("bar{.cta}.sync id, count?")
+@TABLE.instruction("barrier{.cta}.sync{.aligned} id, count?")
+def barrier_sync(t: Translator, m: MatchedInstruction) -> None:
+    _barrier(t, m, NO_REDUCTION, 0)
+
+
+@TABLE.instruction("bar{.cta}.arrive id, count")
+@TABLE.instruction("barrier{.cta}.arrive{.aligned} id, count")
+def barrier_arrive(t: Translator, m: MatchedInstruction) -> None:
+    number = t.read(m.operands["id"], B32)
+    t.stop_unless(t.compare("ult", number, 16), Cause.BAD_OPERAND, m.index)
+    t.runtime("void", "rt_arrive", t.resize(number, "i64"))
+
+
+_REDUCTIONS = {"popc": 0, "and": 1, "or": 2}
+
+
+def _barrier_reduction(t: Translator, m: MatchedInstruction) -> IrValue:
+    """Every thread brings a predicate; all get the number that hold (or whether all, or any do)."""
+    p = t.read(m.operands["p"], PREDICATE)
+    kind = _REDUCTIONS[m["op"] or "popc"]
+    _barrier(t, m, kind, t.resize(p, "i32"))
+    return t.load("i32", t.cell("parity"))
+
+
+@TABLE.instruction("bar{.cta}.red.popc.u32 d, id, count_or_p, p?")
+@TABLE.instruction("barrier{.cta}.red.popc{.aligned}.u32 d, id, count_or_p, p?")
+def barrier_count(t: Translator, m: MatchedInstruction) -> None:
+    t.write(m.operands["d"], _barrier_reduction(t, _with_count(m)))
+
+
+@TABLE.instruction("bar{.cta}.red.op.pred d, id, count_or_p, p?", op=("and", "or"))
+@TABLE.instruction("barrier{.cta}.red.op{.aligned}.pred d, id, count_or_p, p?", op=("and", "or"))
+def barrier_vote(t: Translator, m: MatchedInstruction) -> None:
+    found = _barrier_reduction(t, _with_count(m))
+    t.write(m.operands["d"], t.compare("ne", found, 0))
+
+
+def _with_count(m: MatchedInstruction) -> MatchedInstruction:
+    """The number of threads stands before the predicate, if it stands at all."""
+    operands = dict(m.operands)
+    first = operands.pop("count_or_p")
+    operands |= {"count": first} if "p" in operands else {"p": first}
+    return MatchedInstruction(m.instruction, m.index, m.modifiers, operands)
+
+
+@TABLE.instruction("bar.warp.sync mask")
+def warp_sync(t: Translator, m: MatchedInstruction) -> None:
+    t.collective(m.index, Collective.SYNC, [], mask=t.read(m.operands["mask"], B32))

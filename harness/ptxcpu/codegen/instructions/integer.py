@@ -1,0 +1,311 @@
+"""Integer arithmetic."""
+
+from __future__ import annotations
+
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.ptx.types import TYPES
+
+TABLE = InstructionTable()
+
+WORDS = ("s32", "u32", "s64", "u64")
+INTEGERS = ("s16", "u16", *WORDS)
+
+
+@TABLE.value("add.type d, a, b", type=INTEGERS)
+def add(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.op("add", a, b)
+
+
+@TABLE.value("sub.type d, a, b", type=INTEGERS)
+def sub(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.op("sub", a, b)
+
+
+@TABLE.value("add.sat.type d, a, b", type=("s32",))
+def add_saturated(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.intrinsic("sadd.sat", a, b)
+
+
+@TABLE.value("sub.sat.type d, a, b", type=("s32",))
+def sub_saturated(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.intrinsic("ssub.sat", a, b)
+
+
+# ---- products
+
+
+def _wide_product(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    double = f"i{2 * m.type.bits}"
+    return t.op("mul", *(t.resize(x, double, m.type.is_signed) for x in (a, b)))
+
+
+@TABLE.value("mul.lo.type d, a, b", type=INTEGERS)
+def mul_lo(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.op("mul", a, b)
+
+
+@TABLE.value("mul.hi.type d, a, b", type=INTEGERS)
+def mul_hi(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.resize(t.op("lshr", _wide_product(t, m, a, b), m.type.bits), llvm_type(m.type))
+
+
+@TABLE.value("mul.wide.type d, a, b", type=("s16", "u16", "s32", "u32"))
+def mul_wide(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return _wide_product(t, m, a, b)
+
+
+@TABLE.value("mad.lo.type d, a, b, c", type=INTEGERS)
+def mad_lo(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    return t.op("add", t.op("mul", a, b), c)
+
+
+@TABLE.value("mad.hi.type d, a, b, c", type=INTEGERS)
+def mad_hi(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    return t.op("add", mul_hi(t, m, a, b), c)
+
+
+@TABLE.instruction("mad.wide.type d, a, b, c", type=("s16", "u16", "s32", "u32"))
+def mad_wide(t: Translator, m: MatchedInstruction) -> None:
+    product = _wide_product(t, m, *(t.read(m.operands[x], m.type) for x in ("a", "b")))
+    c = t.read(m.operands["c"], TYPES[f"{m.type.name[0]}{2 * m.type.bits}"])
+    t.write(m.operands["d"], t.op("add", product, c))
+
+
+# ---- sums of several words; the carry is a register of its own
+
+
+def _with_carry(
+    t: Translator, m: MatchedInstruction, name: str, carry_in: bool, carry_out: bool
+) -> None:
+    """a ± b, or the product of a and b + c, as one word of a longer number."""
+    wide = f"i{m.type.bits + 1}"
+    a, b = (t.read(m.operands[x], m.type) for x in ("a", "b"))
+    if m["half"]:
+        product = mul_hi(t, m, a, b) if m["half"] == "hi" else t.op("mul", a, b)
+        a, b = product, t.read(m.operands["c"], m.type)
+    total = t.op(name, t.resize(a, wide), t.resize(b, wide))
+    if carry_in:
+        total = t.op(name, total, t.resize(t.carry(), wide))
+    if carry_out:
+        t.set_carry(t.resize(t.op("lshr", total, m.type.bits), "i1"))
+    t.write(m.operands["d"], t.resize(total, llvm_type(m.type)))
+
+
+@TABLE.instruction("add.cc.type d, a, b", type=(*WORDS, "b32", "b64"))
+def add_carry_out(t: Translator, m: MatchedInstruction) -> None:
+    _with_carry(t, m, "add", carry_in=False, carry_out=True)
+
+
+@TABLE.instruction("addc{.cc}.type d, a, b", type=WORDS)
+def add_carry_in(t: Translator, m: MatchedInstruction) -> None:
+    _with_carry(t, m, "add", carry_in=True, carry_out=bool(m["cc"]))
+
+
+@TABLE.instruction("sub.cc.type d, a, b", type=WORDS)
+def sub_borrow_out(t: Translator, m: MatchedInstruction) -> None:
+    _with_carry(t, m, "sub", carry_in=False, carry_out=True)
+
+
+@TABLE.instruction("subc{.cc}.type d, a, b", type=WORDS)
+def sub_borrow_in(t: Translator, m: MatchedInstruction) -> None:
+    _with_carry(t, m, "sub", carry_in=True, carry_out=bool(m["cc"]))
+
+
+@TABLE.instruction("mad.half.cc.type d, a, b, c", half=("lo", "hi"), type=WORDS)
+def mad_carry_out(t: Translator, m: MatchedInstruction) -> None:
+    _with_carry(t, m, "add", carry_in=False, carry_out=True)
+
+
+@TABLE.instruction("madc.half{.cc}.type d, a, b, c", half=("lo", "hi"), type=WORDS)
+def mad_carry_in(t: Translator, m: MatchedInstruction) -> None:
+    _with_carry(t, m, "add", carry_in=True, carry_out=bool(m["cc"]))
+
+
+# ---- products of parts
+
+
+def _24_bits(t: Translator, m: MatchedInstruction, x: IrValue) -> IrValue:
+    return t.op("ashr" if m.type.is_signed else "lshr", t.op("shl", x, 8), 8)
+
+
+@TABLE.value("mul24.half.type d, a, b", half=("lo", "hi"), type=("s32", "u32"))
+def mul24(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    product = _wide_product(t, m, _24_bits(t, m, a), _24_bits(t, m, b))
+    return t.resize(t.op("lshr", product, 16 if m["half"] == "hi" else 0), "i32")
+
+
+@TABLE.value("mad24.half.type d, a, b, c", half=("lo", "hi"), type=("s32", "u32"))
+def mad24(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    return t.op("add", mul24(t, m, a, b), c)
+
+
+@TABLE.instruction("dp4a.type.btype d, a, b, c", type=("s32", "u32"), btype=("s32", "u32"))
+def dp4a(t: Translator, m: MatchedInstruction) -> None:
+    """c + the dot product of four bytes."""
+    total = t.read(m.operands["c"], m.type)
+    b_type = TYPES[m["btype"]]
+    a, b = t.read(m.operands["a"], m.type), t.read(m.operands["b"], b_type)
+    for i in range(4):
+        x, y = (t.resize(t.op("lshr", v, 8 * i), "i8") for v in (a, b))
+        x, y = t.resize(x, "i32", m.type.is_signed), t.resize(y, "i32", b_type.is_signed)
+        total = t.op("add", total, t.op("mul", x, y))
+    t.write(m.operands["d"], total)
+
+
+# ---- division: PTX leaves x/0 open but never traps; here it gives all ones, as NVIDIA GPUs do
+
+
+def _quotient(
+    t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, name: str
+) -> tuple[IrValue, IrValue, IrValue]:
+    """The quotient or remainder, whether b is 0 and whether it is -1 (where x86 may trap)."""
+    zero = t.compare("eq", b, 0)
+    minus_one = t.compare("eq", b, -1) if m.type.is_signed else constant("i1", 0)
+    safe = t.select(t.op("or", zero, minus_one), constant(b.type, 1), b)
+    return t.op(("s" if m.type.is_signed else "u") + name, a, safe), zero, minus_one
+
+
+@TABLE.value("div.type d, a, b", type=INTEGERS)
+def div(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    quotient, zero, minus_one = _quotient(t, m, a, b, "div")
+    return t.select(zero, constant(a.type, -1), t.select(minus_one, t.negate(a), quotient))
+
+
+@TABLE.value("rem.type d, a, b", type=INTEGERS)
+def rem(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    remainder, zero, minus_one = _quotient(t, m, a, b, "rem")
+    return t.select(zero, a, t.select(minus_one, constant(a.type, 0), remainder))
+
+
+# ---- the rest
+
+
+@TABLE.value("abs.type d, a", type=("s16", "s32", "s64"))
+def absolute(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    return t.intrinsic("abs", a, constant("i1", 0))
+
+
+@TABLE.value("neg.type d, a", type=("s16", "s32", "s64"))
+def neg(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    return t.negate(a)
+
+
+def _sign(m: MatchedInstruction) -> str:
+    return "s" if m.type.is_signed else "u"
+
+
+@TABLE.value("min.type d, a, b", type=INTEGERS)
+def minimum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.intrinsic(_sign(m) + "min", a, b)
+
+
+@TABLE.value("max.type d, a, b", type=INTEGERS)
+def maximum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.intrinsic(_sign(m) + "max", a, b)
+
+
+@TABLE.value("sad.type d, a, b, c", type=INTEGERS)
+def sad(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    """c + |a - b|"""
+    less = t.compare(_sign(m) + "lt", a, b)
+    distance = t.select(less, t.op("sub", b, a), t.op("sub", a, b))
+    return t.op("add", c, distance)
+
+
+# ---- two 16-bit integers in one register
+
+
+def _in_pairs(t: Translator, name: str, a: IrValue, b: IrValue) -> IrValue:
+    result = constant("i32", 0)
+    for shift in (0, 16):
+        x, y = (t.resize(t.op("lshr", v, shift), "i16") for v in (a, b))
+        part = t.op(name, x, y) if name == "add" else t.intrinsic(name, x, y)
+        result = t.op("or", result, t.op("shl", t.resize(part, "i32"), shift))
+    return result
+
+
+@TABLE.value("add.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
+def add_pairs(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return _in_pairs(t, "add", a, b)
+
+
+@TABLE.value("min.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
+def min_pairs(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return _in_pairs(t, m["kind"][0] + "min", a, b)
+
+
+@TABLE.value("max.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
+def max_pairs(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return _in_pairs(t, m["kind"][0] + "max", a, b)
+
+
+# ---- counting and moving bits
+
+
+@TABLE.value("popc.type d, a", type=("b32", "b64"))
+def popc(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    return t.resize(t.intrinsic("ctpop", a), "i32")
+
+
+@TABLE.value("clz.type d, a", type=("b32", "b64"))
+def clz(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    return t.resize(t.intrinsic("ctlz", a, constant("i1", 0)), "i32")
+
+
+@TABLE.value("bfind{.shiftamt}.type d, a", type=WORDS)
+def bfind(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    """The position of the highest bit that is not a copy of the sign; all ones if there is none."""
+    if m.type.is_signed:
+        a = t.op("xor", a, t.op("ashr", a, m.type.bits - 1))
+    zeros = t.resize(t.intrinsic("ctlz", a, constant("i1", 0)), "i32")
+    found = zeros if m["shiftamt"] else t.op("sub", constant("i32", m.type.bits - 1), zeros)
+    return t.select(t.compare("eq", a, 0), constant("i32", -1), found)
+
+
+@TABLE.value("brev.type d, a", type=("b32", "b64"))
+def brev(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    return t.intrinsic("bitreverse", a)
+
+
+def _field(
+    t: Translator, position: IrValue, length: IrValue, width: int
+) -> tuple[IrValue, IrValue, IrValue]:
+    """Position, length and a mask of that many ones, in an integer twice as wide."""
+    double = f"i{2 * width}"
+
+    def clamped(x: IrValue) -> IrValue:
+        low = t.op("and", x, 255)
+        return t.resize(t.intrinsic("umin", low, constant("i32", width)), double)
+
+    start, count = clamped(position), clamped(length)
+    mask = t.op("sub", t.op("shl", constant(double, 1), count), 1)
+    return start, count, mask
+
+
+@TABLE.value("bfe.type d, a, b:u32, c:u32", type=WORDS)
+def bfe(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    """c bits of a from bit b on, extended by the sign of a's type."""
+    width = m.type.bits
+    start, count, mask = _field(t, b, c, width)
+    wide = t.resize(a, start.type, m.type.is_signed)
+    found = t.op("and", t.op("ashr" if m.type.is_signed else "lshr", wide, start), mask)
+    if m.type.is_signed:
+        room = t.op("sub", constant(wide.type, 2 * width), count)
+        room = t.select(t.compare("eq", count, 0), constant(wide.type, 0), room)
+        found = t.op("ashr", t.op("shl", found, room), room)
+    return t.resize(found, llvm_type(m.type))
+
+
+@TABLE.value("bfi.type d, a, b, c:u32, e:u32", type=("b32", "b64"))
+def bfi(
+    t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue, e: IrValue
+) -> IrValue:
+    """b with e bits from bit c on replaced by the low bits of a."""
+    start, _, mask = _field(t, c, e, m.type.bits)
+    inserted = t.op("shl", t.op("and", t.resize(a, mask.type), mask), start)
+    hole = t.invert(t.op("shl", mask, start))
+    merged = t.op("or", t.op("and", t.resize(b, mask.type), hole), inserted)
+    return t.resize(merged, llvm_type(m.type))

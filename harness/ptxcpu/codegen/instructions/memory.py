@@ -1,0 +1,285 @@
+"""Loads, stores and atomic operations."""
+
+from __future__ import annotations
+
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import MemoryAccess, Translator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Operand
+from harness.ptxcpu.ptx.types import Type
+from harness.ptxcpu.runtime.layout import Access, State
+
+TABLE = InstructionTable()
+
+SCALARS = (*(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)), "f32", "f64", "b128")
+SPACES = (
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "const",
+    "param",
+    "param::entry",
+    "param::func",
+)
+VECTOR = ("v2", "v4", "v8")
+
+# Hints about caches and the order of memory; every access here is already as ordered as can be.
+CACHE = ("ca", "cg", "cs", "cv", "lu", "wb", "wt")
+ORDER = ("volatile", "weak", "relaxed", "acquire", "release", "acq_rel")
+SCOPE = ("cta", "cluster", "gpu", "sys")
+EVICT = tuple(
+    f"L1::{x}"
+    for x in ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
+)
+L2_EVICT = tuple(f"L2::evict_{x}" for x in ("last", "normal", "first"))
+PREFETCH = ("L2::64B", "L2::128B", "L2::256B")
+
+_HINTS = "{.order}{.scope}{.space}{.cache}{.nc}{.evict}{.l2}{.hint}{.prefetch}{.vec}.type"
+_CHOICES = {
+    "order": ORDER,
+    "scope": SCOPE,
+    "space": SPACES,
+    "cache": CACHE,
+    "evict": EVICT,
+    "l2": L2_EVICT,
+    "hint": ("L2::cache_hint",),
+    "prefetch": PREFETCH,
+    "vec": VECTOR,
+    "type": SCALARS,
+}
+
+
+def space(m: MatchedInstruction) -> str:
+    """Without what says the same again: `shared` for `shared::cta`."""
+    return m["space"] if m["space"] == "shared::cluster" else m["space"].split("::")[0]
+
+
+def is_volatile(m: MatchedInstruction) -> bool:
+    return m["order"] not in ("", "weak")
+
+
+def order_of(m: MatchedInstruction) -> Access:
+    """What an access orders besides itself."""
+    return _ORDERS.get(m["order"], Access.READ)
+
+
+_ORDERS = {
+    "acquire": Access.ACQUIRE,
+    "release": Access.RELEASE,
+    "acq_rel": Access.ACQUIRE | Access.RELEASE,
+}
+
+
+def _shape(
+    t: Translator, m: MatchedInstruction, operand: Operand
+) -> tuple[tuple[Operand, ...], Type, str, int]:
+    """The registers, the element type, the LLVM type of all together and their bytes."""
+    items, type_ = t.items(operand), m.type
+    if len(items) != int((m["vec"] or "v1")[1:]):
+        raise CannotTranslate("a vector of another length is needed")
+    whole = f"<{len(items)} x {llvm_type(type_)}>" if len(items) > 1 else llvm_type(type_)
+    return items, type_, whole, type_.bytes * len(items)
+
+
+def _give_way(t: Translator, m: MatchedInstruction) -> None:
+    """A loop that polls memory waits for another thread: let it run."""
+    if t.is_in_loop(m.index):
+        t.suspend(m.index, State.YIELD, phase=3)
+
+
+def _alignment(m: MatchedInstruction, type_: Type) -> str:
+    """What the host may assume: NumPy aligns arrays to their elements only."""
+    return f", align {type_.bytes if space(m) in ('global', '', 'const') else min(16, type_.bytes)}"
+
+
+@TABLE.instruction(f"ld{_HINTS} d, a, policy?", **_CHOICES)
+@TABLE.instruction("ldu{.space}{.vec}.type d, a", space=SPACES, vec=VECTOR, type=SCALARS)
+def ld(t: Translator, m: MatchedInstruction) -> None:
+    items, type_, whole, n = _shape(t, m, m.operands["d"])
+    address = t.address(m.operands["a"])
+    if space(m) == "param":
+        pointer = t.parameter(address, n)
+    else:
+        if is_volatile(m):
+            _give_way(t, m)
+        access = (Access.VOLATILE if is_volatile(m) else Access.READ) | order_of(m)
+        pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
+    tail = f", {pointer}{_alignment(m, type_)}"
+    loaded = t.value(whole, f"load {'volatile ' if is_volatile(m) else ''}{whole}{tail}")
+    for i, item in enumerate(items):
+        x = t.extract(loaded, llvm_type(type_), i) if len(items) > 1 else loaded
+        t.write(item, x, type_.is_signed)
+
+
+@TABLE.instruction(f"st{_HINTS} a, b, policy?", **_CHOICES)
+def st(t: Translator, m: MatchedInstruction) -> None:
+    items, type_, whole, n = _shape(t, m, m.operands["b"])
+    address = t.address(m.operands["a"])
+    stored = IrValue("poison", whole)
+    for i, item in enumerate(items):
+        x = t.read(item, type_)
+        stored = t.insert(stored, x, i) if len(items) > 1 else x
+    if space(m) == "param":
+        pointer = t.parameter(address, n)
+    else:
+        access = Access.WRITE | (Access.VOLATILE if is_volatile(m) else Access.READ) | order_of(m)
+        pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
+    volatile = "volatile " if is_volatile(m) else ""
+    t.emit(f"store {volatile}{stored}, {pointer}{_alignment(m, type_)}")
+
+
+# ---- atomic operations
+
+_ATOMIC = {
+    "add": "add",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "exch": "xchg",
+    "min": "min",
+    "max": "max",
+    "inc": "uinc_wrap",
+    "dec": "udec_wrap",
+}
+_ATOMIC_CHOICES = {
+    "order": ORDER[2:],
+    "scope": SCOPE,
+    "space": ("global", "shared", "shared::cta", "shared::cluster"),
+    "op": tuple(_ATOMIC),
+    "l2": ("L2::cache_hint",),
+    "type": ("b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),
+}
+_HALVES = _ATOMIC_CHOICES | {"op": ("add",), "type": ("f16", "f16x2")}
+_SWAPS = _ATOMIC_CHOICES | {"type": ("b16", "b32", "u32", "s32", "b64", "u64", "s64")}
+
+
+def _operation(m: MatchedInstruction) -> str:
+    op = _ATOMIC[m["op"]]
+    if m.type.is_float:
+        if op != "add":
+            raise CannotTranslate(f"an atomic {m['op']} of .{m.type.name}")
+        return "fadd"
+    return "u" + op if op in ("min", "max") and not m.type.is_signed else op
+
+
+def _atomic_pointer(t: Translator, m: MatchedInstruction) -> IrValue:
+    access = Access.WRITE | Access.ATOMIC | order_of(m)
+    address = t.address(m.operands["a"])
+    return t.pointer(space(m), address, MemoryAccess(m.index, m.type.bytes, access))
+
+
+def _modify(t: Translator, m: MatchedInstruction) -> IrValue:
+    b = t.read(m.operands["b"], m.type)
+    pointer = _atomic_pointer(t, m)
+    return t.value(b.type, f"atomicrmw {_operation(m)} {pointer}, {b} seq_cst")
+
+
+# The manual's order of modifiers, and the one that NVIDIA's C++ library writes.
+@TABLE.instruction("atom{.order}{.scope}{.space}.op{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("atom{.space}.op.order{.scope}{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("atom{.order}{.scope}{.space}.op.noftz{.l2}.type d, a, b, policy?", **_HALVES)
+def atom(t: Translator, m: MatchedInstruction) -> None:
+    _give_way(t, m)
+    t.write(m.operands["d"], _modify(t, m))
+
+
+@TABLE.instruction("red{.order}{.scope}{.space}.op{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("red{.space}.op.order{.scope}{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("red{.order}{.scope}{.space}.op.noftz{.l2}.type a, b, policy?", **_HALVES)
+def red(t: Translator, m: MatchedInstruction) -> None:
+    _modify(t, m)
+
+
+# Several neighbouring elements in one instruction: atomic each, not all together.
+_VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16", "f16x2")}
+
+
+def _modify_vector(t: Translator, m: MatchedInstruction) -> list[IrValue]:
+    items, type_, _, n = _shape(t, m, m.operands["b"])
+    if n > 16:
+        raise CannotTranslate(f"an atomic access of {n} bytes")
+    address = t.address(m.operands["a"])
+    access = Access.WRITE | Access.ATOMIC | order_of(m)
+    pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
+    olds = []
+    for i, item in enumerate(items):
+        b, where = t.read(item, type_), t.offset(pointer, i * type_.bytes)
+        olds.append(t.value(b.type, f"atomicrmw {_operation(m)} {where}, {b} seq_cst"))
+    return olds
+
+
+@TABLE.instruction(
+    "atom{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type d, a, b, policy?", **_VECTORS
+)
+def atom_vector(t: Translator, m: MatchedInstruction) -> None:
+    _give_way(t, m)
+    items = t.items(m.operands["d"])
+    olds = _modify_vector(t, m)
+    if len(items) != len(olds):
+        raise CannotTranslate("a vector of another length is needed")
+    for item, old in zip(items, olds, strict=True):
+        t.write(item, old)
+
+
+@TABLE.instruction("red{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type a, b, policy?", **_VECTORS)
+def red_vector(t: Translator, m: MatchedInstruction) -> None:
+    _modify_vector(t, m)
+
+
+@TABLE.instruction("atom{.order}{.scope}{.space}.cas.type d, a, b, c", **_SWAPS)
+@TABLE.instruction("atom{.space}.cas.order{.scope}.type d, a, b, c", **_SWAPS)
+def compare_and_swap(t: Translator, m: MatchedInstruction) -> None:
+    _give_way(t, m)
+    b, c = t.read(m.operands["b"], m.type), t.read(m.operands["c"], m.type)
+    pointer = _atomic_pointer(t, m)
+    pair = f"{{ {b.type}, i1 }}"
+    both = t.value(pair, f"cmpxchg {pointer}, {b}, {c} seq_cst seq_cst")
+    t.write(m.operands["d"], t.value(b.type, f"extractvalue {both}, 0"))
+
+
+# ---- order between accesses and hints to caches: little to do, memory here is one and in order
+
+
+@TABLE.instruction("membar.level", level=("gl", "sys"))
+@TABLE.instruction(
+    "fence{.order}.scope", order=("sc", "acq_rel", "release"), scope=("cluster", "gpu", "sys")
+)
+def fence(t: Translator, m: MatchedInstruction) -> None:
+    t.fence("rt_fence")
+
+
+@TABLE.instruction("fence.mbarrier_init.release.cluster")
+def fence_of_initialisation(t: Translator, m: MatchedInstruction) -> None:
+    t.fence("rt_fence_init")
+
+
+@TABLE.instruction("membar.cta")
+@TABLE.instruction("fence{.order}.cta", order=("sc", "acq_rel", "release"))
+@TABLE.instruction("fence.acquire.scope", scope=SCOPE)
+@TABLE.instruction(
+    "fence.proxy.kind",
+    kind=("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),
+)
+@TABLE.instruction(
+    "prefetch{.space}.level a",
+    space=("global", "local"),
+    level=("L1", "L2", "L2::evict_last", "L2::evict_normal"),
+)
+@TABLE.instruction("prefetchu.L1 a")
+@TABLE.instruction("discard{.global}.L2 a, n")
+@TABLE.instruction("applypriority{.global}.L2::evict_normal a, n")
+def nothing(t: Translator, m: MatchedInstruction) -> None:
+    pass
+
+
+@TABLE.instruction(
+    "createpolicy.fractional.kind{.other}.b64 d, fraction?",
+    kind=tuple(f"L2::evict_{x}" for x in ("last", "normal", "first", "unchanged")),
+    other=("L2::evict_first", "L2::evict_unchanged"),
+)
+def createpolicy(t: Translator, m: MatchedInstruction) -> None:
+    t.write(m.operands["d"], constant("i64", 0))

@@ -1,0 +1,348 @@
+"""Matrix instructions: ldmatrix, mma.sync, wmma, wgmma. The runtime (tensor.cu) computes them."""
+
+from __future__ import annotations
+
+import re
+
+from harness.ptxcpu.codegen.instructions.memory import space
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Integer, Operand, Vector
+from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.runtime.layout import Collective
+
+TABLE = InstructionTable()
+
+B32, B64 = TYPES["b32"], TYPES["b64"]
+KINDS = ("tf32", "f16", "bf16")
+BYTES = ("s8", "u8")
+SHARED = ("shared", "shared::cta")
+
+
+def _words(t: Translator, operand: Operand) -> list[IrValue]:
+    return [t.read(x, B32) for x in t.items(operand)]
+
+
+def _halves(t: Translator, x: IrValue) -> list[IrValue]:
+    return [t.resize(x, "i32"), t.resize(t.op("lshr", x, 32), "i32")]
+
+
+def _generic(t: Translator, m: MatchedInstruction, name: str) -> IrValue:
+    """A generic address."""
+    address = t.address_value(t.address(m.operands[name]))
+    return t.op("add", address, t.window_base(space(m)))
+
+
+def _write_all(t: Translator, operand: Operand, results: list[IrValue]) -> None:
+    for item, x in zip(t.items(operand), results, strict=True):
+        t.write(item, x)
+
+
+def _need(operand: Operand, count: int) -> None:
+    if not isinstance(operand, Vector) or len(operand.items) != count:
+        if count == 1 and not isinstance(operand, Vector):
+            return
+        raise CannotTranslate(f"a vector of {count} registers is needed")
+
+
+# ---- 8x8 matrices between shared memory and registers
+
+_MATRICES = {"x1": 1, "x2": 2, "x4": 4}
+
+
+@TABLE.instruction(
+    "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d, a",
+    number=tuple(_MATRICES),
+    space=SHARED,
+)
+def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
+    matrices = _MATRICES[m["number"]]
+    _need(m.operands["d"], matrices)
+    where = _generic(t, m, "a")
+    t.count_matrices(m.index, where, matrices)
+    results = t.collective(
+        m.index,
+        Collective.LOAD_MATRIX,
+        _halves(t, where),
+        results=matrices,
+        argument=matrices << 1 | int(bool(m["trans"])),
+    )
+    _write_all(t, m.operands["d"], results)
+
+
+@TABLE.instruction(
+    "stmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 a, b",
+    number=tuple(_MATRICES),
+    space=SHARED,
+)
+def stmatrix(t: Translator, m: MatchedInstruction) -> None:
+    matrices = _MATRICES[m["number"]]
+    _need(m.operands["b"], matrices)
+    where = _generic(t, m, "a")
+    t.count_matrices(m.index, where, matrices)
+    t.collective(
+        m.index,
+        Collective.STORE_MATRIX,
+        _halves(t, where) + _words(t, m.operands["b"]),
+        argument=matrices << 1 | int(bool(m["trans"])),
+    )
+
+
+# ---- mma.sync: D = A·B + C, the fragments spread over the lanes as the PTX manual shows
+
+_MMA = {  # (shape, kind): registers of A
+    ("m16n8k4", "tf32"): 2,
+    ("m16n8k8", "tf32"): 4,
+    ("m16n8k8", "f16"): 2,
+    ("m16n8k16", "f16"): 4,
+    ("m16n8k8", "bf16"): 2,
+    ("m16n8k16", "bf16"): 4,
+}
+
+
+@TABLE.instruction(
+    "mma.sync.aligned.shape.row.col.f32.atype.btype.f32 d, a, b, c",
+    shape=("m16n8k4", "m16n8k8", "m16n8k16"),
+    atype=KINDS,
+    btype=KINDS,
+)
+def mma(t: Translator, m: MatchedInstruction) -> None:
+    a_words = _MMA.get((m["shape"], m["atype"]))
+    if a_words is None or m["atype"] != m["btype"]:
+        raise CannotTranslate("a combination of shape and types that no GPU has")
+    for name, count in (("a", a_words), ("b", a_words // 2), ("c", 4), ("d", 4)):
+        _need(m.operands[name], count)
+    words = [w for name in "cab" for w in _words(t, m.operands[name])]
+    results = t.collective(
+        m.index,
+        Collective.MMA,
+        words,
+        results=4,
+        argument=a_words << 2 | KINDS.index(m["atype"]),
+    )
+    _write_all(t, m.operands["d"], results)
+
+
+# ---- wmma: whole matrices of a warp; only the device knows which lane holds what
+
+_SHAPES = ("m16n16k16", "m8n32k16", "m32n8k16", "m16n16k8")
+_LAYOUT = ("row", "col")
+_SPACES = ("global", *SHARED)
+
+
+def _sizes(shape: str) -> tuple[int, int, int]:
+    m, n, k = (int(x) for x in re.findall(r"\d+", shape))
+    return m, n, k
+
+
+def _kind_fits(shape: str, kind: str) -> None:
+    if (shape == "m16n16k8") != (kind == "tf32"):
+        raise CannotTranslate("a combination of shape and types that no GPU has")
+
+
+def _used_words(m: MatchedInstruction, which: str, kind: str) -> int:
+    """32-bit registers of a fragment that hold something; `.f16` fragments have more."""
+    rows, columns, k = _sizes(m["shape"])
+    elements = {"a": rows * k, "b": k * columns}.get(which, rows * columns) // 32
+    return elements // 2 if kind in ("f16", "bf16") else elements
+
+
+@TABLE.instruction(
+    "wmma.load.which.sync.aligned.layout.shape{.space}.kind d, a, stride?",
+    which=("a", "b"),
+    layout=_LAYOUT,
+    shape=_SHAPES,
+    space=_SPACES,
+    kind=KINDS,
+)
+@TABLE.instruction(
+    "wmma.load.which.sync.aligned.layout.shape{.space}.kind d, a, stride?",
+    which=("c",),
+    layout=_LAYOUT,
+    shape=_SHAPES,
+    space=_SPACES,
+    kind=("f32",),
+)
+def wmma_load(t: Translator, m: MatchedInstruction) -> None:
+    used = _used_words(m, m["which"], m["kind"])
+    items = t.items(m.operands["d"])
+    if m["kind"] != "f32":
+        _kind_fits(m["shape"], m["kind"])
+    if len(items) < used:
+        raise CannotTranslate(f"a fragment of {len(items)} registers")
+    words = [*_halves(t, _generic(t, m, "a")), _stride(t, m, m["which"])]
+    results = t.collective(
+        m.index,
+        Collective.WMMA_LOAD,
+        words,
+        results=used,
+        argument=_variant(m, m["which"], m["kind"]),
+    )
+    for i, item in enumerate(items):
+        t.write(item, results[i % used])
+
+
+@TABLE.instruction(
+    "wmma.store.d.sync.aligned.layout.shape{.space}.f32 a, b, stride?",
+    layout=_LAYOUT,
+    shape=_SHAPES,
+    space=_SPACES,
+)
+def wmma_store(t: Translator, m: MatchedInstruction) -> None:
+    _need(m.operands["b"], _used_words(m, "c", "f32"))
+    words = [*_halves(t, _generic(t, m, "a")), _stride(t, m, "c"), *_words(t, m.operands["b"])]
+    t.collective(m.index, Collective.WMMA_STORE, words, argument=_variant(m, "c", "f32"))
+
+
+def _stride(t: Translator, m: MatchedInstruction, which: str) -> IrValue:
+    """Elements between two rows (or columns); by default they lie side by side."""
+    height, width, k = _sizes(m["shape"])
+    rows, columns = {"a": (height, k), "b": (k, width)}.get(which, (height, width))
+    side_by_side = Integer(columns if m["layout"] == "row" else rows)
+    return t.read(m.operands.get("stride", side_by_side), B32)
+
+
+def _variant(m: MatchedInstruction, which: str, kind: str) -> int:
+    return (
+        _SHAPES.index(m["shape"])
+        | "abc".index(which) << 2
+        | int(m["layout"] == "col") << 4
+        | int(kind in ("f16", "bf16")) << 5
+    )
+
+
+@TABLE.instruction(
+    "wmma.mma.sync.aligned.alayout.blayout.shape.f32.f32 d, a, b, c",
+    alayout=_LAYOUT,
+    blayout=_LAYOUT,
+    shape=_SHAPES,
+)
+@TABLE.instruction(
+    "wmma.mma.sync.aligned.alayout.blayout.shape.f32.atype.btype.f32 d, a, b, c",
+    alayout=_LAYOUT,
+    blayout=_LAYOUT,
+    shape=_SHAPES,
+    atype=("tf32", "bf16"),
+    btype=("tf32", "bf16"),
+)
+def wmma(t: Translator, m: MatchedInstruction) -> None:
+    kind = m["atype"] or "f16"
+    _kind_fits(m["shape"], kind)
+    if m["atype"] != m["btype"]:
+        raise CannotTranslate("a combination of types that no GPU has")
+    used = {which: _used_words(m, which, kind) for which in "ab"}
+    used["c"] = _used_words(m, "c", "f32")
+    _need(m.operands["c"], used["c"])
+    _need(m.operands["d"], used["c"])
+    words = []
+    for which, count in used.items():
+        fragment = _words(t, m.operands[which])
+        if len(fragment) < count:
+            raise CannotTranslate(f"a fragment of {len(fragment)} registers")
+        words += fragment[:count]
+    results = t.collective(
+        m.index,
+        Collective.WMMA,
+        words,
+        results=used["c"],
+        argument=_SHAPES.index(m["shape"]) | KINDS.index(kind) << 2,
+    )
+    _write_all(t, m.operands["d"], results)
+
+
+# ---- wgmma: four warps, B (and perhaps A) in shared memory. Computed where it is issued; racecheck
+# knows that it may read until its group was waited for.
+
+_WGMMA_SHAPES = tuple(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16))
+
+
+@TABLE.instruction("wgmma.fence.sync.aligned")
+def wgmma_order(t: Translator, m: MatchedInstruction) -> None:
+    t.collective(m.index, Collective.SYNC, [], argument=1)
+
+
+@TABLE.instruction("wgmma.commit_group.sync.aligned")
+def wgmma_commit(t: Translator, m: MatchedInstruction) -> None:
+    t.collective(m.index, Collective.WGMMA_COMMIT, [])
+
+
+@TABLE.instruction("wgmma.wait_group.sync.aligned n")
+def wgmma_wait(t: Translator, m: MatchedInstruction) -> None:
+    """What the products read is over for every lane, whichever lane it is counted as here."""
+    groups = t.resize(t.read(m.operands["n"], B32), "i64")
+    t.collective(m.index, Collective.WGMMA_WAIT, [], argument=groups)
+
+
+@TABLE.instruction(
+    "wgmma.mma_async.sync.aligned.shape.f32.atype.btype d, a, b, scale, a_sign, b_sign",
+    shape=_WGMMA_SHAPES,
+    atype=("tf32",),
+    btype=("tf32",),
+)
+@TABLE.instruction(
+    "wgmma.mma_async.sync.aligned.shape.f32.atype.btype "
+    "d, a, b, scale, a_sign, b_sign, transpose, b_transpose?",
+    shape=_WGMMA_SHAPES,
+    atype=("f16", "bf16"),
+    btype=("f16", "bf16"),
+)
+def wgmma(t: Translator, m: MatchedInstruction) -> None:
+    """D = A·B + D, or A·B where `scale` is false."""
+    _, n, k = _sizes(m["shape"])
+    if m["atype"] != m["btype"] or k != (8 if m["atype"] == "tf32" else 16):
+        raise CannotTranslate("a combination of shape and types that no GPU has")
+    registers = isinstance(m.operands["a"], Vector)
+    # A from registers cannot be transposed: then the only flag is B's.
+    flags = [_flag(m, name, (0, 1)) for name in ("transpose", "b_transpose")]
+    a_transposed, b_transposed = (0, flags[0]) if registers else (flags[0], flags[1])
+    signs = [_flag(m, name, (1, -1)) for name in ("a_sign", "b_sign")]
+    variant = a_transposed << 7 | b_transposed << 8 | int(signs[0] != signs[1]) << 9
+    _wgmma(t, m, n, variant)
+
+
+_WGMMA_INTEGER_SHAPES = tuple(f"m64n{n}k32" for n in (8, 24, *range(16, 257, 16)))
+
+
+@TABLE.instruction(
+    "wgmma.mma_async.sync.aligned.shape{.satfinite}.s32.atype.btype d, a, b, scale",
+    shape=_WGMMA_INTEGER_SHAPES,
+    atype=BYTES,
+    btype=BYTES,
+)
+def wgmma_integer(t: Translator, m: MatchedInstruction) -> None:
+    """The same of 8-bit integers into 32-bit ones, which wrap or saturate."""
+    _, n, _ = _sizes(m["shape"])
+    _wgmma(t, m, n, variant=int(bool(m["satfinite"])) << 10)
+
+
+def _wgmma(t: Translator, m: MatchedInstruction, n: int, variant: int) -> None:
+    """A lane publishes its accumulators, A (or its descriptor), the descriptor of B, and whether
+    the accumulators count."""
+    d, a = m.operands["d"], m.operands["a"]
+    registers = isinstance(a, Vector)
+    _need(d, n // 2)
+    if registers:
+        _need(a, 4)
+    words = _words(t, a) if registers else _halves(t, t.read(a, B64))
+    words += _halves(t, t.read(m.operands["b"], B64))
+    words.append(_scale(t, m.operands["scale"]))
+    kinds = (*KINDS, *BYTES)
+    variant |= kinds.index(m["atype"]) | kinds.index(m["btype"]) << 3
+    variant |= int(registers) << 6 | n << 11
+    t.collective(m.index, Collective.WGMMA, words, argument=variant, updated=t.items(d))
+
+
+def _scale(t: Translator, operand: Operand) -> IrValue:
+    if isinstance(operand, Integer):
+        return constant("i32", int(operand.value != 0))
+    return t.resize(t.read(operand, PREDICATE), "i32")
+
+
+def _flag(m: MatchedInstruction, name: str, allowed: tuple[int, int]) -> int:
+    operand = m.operands.get(name, Integer(allowed[0]))
+    if not isinstance(operand, Integer) or operand.value not in allowed:
+        raise CannotTranslate(f"a constant {allowed[0]} or {allowed[1]} is needed")
+    return operand.value

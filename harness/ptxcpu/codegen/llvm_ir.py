@@ -1,0 +1,193 @@
+"""Writes LLVM IR as text: typed values, and one method per kind of instruction."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from harness.ptxcpu.ptx.types import TYPES, Type
+
+_NAMES = {
+    **{name: f"i{t.bits}" for name, t in TYPES.items() if not t.is_float},
+    "f16": "half",
+    "bf16": "bfloat",
+    "f32": "float",
+    "f64": "double",
+    "f16x2": "<2 x half>",
+    "bf16x2": "<2 x bfloat>",
+}
+_BITS = {_NAMES[name]: t.bits for name, t in TYPES.items()}
+
+_SUFFIX = {
+    "float": "f32",
+    "double": "f64",
+    "half": "f16",
+    "bfloat": "bf16",
+    "<2 x half>": "v2f16",
+    "<2 x bfloat>": "v2bf16",
+}
+ELEMENT = {"<2 x half>": "half", "<2 x bfloat>": "bfloat"}
+
+
+class IrValue(NamedTuple):
+    """An SSA value or constant: its text in IR, and its LLVM type."""
+
+    text: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def llvm_type(type_: Type) -> str:
+    """`float` for f32."""
+    return _NAMES[type_.name]
+
+
+def bits(llvm: str) -> int:
+    return _BITS[llvm] if llvm in _BITS else int(llvm.removeprefix("i"))
+
+
+def constant(type_: str, number: int | float) -> IrValue:
+    """An integer is taken modulo 2^bits; a float must be exact in `type_`."""
+    if type_.startswith("i"):
+        if type_ == "i1":
+            return IrValue("true" if number else "false", "i1")
+        return IrValue(str(int(number) % (1 << bits(type_))), type_)
+    if type_ in ELEMENT:
+        return IrValue(f"<{', '.join([str(constant(ELEMENT[type_], number))] * 2)}>", type_)
+    if type_ == "bfloat":
+        top = struct.unpack("<I", struct.pack("<f", number))[0] >> 16
+        return IrValue(f"0xR{top:04X}", type_)
+    if type_ == "half":
+        return IrValue(f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}", type_)
+    return IrValue(f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}", type_)
+
+
+TRUE, FALSE = constant("i1", 1), constant("i1", 0)
+
+
+class Builder:
+    """Appends instructions to one function. Mixing types is a mistake of ours and asserts."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: set[str] = set()
+        self._serial = 0
+
+    # -- text
+
+    def emit(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def value(self, type_: str, text: str) -> IrValue:
+        self._serial += 1
+        self.lines.append(f"  %v{self._serial} = {text}")
+        return IrValue(f"%v{self._serial}", type_)
+
+    def new_label(self) -> str:
+        self._serial += 1
+        return f"b{self._serial}"
+
+    def place(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    def jump(self, label: str) -> None:
+        self.emit(f"br label %{label}")
+
+    def branch(self, condition: IrValue, then: str, other: str, likely: bool = False) -> None:
+        hint = ", !prof !1" if likely else ""
+        self.emit(f"br {condition}, label %{then}, label %{other}{hint}")
+
+    # -- arithmetic
+
+    def op(self, name: str, a: IrValue, b: IrValue | int | float) -> IrValue:
+        """Any instruction of two operands of one type: add, fmul, and, lshr, ..."""
+        if not isinstance(b, IrValue):
+            b = constant(a.type, b)
+        assert a.type == b.type, f"{name} {a}, {b}"
+        return self.value(a.type, f"{name} {a}, {b.text}")
+
+    def compare(self, predicate: str, a: IrValue, b: IrValue | int | float) -> IrValue:
+        if not isinstance(b, IrValue):
+            b = constant(a.type, b)
+        assert a.type == b.type, f"{predicate} {a}, {b}"
+        name = "icmp" if a.type.startswith("i") or a.type == "ptr" else "fcmp"
+        return self.value("i1", f"{name} {predicate} {a}, {b.text}")
+
+    def select(self, condition: IrValue, a: IrValue, b: IrValue | int | float) -> IrValue:
+        if not isinstance(b, IrValue):
+            b = constant(a.type, b)
+        assert a.type == b.type and condition.type == "i1", f"select {condition}, {a}, {b}"
+        return self.value(a.type, f"select {condition}, {a}, {b}")
+
+    def invert(self, a: IrValue) -> IrValue:
+        return self.op("xor", a, -1)
+
+    def negate(self, a: IrValue) -> IrValue:
+        if a.type.startswith("i"):
+            return self.op("sub", constant(a.type, 0), a)
+        return self.value(a.type, f"fneg {a}")
+
+    def intrinsic(self, name: str, *arguments: IrValue) -> IrValue:
+        """`llvm.fma` of three floats; the result has the type of the first argument."""
+        first = arguments[0].type
+        return self.call(first, f"llvm.{name}.{_SUFFIX.get(first, first)}", *arguments)
+
+    def call(self, type_: str, name: str, *arguments: IrValue) -> IrValue:
+        """A call of an external function, which is declared along the way."""
+        self._declare(type_, name, arguments)
+        return self.value(type_, f"call {type_} @{name}({', '.join(map(str, arguments))})")
+
+    def call_void(self, name: str, *arguments: IrValue) -> None:
+        self._declare("void", name, arguments)
+        self.emit(f"call void @{name}({', '.join(map(str, arguments))})")
+
+    def _declare(self, type_: str, name: str, arguments: tuple[IrValue, ...]) -> None:
+        types = ", ".join(a.type for a in arguments)
+        self.declarations.add(f"declare {type_} @{name}({types})")
+
+    # -- conversions
+
+    def bitcast(self, a: IrValue, type_: str) -> IrValue:
+        return a if a.type == type_ else self.value(type_, f"bitcast {a} to {type_}")
+
+    def as_integer(self, a: IrValue) -> IrValue:
+        return self.bitcast(a, f"i{bits(a.type)}")
+
+    def convert(self, how: str, a: IrValue, type_: str) -> IrValue:
+        """fpext, fptrunc, sitofp, uitofp, ..."""
+        return self.value(type_, f"{how} {a} to {type_}")
+
+    def resize(self, a: IrValue, type_: str, signed: bool = False) -> IrValue:
+        """An integer truncated or extended."""
+        if bits(a.type) == bits(type_):
+            return a
+        how = "trunc" if bits(a.type) > bits(type_) else "sext" if signed else "zext"
+        return self.convert(how, a, type_)
+
+    def reinterpret(self, a: IrValue, type_: str, signed: bool = False) -> IrValue:
+        """The low bits of `a` as `type_`; a narrower `a` is extended."""
+        if a.type == type_:
+            return a
+        whole = self.resize(self.as_integer(a), f"i{bits(type_)}", signed)
+        return self.bitcast(whole, type_)
+
+    def extract(self, vector: IrValue, element: str, index: int) -> IrValue:
+        return self.value(element, f"extractelement {vector}, i32 {index}")
+
+    def insert(self, vector: IrValue, item: IrValue, index: int) -> IrValue:
+        return self.value(vector.type, f"insertelement {vector}, {item}, i32 {index}")
+
+    # -- memory of the host
+
+    def offset(self, pointer: IrValue, offset: IrValue | int, type_: str = "i8") -> IrValue:
+        if not isinstance(offset, IrValue):
+            offset = IrValue(str(offset), "i64")
+        return self.value("ptr", f"getelementptr {type_}, {pointer}, {offset}")
+
+    def load(self, type_: str, pointer: IrValue, attributes: str = "") -> IrValue:
+        return self.value(type_, f"load {type_}, {pointer}{attributes}")
+
+    def store(self, a: IrValue, pointer: IrValue, attributes: str = "") -> None:
+        self.emit(f"store {a}, {pointer}{attributes}")

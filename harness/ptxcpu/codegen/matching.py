@@ -1,0 +1,79 @@
+"""Matches PTX opcodes with the forms in which the PTX manual writes them.
+
+`add{.rnd}.f32 d, a, b` is the opcode and the names of its operands. `.name` stands for itself,
+unless a choice of words is given for it; braces make it optional. An operand may name its own type
+(`c:pred`); a trailing `?` makes it optional.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.ptxcpu.ptx.syntax import Instruction, Operand
+from harness.ptxcpu.ptx.types import TYPES, Type
+
+Choices = dict[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class MatchedInstruction:
+    """An instruction matched with one form: its modifiers and operands by name."""
+
+    instruction: Instruction
+    index: int
+    modifiers: dict[str, str]
+    operands: dict[str, Operand]
+
+    def __getitem__(self, name: str) -> str:
+        """The choice made for `.name`, "" where an optional one is absent."""
+        return self.modifiers.get(name, "")
+
+    @property
+    def type(self) -> Type:
+        return TYPES[self.modifiers["type"]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form: its opcode as a pattern, and its operands."""
+
+    opcode: str
+    choices: Choices
+    root: str
+    pattern: re.Pattern[str]
+    operands: tuple[str, ...]
+    required: int
+
+    @classmethod
+    def parse(cls, text: str, choices: Choices) -> Form:
+        opcode, _, rest = text.partition(" ")
+        names = [name.strip() for name in rest.split(",") if name.strip()]
+        required = sum(not name.endswith("?") for name in names)
+        root, pattern = _compile(opcode, choices)
+        plain = tuple(name.rstrip("?") for name in names)
+        return cls(opcode, choices, root, pattern, plain, required)
+
+    def match(self, item: Instruction, index: int) -> MatchedInstruction | None:
+        found = self.pattern.fullmatch(item.opcode)
+        if not found or not self.required <= len(item.operands) <= len(self.operands):
+            return None
+        modifiers = {name: text for name, text in found.groupdict().items() if text}
+        operands = dict(zip(self.operands, item.operands, strict=False))
+        return MatchedInstruction(item, index, modifiers, operands)
+
+
+def _compile(opcode: str, choices: Choices) -> tuple[str, re.Pattern[str]]:
+    """`add{.rnd}.type` -> a regular expression with a group for each choice."""
+
+    def modifier(match: re.Match[str]) -> str:
+        optional, name = match[1] is not None, match[1] or match[2]
+        words = "|".join(map(re.escape, choices.get(name, (name,))))
+        is_asked_for = name in choices or optional
+        group = f"(?P<{name}>{words})" if is_asked_for and name.isidentifier() else f"(?:{words})"
+        return rf"(?:\.{group})" + ("?" if optional else "")
+
+    root, rest = re.fullmatch(r"(\w+)(.*)", opcode).groups()  # type: ignore[union-attr]
+    body = re.sub(r"\{\.([\w:]+)\}|\.([\w:]+)", modifier, rest)
+    return root, re.compile(re.escape(root) + body)

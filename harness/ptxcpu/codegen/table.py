@@ -1,0 +1,95 @@
+"""Tables of instructions: each PTX form, written as in the PTX manual, and how it becomes IR.
+
+    TABLE = InstructionTable()
+
+    @TABLE.value("add{.rnd}.f32 d, a, b", rnd=ROUNDING)
+    def add(t, m, a, b):
+        return t.op("fadd", a, b)
+
+What no form matches is refused, so an unknown modifier is never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Concatenate
+
+from harness.ptxcpu.codegen.llvm_ir import IrValue
+from harness.ptxcpu.codegen.matching import Form, MatchedInstruction
+from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Instruction
+from harness.ptxcpu.ptx.types import TYPES
+
+# What an instruction does: emits IR through the translator.
+Lowering = Callable[[Translator, MatchedInstruction], None]
+# A lowering that only computes: it is given the operands' values and returns the result.
+Computation = Callable[Concatenate[Translator, MatchedInstruction, ...], IrValue]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One form and its lowering."""
+
+    form: Form
+    lowering: Lowering
+
+
+class InstructionTable:
+    """The instructions of one family, or of all of them."""
+
+    def __init__(self, *parts: InstructionTable) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        for part in parts:
+            for row in part:
+                self._add(row)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for rows in self._rows.values() for row in rows)
+
+    def _add(self, row: Row) -> None:
+        self._rows.setdefault(row.form.root, []).append(row)
+
+    def instruction(self, form: str, **choices: Sequence[str]) -> Callable[[Lowering], Lowering]:
+        """Register the lowering of one form."""
+
+        def register(lowering: Lowering) -> Lowering:
+            self._add(Row(Form.parse(form, choices), lowering))
+            return lowering
+
+        return register
+
+    def value(self, form: str, **choices: Sequence[str]) -> Callable[[Computation], Computation]:
+        """Register a form that computes `d` from operands that are all read in their types:
+        those that the operands name, or `.type`."""
+        target, *sources = Form.parse(form, choices).operands
+
+        def register(computation: Computation) -> Computation:
+            def lowering(t: Translator, m: MatchedInstruction) -> None:
+                given = []
+                for name in sources:
+                    if name in m.operands:
+                        type_ = name.partition(":")[2]
+                        given.append(t.read(m.operands[name], TYPES[type_] if type_ else m.type))
+                t.write(m.operands[target], computation(t, m, *given))
+
+            self.instruction(form, **choices)(lowering)
+            return computation
+
+        return register
+
+    def match(self, item: Instruction, index: int) -> tuple[MatchedInstruction, Lowering]:
+        """The row of an instruction. Raises CannotTranslate where there is none."""
+        root = re.split(r"[.:]", item.opcode, maxsplit=1)[0]
+        for row in self._rows.get(root, ()):
+            matched = row.form.match(item, index)
+            if matched is not None:
+                return matched, row.lowering
+        raise CannotTranslate(f"this device does not know the PTX instruction {item.opcode!r}")
+
+    def lower(self, t: Translator, item: Instruction, index: int) -> None:
+        """Emit the IR of one instruction."""
+        matched, lowering = self.match(item, index)
+        lowering(t, matched)

@@ -1,0 +1,432 @@
+"""Makes one coroutine per GPU thread of a kernel: suspended only where threads meet, every access
+to memory checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+
+from harness.ptxcpu.analysis.flatten import DYNAMIC, FlatKernel
+from harness.ptxcpu.analysis.pointers import pointer_windows
+from harness.ptxcpu.codegen.calls import call_host
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.translator import Lowerings, MemoryAccess, Translator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register, Symbol
+from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.runtime import layout
+from harness.ptxcpu.runtime.layout import Access, Cause, Collective, Event, State, Window
+
+_MULTIPROCESSORS = 132
+_SINCE_1970 = 1_790_000_000_000_000_000
+"""As on an H100, in nanoseconds: a kernel must not know by a number that it is not on a GPU."""
+
+
+class Mode(Enum):
+    RUN = "run"
+    """Every access is checked where it stands; the first fault ends the launch."""
+    WATCH = "watch"
+    """Accesses, branches and basic blocks are told to the runtime, whose instruments are those of
+    the launch: checks, which go on after a fault; counters; or none."""
+
+
+class ThreadTranslator(Translator):
+    """One GPU thread as a coroutine `ptr @thread(context, thread index)`.
+
+    Called with a negative index it returns the bytes of its frame.
+    """
+
+    def __init__(
+        self,
+        kernel: FlatKernel,
+        lowerings: Lowerings,
+        block: tuple[int, int, int],
+        mode: Mode,
+    ) -> None:
+        super().__init__(kernel, lowerings)
+        self.block = block
+        self.mode = mode
+        self._windows = pointer_windows(kernel) if mode is Mode.RUN else {}
+        self._published: dict[str, int] = {}
+        """Registers of which a word of this lane's mail still has the value."""
+
+    # -- the function around the body
+
+    def module(self) -> str:
+        """The whole IR module."""
+        x, y, _ = self.block
+        self.declare_registers()
+        for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
+            %size.exact = call i64 @llvm.coro.size.i64()
+            %size.more = add i64 %size.exact, 63
+            %size = and i64 %size.more, -64
+            %query = icmp slt i64 %t, 0
+            br i1 %query, label %tell, label %begin""".splitlines():
+            self.emit(line.strip())
+        self.place("tell")
+        self.emit("%told = inttoptr i64 %size to ptr")
+        self.emit("ret ptr %told")
+        self.place("begin")
+        frame = self.op("mul", self.thread_index(), IrValue("%size", "i64"))
+        memory = self.offset(self.field("frames", "ptr"), frame)
+        self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
+        threads = self.field("thread", "ptr")
+        for line in f"""%t32 = trunc i64 %t to i32
+            %lane = and i32 %t32, 31
+            %warp = lshr i32 %t32, 5
+            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t
+            %tid.x = urem i32 %t32, {x}
+            %tid.yz = udiv i32 %t32, {x}
+            %tid.y = urem i32 %tid.yz, {y}
+            %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
+            self.emit(line.strip())
+        # Read, because LLVM would compute it again wherever it is used behind a wait.
+        self.emit(f"%mail = load ptr, {self.cell('mail')}")
+        if self.kernel.body and not isinstance(self.kernel.body[0], Label):
+            self.count_block(0)
+        self.body()
+        self.jump("exit")
+        self.place("exit")
+        self.store(constant("i32", State.EXITED), self.cell("state"))
+        self.emit("%over = call i8 @llvm.coro.suspend(token none, i1 true)")
+        self.emit("switch i8 %over, label %end [i8 0, label %never i8 1, label %never]")
+        self.place("never")
+        self.emit("call void @llvm.trap()")
+        self.emit("unreachable")
+        self.place("end")
+        self.emit("call void @llvm.coro.end(ptr null, i1 false, token none)")
+        self.emit("ret ptr %handle")
+        how = "presplitcoroutine coro_only_destroy_when_complete"  # which nobody ever does
+        head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
+        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
+
+    def field(self, name: str, type_: str) -> IrValue:
+        """A field of the Context that does not change while a block runs."""
+        where = self.offset(IrValue("%c", "ptr"), layout.CONTEXT_OFFSET[name])
+        return self.load(type_, where, ", !invariant.load !0")
+
+    def cell(self, name: str) -> IrValue:
+        return self.offset(IrValue("%me", "ptr"), layout.THREAD_OFFSET[name])
+
+    def thread_index(self) -> IrValue:
+        return IrValue("%t", "i64")
+
+    # -- meeting the other threads
+
+    def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
+        """Wait, in a state that the scheduler knows how to end."""
+        for name, given in {"state": int(state), "pc": index * 4 + phase, **cells}.items():
+            width = "i64" if layout.THREAD[name] == "long long" else "i32"
+            value = given if isinstance(given, IrValue) else constant(width, given)
+            self.store(value, self.cell(name))
+        resumed, how = (
+            self.new_label(),
+            self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
+        )
+        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
+        self.place(resumed)
+
+    def mail(self, word: int) -> IrValue:
+        """The address of one of this lane's words: [warp][word][lane]."""
+        return self.offset(IrValue("%mail", "ptr"), 4 * word * layout.LANES)
+
+    def collective(
+        self,
+        index: int,
+        which: Collective,
+        words: list[IrValue],
+        results: int = 0,
+        mask: IrValue | int = -1,
+        argument: IrValue | int = 0,
+        phase: int = 0,
+        updated: Sequence[Operand] = (),
+    ) -> list[IrValue]:
+        """Publish words, let the runtime act for all lanes of the mask, read the results. What was
+        published as the last results is not published again."""
+        for word, item in enumerate(updated):
+            if not isinstance(item, Register) or self._published.get(item.name) != word:
+                self.store(self.read(item, TYPES["b32"]), self.mail(word))
+        for i, given in enumerate(words, len(updated)):
+            self.store(given, self.mail(i))
+        self.suspend(
+            index,
+            State.COLLECTIVE,
+            phase,
+            mask=mask,
+            collective=int(which),
+            argument=argument,
+        )
+        for word, item in enumerate(updated):
+            self.write(item, self.load("i32", self.mail(word)))
+        if words or updated:
+            names = [item.name for item in updated if isinstance(item, Register)]
+            self._published = {name: word for word, name in enumerate(names)}
+        return [self.load("i32", self.mail(i)) for i in range(results)]
+
+    def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
+        super().write(operand, value, signed)
+        if isinstance(operand, Register):
+            self._published.pop(operand.name, None)
+
+    def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
+        good, bad = self.new_label(), self.new_label()
+        self.branch(ok, good, bad, likely=True)
+        self.place(bad)
+        self._fault(fault, MemoryAccess(index, 0, Access.READ), constant("i64", 0))
+        self.place(good)
+
+    def leave_unless(self, ok: IrValue) -> None:
+        good = self.new_label()
+        self.branch(ok, good, "exit", likely=True)
+        self.place(good)
+
+    def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
+        given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
+        everything = (IrValue("%c", "ptr"), self.thread_index(), *given)
+        if type_ == "void":
+            self.call_void(name, *everything)
+            return None
+        return self.call(type_, name, *everything)
+
+    # -- memory
+
+    def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
+        where = self.address_value(address)
+        if space == "shared":
+            access = replace(access, kind=access.kind | Access.OWN)
+        if self.mode is Mode.WATCH:
+            return self._told("rt_watched_access", space, where, access)
+        if space in ("shared", "local"):
+            memory = self.kernel.shared if space == "shared" else self.kernel.local
+            units = constant("i64", memory.size >> access.log2)
+            generic = self.op("add", where, self.window_base(space))
+            offset = self.op("sub", where, self.shared_address()) if space == "shared" else where
+            self._check(offset, generic, units, access)
+            start = self.field(space, "ptr")
+            if space == "local":
+                start = self.offset(start, self._local_row())
+            return self.offset(start, offset)
+        window = self._window_of(space, address)
+        writes_input = access.kind & Access.WRITE and window in (Window.A, Window.B)
+        if window is None or writes_input:
+            pointer = self._told("rt_checked_access", space, where, access)
+            self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
+            return pointer
+        offset = self.op("sub", where, window.base)
+        span = self.offset(self.field("windows", "ptr"), window * layout.SPAN_BYTES)
+        size = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
+        self._check(offset, where, self.op("lshr", size, access.log2), access)
+        return self.offset(self.load("ptr", span, ", !invariant.load !0"), offset)
+
+    def _local_row(self) -> IrValue:
+        """Where this thread's local memory begins."""
+        return self.op("mul", self.thread_index(), self.kernel.local_bytes)
+
+    def _window_of(self, space: str, address: Address) -> Window | None:
+        if isinstance(address.base, Register) and space in ("global", "const", ""):
+            window = self._windows.get(address.base.name)
+            is_own = window is not Window.SHARED or self.kernel.cluster_blocks == 1
+            return window if is_own else None
+        if isinstance(address.base, Symbol) and address.base.name in self.kernel.module.variables:
+            return Window.MODULE
+        return None
+
+    def _check(
+        self, offset: IrValue, address: IrValue, units: IrValue, access: MemoryAccess
+    ) -> None:
+        """Rotating the offset by log2(n) moves misaligned low bits to the top, so that one
+        comparison with the array's size in units of n bytes finds both faults."""
+        turned = offset
+        if access.n > 1:
+            turned = self.intrinsic("fshr", offset, offset, constant("i64", access.log2))
+        good, bad = self.new_label(), self.new_label()
+        self.branch(self.compare("ult", turned, units), good, bad, likely=True)
+        self.place(bad)
+        self._fault(Cause.MEMORY, access, address)
+        self.place(good)
+
+    def _fault(self, fault: Cause, access: MemoryAccess, address: IrValue) -> None:
+        self.runtime(
+            "void", "rt_fault", int(fault), access.index, address, access.n, int(access.kind)
+        )
+        self.jump("exit")
+
+    def _told(self, name: str, space: str, where: IrValue, access: MemoryAccess) -> IrValue:
+        """Where the runtime lets an access go."""
+        generic = self.op("add", where, self.window_base(space))
+        pointer = self.runtime("ptr", name, access.index, generic, access.n, int(access.kind))
+        assert pointer is not None
+        return pointer
+
+    def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
+        if self.mode is Mode.WATCH:
+            self._trace(index, 1, row, matrices << 8 | Event.MATRIX)
+
+    def _trace(self, index: int, phase: int, address: IrValue | int, kind: int) -> None:
+        """phase: which of the instruction's events comes first."""
+        given = address if isinstance(address, IrValue) else constant("i64", address)
+        event = [constant("i64", index << 2 | phase), given, constant("i64", kind)]
+        self.runtime("void", "rt_trace", *event)
+
+    def parameter(self, address: Address, n: int) -> IrValue:
+        if not isinstance(address.base, Symbol):
+            raise CannotTranslate("a parameter that is indexed at run time")
+        name, offset = address.base.name, address.offset
+        if name in self._temporaries:
+            if not 0 <= offset <= max(8, self.kernel.temporaries[name]) - n:
+                raise CannotTranslate("an access outside a parameter")
+            return self.offset(IrValue(self._temporaries[name], "ptr"), offset)
+        place = self.kernel.parameters.variables.get(name)
+        if place is None or not 0 <= offset <= place.size - n:
+            raise CannotTranslate("an access outside the kernel's parameters")
+        return self.offset(self.field("parameters", "ptr"), place.offset + offset)
+
+    def window_base(self, space: str) -> int:
+        bases = {"shared": Window.SHARED, "shared::cluster": Window.SHARED, "local": Window.LOCAL}
+        return bases[space].base if space in bases else 0
+
+    def shared_address(self) -> IrValue:
+        if self.kernel.cluster_blocks == 1:
+            return constant("i64", 0)
+        return self.field("shared_address", "i64")
+
+    def fence(self, name: str) -> None:
+        if self.mode is Mode.WATCH and self.kernel.cluster_blocks > 1:
+            self.runtime("void", name)
+
+    def symbol(self, symbol: Symbol) -> IrValue:
+        kernel = self.kernel
+        if symbol.name in kernel.shared.variables:
+            place = kernel.shared.variables[symbol.name]
+            return self.op("add", self.shared_address(), place.offset + symbol.offset)
+        for memory, base in ((kernel.local, 0), (kernel.module, Window.MODULE.base)):
+            if symbol.name in memory.variables:
+                place = memory.variables[symbol.name]
+                return constant("i64", base + place.offset + symbol.offset)
+        raise CannotTranslate(f"this device does not know the symbol {symbol.name}")
+
+    # -- special registers
+
+    def special(self, name: str) -> IrValue:
+        base, _, axis = name.partition(".")
+        if axis in ("x", "y", "z") and base in _POSITIONS:
+            return self._position(_POSITIONS[base], axis)
+        if name in ("laneid", "warpid"):
+            return IrValue(f"%{name[:4]}", "i32")
+        if name in ("clock", "clock_hi"):
+            shift = 32 if name == "clock_hi" else 0
+            return self.resize(self.op("lshr", self._cycles(), shift), "i32")
+        if name == "clock64":
+            return self._cycles()
+        if name == "globaltimer":
+            return self.op("add", self._cycles(), _SINCE_1970)
+        if name == "smid":
+            blocks = self.op("mul", self.field("y", "i64"), self.field("grid_x", "i64"))
+            block = self.op("add", blocks, self.field("x", "i64"))
+            return self.resize(self.op("urem", block, _MULTIPROCESSORS), "i32")
+        if name.startswith("lanemask_"):
+            return self._lane_mask(name.removeprefix("lanemask_"))
+        if name == "cluster_ctarank":
+            return self.resize(self.field("rank", "i64"), "i32")
+        if name == "is_explicit_cluster":
+            return constant("i1", self.kernel.is_explicit_cluster)
+        if name in self._constants():
+            return constant("i32", self._constants()[name])
+        if name.startswith("envreg"):  # where a cooperative launch would put its barrier
+            return constant("i32", 0)
+        raise CannotTranslate(f"this device does not know the special register %{name}")
+
+    def _constants(self) -> dict[str, int]:
+        x, y, z = self.block
+        shared = self.kernel.shared
+        dynamic = shared.variables.get(DYNAMIC)
+        return {
+            "nsmid": _MULTIPROCESSORS,
+            "gridid": 0,
+            "nwarpid": -(-x * y * z // layout.LANES),
+            "cluster_nctarank": self.kernel.cluster_blocks,
+            "total_smem_size": shared.size,
+            "dynamic_smem_size": dynamic.size if dynamic else 0,
+        }
+
+    def _position(self, kind: str, axis: str) -> IrValue:
+        if kind == "thread":
+            return IrValue(f"%tid.{axis}", "i32")
+        if kind == "threads":
+            return constant("i32", self.block["xyz".index(axis)])
+        blocks = self.kernel.cluster["xyz".index(axis)]
+        if kind == "blocks of the cluster":
+            return constant("i32", blocks)
+        place = self.field(f"grid_{axis}" if kind in ("grid", "clusters") else axis, "i64")
+        if kind in ("cluster", "clusters"):
+            place = self.op("udiv", place, blocks)
+        elif kind == "block of the cluster":
+            place = self.op("urem", place, blocks)
+        return self.resize(place, "i32")
+
+    def _cycles(self) -> IrValue:
+        self.declarations.add("declare i64 @llvm.readcyclecounter()")
+        return self.value("i64", "call i64 @llvm.readcyclecounter()")
+
+    def _lane_mask(self, which: str) -> IrValue:
+        one = self.op("shl", constant("i32", 1), IrValue("%lane", "i32"))
+        below = self.op("sub", one, 1)
+        until = self.op("or", below, one)
+        masks = {"eq": lambda: one, "lt": lambda: below, "le": lambda: until}
+        masks |= {"ge": lambda: self.invert(below), "gt": lambda: self.invert(until)}
+        if which not in masks:
+            raise CannotTranslate(
+                f"this device does not know the special register %lanemask_{which}"
+            )
+        return masks[which]()
+
+    # -- control
+
+    def label(self, index: int, item: Label) -> None:
+        super().label(index, item)
+        self._published = {}
+        self.count_block(index)
+
+    def statement(self, index: int, item: Instruction) -> None:
+        super().statement(index, item)
+        if item.guard is not None:
+            self._published = {}
+
+    def poll(self, index: int) -> None:
+        asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
+        self.stop_unless(self.compare("eq", asked, 0), Cause.TIME_LIMIT, index)
+
+    def count_branch(self, index: int, taken: IrValue) -> None:
+        if self.mode is Mode.WATCH:
+            self._trace(index, 1, self.resize(taken, "i64"), Event.BRANCH)
+
+    def count_block(self, index: int) -> None:
+        if self.mode is Mode.WATCH:
+            self._trace(index, 2, 0, Event.BLOCK)
+
+    def call_function(self, index: int, item: Instruction) -> None:
+        call_host(self, index, item)
+
+
+_POSITIONS = {
+    "tid": "thread",
+    "ntid": "threads",
+    "ctaid": "block",
+    "nctaid": "grid",
+    "clusterid": "cluster",
+    "nclusterid": "clusters",
+    "cluster_ctaid": "block of the cluster",
+    "cluster_nctaid": "blocks of the cluster",
+}
+
+_CORO = """
+declare token @llvm.coro.id(i32, ptr, ptr, ptr)
+declare i64 @llvm.coro.size.i64()
+declare ptr @llvm.coro.begin(token, ptr)
+declare i8 @llvm.coro.suspend(token, i1)
+declare void @llvm.coro.end(ptr, i1, token)
+declare void @llvm.trap()
+!0 = !{}
+!1 = !{!"branch_weights", i32 100000, i32 1}
+"""

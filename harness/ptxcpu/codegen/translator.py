@@ -1,0 +1,358 @@
+"""Turns a flat kernel into LLVM IR: registers, operands, branches and memory accesses.
+
+`Translator` is what the lowerings of instructions speak to. It has two forms: thread.py makes a
+coroutine of a kernel, with every access checked; host.py makes plain functions of the runtime. How
+each instruction is lowered is passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.codegen.liveness import read_before_written
+from harness.ptxcpu.codegen.llvm_ir import FALSE, Builder, IrValue, bits, constant, llvm_type
+from harness.ptxcpu.errors import CannotTranslate, InternalError
+from harness.ptxcpu.ptx.syntax import (
+    Address,
+    Float,
+    Instruction,
+    Integer,
+    Label,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
+from harness.ptxcpu.ptx.types import TYPES, Type
+from harness.ptxcpu.runtime.layout import Access, Cause, Collective, State
+
+PREDICATE, B32, B64 = TYPES["pred"], TYPES["b32"], TYPES["b64"]
+
+
+@dataclass(frozen=True)
+class MemoryAccess:
+    """What the instruction at `index` does to memory: it reads or writes `n` bytes."""
+
+    index: int
+    n: int
+    kind: Access
+
+    @property
+    def log2(self) -> int:
+        if self.n & (self.n - 1) or not self.n:
+            raise CannotTranslate(f"an access of {self.n} bytes")
+        return self.n.bit_length() - 1
+
+
+class Lowerings(Protocol):
+    """How instructions become IR."""
+
+    def lower(self, t: Translator, item: Instruction, index: int) -> None:
+        """Emit the IR of one instruction. Raises CannotTranslate for one that is not known."""
+
+
+class Translator(Builder):
+    """Registers and operands of one function, and the IR of its instructions."""
+
+    def __init__(self, kernel: FlatKernel, lowerings: Lowerings) -> None:
+        super().__init__()
+        self._lowerings = lowerings
+        self.kernel = kernel
+        self._registers = {name: f"%r{i}" for i, name in enumerate(kernel.registers)}
+        self._declared_at = 0
+        """Which line of the text."""
+        self._used: dict[str, None] = {}
+        """Registers that are read or written, in the order in which that happens first."""
+        self._held: dict[str, IrValue] = {}
+        """What registers hold, of those that this basic block has read or written."""
+        self._temporaries = {name: f"%p{i}" for i, name in enumerate(kernel.temporaries)}
+        labels = [item.name for item in kernel.body if isinstance(item, Label)]
+        self._labels = {name: f"L{i}" for i, name in enumerate(labels)}
+        if len(self._labels) != len(labels):
+            raise CannotTranslate("a label stands twice")
+        self._index_of = {x.name: i for i, x in enumerate(kernel.body) if isinstance(x, Label)}
+
+    # -- what the two kinds of function do in their own way
+
+    def special(self, name: str) -> IrValue:
+        raise CannotTranslate(f"the special register %{name}")
+
+    def symbol(self, symbol: Symbol) -> IrValue:
+        """The address of a variable."""
+        raise CannotTranslate(f"the symbol {symbol.name}")
+
+    def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
+        """A host pointer to the bytes at a device address, which is checked."""
+        raise NotImplementedError
+
+    def parameter(self, address: Address, n: int) -> IrValue:
+        """A host pointer into the kernel's parameters or a call's temporaries."""
+        raise NotImplementedError
+
+    def window_base(self, space: str) -> int:
+        """What `cvta` adds to an address of a state space."""
+        raise NotImplementedError
+
+    def shared_address(self) -> IrValue:
+        """Where the block's shared memory begins among that of its cluster."""
+        raise CannotTranslate("shared memory outside a kernel")
+
+    def fence(self, name: str) -> None:
+        """Before what orders accesses and is more than a hint: tell the checks by this function."""
+
+    def collective(
+        self,
+        index: int,
+        which: Collective,
+        words: list[IrValue],
+        results: int = 0,
+        mask: IrValue | int = -1,
+        argument: IrValue | int = 0,
+        phase: int = 0,
+        updated: Sequence[Operand] = (),
+    ) -> list[IrValue]:
+        """updated: registers that come before the words, and are replaced."""
+        raise CannotTranslate("what threads do together, outside a kernel")
+
+    def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
+        raise CannotTranslate("a wait outside a kernel")
+
+    def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
+        raise CannotTranslate("a fault outside a kernel")
+
+    def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
+        """A call of a runtime function for this thread; integers are passed as i64."""
+        raise CannotTranslate("a call of the runtime from the runtime")
+
+    def leave_unless(self, ok: IrValue) -> None:
+        """End the thread where the runtime has noted a fault."""
+        raise CannotTranslate("a fault outside a kernel")
+
+    def call_function(self, index: int, item: Instruction) -> None:
+        raise NotImplementedError
+
+    def cell(self, name: str) -> IrValue:
+        """The address of a field of this thread's record."""
+        raise CannotTranslate("a wait outside a kernel")
+
+    def poll(self, index: int) -> None:
+        """Before a jump backward: stop if the time is over."""
+
+    def count_branch(self, index: int, taken: IrValue) -> None:
+        """Before a conditional jump: whether the lanes of the warp part here."""
+
+    def count_block(self, index: int) -> None:
+        """At the beginning of a basic block: which lanes run it."""
+
+    def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
+        """Before 8x8 matrices are moved: row is the address that this lane brings."""
+
+    # -- operands
+
+    def read(self, operand: Operand, type_: Type) -> IrValue:
+        """The value of an operand as `type_`: the low bits, or extended by the type's sign."""
+        if isinstance(operand, Register):
+            if (type_ is PREDICATE) != (self.kernel.registers[operand.name] is PREDICATE):
+                raise CannotTranslate("a predicate and a number are mixed")
+            return self.reinterpret(self._value_of(operand), llvm_type(type_), type_.is_signed)
+        if isinstance(operand, Not):
+            return self.invert(self.read(operand.register, PREDICATE))
+        if isinstance(operand, Special):
+            return self.reinterpret(self.special(operand.name), llvm_type(type_))
+        if isinstance(operand, Integer):
+            return self._integer(operand, type_)
+        if isinstance(operand, Float):
+            return self._float(operand, type_)
+        if isinstance(operand, Symbol):
+            return self.reinterpret(self.symbol(operand), llvm_type(type_))
+        raise CannotTranslate("an operand of another kind is needed")
+
+    def _value_of(self, register: Register) -> IrValue:
+        name = register.name
+        if name not in self._held:
+            type_ = llvm_type(self.kernel.registers[name])
+            self._used[name] = None
+            self._held[name] = self.load(type_, IrValue(self._registers[name], "ptr"))
+        return self._held[name]
+
+    def place(self, label: str) -> None:
+        super().place(label)
+        self._held = {}
+
+    def _integer(self, operand: Integer, type_: Type) -> IrValue:
+        if type_.is_float:
+            if operand.value:
+                raise CannotTranslate("an integer where a floating-point number is needed")
+            return constant(llvm_type(type_), 0.0)
+        return constant(llvm_type(type_), operand.value)
+
+    def _float(self, operand: Float, type_: Type) -> IrValue:
+        if type_.is_float:
+            if type_.bits == operand.width:
+                whole = constant(f"i{operand.width}", operand.bits)
+                return self.bitcast(whole, llvm_type(type_))
+            if type_.name == "f32":
+                return self.convert("fptrunc", constant("double", operand.value), "float")
+            raise CannotTranslate("a floating-point constant of another width")
+        return constant(llvm_type(type_), operand.bits)
+
+    def pack(self, vector: Vector, type_: Type) -> IrValue:
+        """`{lo, hi}` as one integer."""
+        whole = f"i{type_.bits}"
+        part = type_.bits // max(1, len(vector.items))
+        if f"b{part}" not in TYPES or not vector.items:
+            raise CannotTranslate("a vector of another length is needed")
+        result = constant(whole, 0)
+        for i, item in enumerate(vector.items):
+            piece = self.resize(self.read(item, TYPES[f"b{part}"]), whole)
+            result = self.op("or", result, self.op("shl", piece, i * part))
+        return self.bitcast(result, llvm_type(type_))
+
+    def unpack(self, vector: Vector, value: IrValue) -> None:
+        """One integer into `{lo, hi}`."""
+        whole = self.as_integer(value)
+        part = bits(whole.type) // max(1, len(vector.items))
+        if f"b{part}" not in TYPES or not vector.items:
+            raise CannotTranslate("a vector of another length is needed")
+        for i, item in enumerate(vector.items):
+            self.write(item, self.resize(self.op("lshr", whole, i * part), f"i{part}"))
+
+    def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
+        """Store a result; a wider register is filled by the sign or with zeros."""
+        if isinstance(operand, Sink):
+            return
+        if not isinstance(operand, Register):
+            raise CannotTranslate("a result that is not a register")
+        held = self.kernel.registers[operand.name]
+        if (held is PREDICATE) != (value.type == "i1"):
+            raise CannotTranslate("a predicate and a number are mixed")
+        kept = self.reinterpret(value, llvm_type(held), signed)
+        self._used[operand.name] = None
+        self._held[operand.name] = kept
+        self.store(kept, IrValue(self._registers[operand.name], "ptr"))
+
+    def write_pair(self, operand: Operand, first: IrValue, second: IrValue) -> None:
+        """`d|p`, of which the second is optional."""
+        if isinstance(operand, Pair):
+            self.write(operand.first, first)
+            self.write(operand.second, second)
+        else:
+            self.write(operand, first)
+
+    def items(self, operand: Operand) -> tuple[Operand, ...]:
+        """The elements of a vector, or one scalar."""
+        return operand.items if isinstance(operand, Vector) else (operand,)
+
+    def address(self, operand: Operand) -> Address:
+        if not isinstance(operand, Address):
+            raise CannotTranslate("an address in brackets is needed")
+        return operand
+
+    def address_value(self, address: Address) -> IrValue:
+        """The 64-bit device address."""
+        base = self.read(address.base, B64)
+        return self.op("add", base, address.offset) if address.offset else base
+
+    def carry(self) -> IrValue:
+        """The carry flag of extended-precision arithmetic."""
+        return self.load("i1", IrValue("%carry", "ptr"))
+
+    def set_carry(self, value: IrValue) -> None:
+        self.store(value, IrValue("%carry", "ptr"))
+
+    # -- control
+
+    def branch_label(self, operand: Operand) -> str:
+        if not isinstance(operand, Symbol) or operand.name not in self._labels:
+            raise CannotTranslate("a branch to something that is not a label")
+        return self._labels[operand.name]
+
+    def is_backward(self, index: int, operand: Operand) -> bool:
+        return isinstance(operand, Symbol) and self._index_of.get(operand.name, index) < index
+
+    def is_in_loop(self, index: int) -> bool:
+        """Whether some branch behind `index` leads back before it."""
+        return any(start <= index <= end for start, end in self._loops)
+
+    @property
+    def _loops(self) -> list[tuple[int, int]]:
+        if not hasattr(self, "_found_loops"):
+            self._found_loops = [
+                (self._index_of[x.name], i)
+                for i, item in enumerate(self.kernel.body)
+                if isinstance(item, Instruction) and item.opcode.startswith("bra")
+                for x in item.operands
+                if isinstance(x, Symbol) and self._index_of.get(x.name, i) < i
+            ]
+        return self._found_loops
+
+    def leave(self) -> None:
+        """Jump out of the function; what follows is reached by other ways only."""
+        self.jump("exit")
+        self.place(self.new_label())
+
+    def declare_registers(self) -> None:
+        """Of a hundred that PTX declares, few are in use: `body` writes these down here."""
+        self._declared_at = len(self.lines)
+        for name, size in self.kernel.temporaries.items():
+            self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
+        self.emit("%carry = alloca i1")
+
+    def body(self) -> None:
+        """What may be read before it is written starts as zero: PTX leaves it undefined, LLVM must
+        not see that. To clear all registers costs LLVM minutes where there are many thousand."""
+        start = len(self.lines)
+        self._statements()
+        statements = self.lines[start:]
+        del self.lines[start:]
+        self.set_carry(FALSE)
+        unwritten = read_before_written(statements)
+        allocations = []
+        for name in self._used:
+            register, type_ = self._registers[name], llvm_type(self.kernel.registers[name])
+            allocations.append(f"  {register} = alloca {type_}")
+            if register in unwritten:
+                self.store(IrValue("zeroinitializer", type_), IrValue(register, "ptr"))
+        self.lines[self._declared_at : self._declared_at] = allocations
+        self.lines += statements
+
+    def _statements(self) -> None:
+        for index, item in enumerate(self.kernel.body):
+            if isinstance(item, Label):
+                self.label(index, item)
+                continue
+            try:
+                self.statement(index, item)
+            except CannotTranslate as refusal:
+                raise refusal.at(item.text, item.line) from None
+            except InternalError:
+                raise
+            except Exception as error:
+                raise InternalError(f"lowering `{item.text}`: {error!r}") from error
+
+    def label(self, index: int, item: Label) -> None:
+        self.jump(self._labels[item.name])
+        self.place(self._labels[item.name])
+
+    def statement(self, index: int, item: Instruction) -> None:
+        guarded = item.guard is not None and not item.opcode.startswith("bra")
+        after = self.new_label()
+        if guarded:
+            assert item.guard is not None
+            do = self.new_label()
+            self.branch(self.read(item.guard, PREDICATE), do, after)
+            self.place(do)
+        if item.opcode.split(".")[0] == "call":
+            self.call_function(index, item)
+        else:
+            self._lowerings.lower(self, item, index)
+        if guarded:
+            self.jump(after)
+            self.place(after)

@@ -1,0 +1,93 @@
+"""Compiles the runtime and kernels to machine code, or takes them from the cache."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+from harness.ptxcpu import runtime
+from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.codegen.host import host_module
+from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
+from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
+from harness.ptxcpu.errors import InternalError
+from harness.ptxcpu.execution import native
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.runtime import layout
+
+LARGE_IR = 960_000
+"""Characters. A larger kernel, or one that is watched, is optimised less: what that would take
+longer to run, it would take longer yet to optimise."""
+
+SOURCES = (
+    "declarations",
+    "memory",
+    "checks",
+    "copies",
+    "warp",
+    "tensor",
+    "wgmma",
+    "counts",
+    "copy_counts",
+    "cluster",
+    "scheduler",
+)
+
+
+def runtime_source() -> str:
+    """All of the runtime as one CUDA C++ file."""
+    folder = Path(runtime.__file__).parent
+    parts = [(folder / f"{name}.cu").read_text() for name in SOURCES]
+    text = layout.header() + "\n".join(parts)
+    # A loop stays a loop unless its source says otherwise: a third of the time to compile.
+    return re.sub(r"(?<!#pragma unroll)\n(\s*)(for \()", r'\n\1_Pragma("unroll 1") \2', text)
+
+
+def _runtime_ptx(source: str) -> str:
+    """PTX with external functions."""
+    from harness.ptxcpu import nvrtc
+
+    options = ("--gpu-architecture=compute_90", "-rdc=true", "-w")
+    output = nvrtc.compile_to_ptx(nvrtc.Source(source, "runtime.cu"), options)
+    if not output.succeeded:
+        raise InternalError(f"the CPU device's runtime does not compile:\n{output.log}")
+    return output.ptx
+
+
+_loaded: list[native.Code] = []
+
+
+@functools.cache
+def _runtime(cache: Cache) -> native.Code:
+    source = runtime_source()
+
+    def make() -> bytes:
+        return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS), whole=True)
+
+    with cache.one_at_a_time():
+        code = native.Code(cache.get(("runtime", native.version()), make))
+    for name in re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source):
+        native.publish(name, code.address(name))
+    _loaded.append(code)
+    return code
+
+
+def run_address(cache: Cache) -> int:
+    """The address of rt_run, which takes blocks from a list and runs them."""
+    return _runtime(cache).address("rt_run")
+
+
+def build_kernel(
+    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
+) -> native.Code:
+    """Machine code of one kernel for one shape of block."""
+    _runtime(cache)
+
+    def make() -> bytes:
+        text = ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module()
+        return native.compile_ir(text, whole=len(text) < LARGE_IR and mode is Mode.RUN)
+
+    parts = (kernel.name, str(kernel.shared.size), str(block), mode.value, native.version(), text)
+    return native.Code(cache.get(("kernel", *parts), make))

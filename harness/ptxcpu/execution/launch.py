@@ -1,0 +1,275 @@
+"""Runs a translated kernel's clusters on the cores of the host, and tells how it ended."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.codegen.thread import Mode
+from harness.ptxcpu.execution import build, native
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.execution.printf import Printer
+from harness.ptxcpu.runtime import layout
+from harness.ptxcpu.runtime.layout import Cause, Context, Window
+from problem.launcher import Clusters
+from problem.threads import available_cores
+
+Bytes = npt.NDArray[np.uint8]
+AnyArray = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel in machine code, for one shape of block."""
+
+    kernel: FlatKernel
+    code: native.Code
+    block: tuple[int, int, int]
+    frame_bytes: int
+    """What one GPU thread needs while it waits."""
+
+    @property
+    def threads(self) -> int:
+        x, y, z = self.block
+        return x * y * z
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a launch is given: A, B, C and the numbers behind them, in order."""
+
+    arrays: tuple[AnyArray, AnyArray, AnyArray]
+    numbers: tuple[int, ...]
+    module: Bytes
+    """The kernel's own __device__ variables, kept from launch to launch."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The first fault, in the order in which clusters start."""
+
+    fault: Cause
+    index: int
+    """Of the instruction in the kernel's body."""
+    address: int
+    bytes: int
+    access: int
+    thread: int
+    count: int
+    """Of threads that live, where they wait for each other."""
+    block: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    seconds: float
+    stopped: Stopped | None
+    changed: frozenset[Window]
+    """Inputs that the kernel gave another value. (They were kept as they are.)"""
+
+
+@dataclass
+class Instruments:
+    """Memory of the checks or counters; the same for every block, so one worker runs them all."""
+
+    checks: int = 0
+    counts: int = 0
+    keep: list[object] = field(default_factory=list)
+    arrays: dict[str, Bytes] = field(default_factory=dict)
+
+    @property
+    def present(self) -> bool:
+        return bool(self.checks or self.counts)
+
+
+def load(
+    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
+) -> Loaded:
+    code = build.build_kernel(cache, text, kernel, block, mode)
+    ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    frame = ask(code.address("thread"))(None, -1)
+    return Loaded(kernel, code, block, frame)
+
+
+def launch(
+    cache: Cache,
+    loaded: Loaded,
+    grid: tuple[int, int, int],
+    arguments: Arguments,
+    seconds: float,
+    blocks: Sequence[int] | None = None,
+    printer: Printer | None = None,
+    instruments: Instruments | None = None,
+    workers: int | None = None,
+    *,
+    ascending: bool,
+) -> Outcome:
+    """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
+
+    Clusters start in one order, so that the first fault is the same in every run: in ascending
+    order, which kernels need whose blocks wait for earlier ones, or like the fields of a
+    chessboard, white ones first, so that a block that writes into its neighbours' tiles spoils some
+    that are done.
+    """
+    instruments = instruments or Instruments()
+    clusters = Clusters(grid, loaded.kernel.cluster)
+    chosen = np.arange(clusters.count)
+    if blocks is not None:
+        chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
+    if not ascending:
+        chosen = _chessboard(clusters, chosen)
+    wanted = 1 if instruments.present else (workers or available_cores())
+    next_cluster = ctypes.c_uint64(0)
+    stop = ctypes.c_uint8(0)
+    printer = printer or Printer()
+    team = [
+        _Worker(loaded, grid, arguments, instruments, stop, printer)
+        for _ in range(max(1, min(wanted, len(chosen))))
+    ]
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
+
+    def work(worker: _Worker) -> None:
+        run(
+            ctypes.addressof(worker.contexts),
+            ctypes.addressof(next_cluster),
+            chosen.ctypes.data,
+            len(chosen),
+        )
+
+    timer = threading.Timer(seconds, lambda: setattr(stop, "value", 1))
+    timer.daemon = True
+    timer.start()
+    start = time.perf_counter()
+    _together(work, team)
+    elapsed = time.perf_counter() - start
+    timer.cancel()
+    faults = [w.stopped for w in team if w.stopped]
+    contexts = [context for worker in team for context in worker.contexts]
+    changed = [w for w in (Window.A, Window.B) if any(c.changed >> w & 1 for c in contexts)]
+    first = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
+    return Outcome(elapsed, first, frozenset(changed))
+
+
+def _chessboard(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """First those whose row and column have an even sum."""
+    across, down, _ = clusters.sizes
+    black = (chosen % across + chosen // across % down) % 2
+    return chosen[np.argsort(black, kind="stable")]
+
+
+def _together(work: Callable[[_Worker], None], team: Sequence[_Worker]) -> None:
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in team[1:]]
+    for thread in threads:
+        thread.start()
+    work(team[0])
+    for thread in threads:
+        thread.join()
+
+
+def zeros(size: int) -> Bytes:
+    """Memory that begins at a multiple of 64; the operating system gives it when it is touched."""
+    raw = np.zeros(size + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : skip + size]
+
+
+COPY_BYTES, BULK_BYTES = 40, 72
+
+
+class _Worker:
+    """One host thread's contexts, one a block of a cluster, and the memory that they point to."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        grid: tuple[int, int, int],
+        arguments: Arguments,
+        instruments: Instruments,
+        stop: ctypes.c_uint8,
+        printer: Printer,
+    ) -> None:
+        self.contexts = (Context * loaded.kernel.cluster_blocks)()
+        self._keep: list[object] = [arguments, instruments, stop, printer]
+        for rank, context in enumerate(self.contexts):
+            for name, value in self._fields(loaded, grid, arguments).items():
+                setattr(context, name, value)
+            context.rank = rank
+            context.shared_address = rank << layout.BLOCK_BITS
+            context.cluster = ctypes.addressof(self.contexts)
+            context.stop = ctypes.addressof(stop)
+            context.print = printer.address
+            context.checks = instruments.checks
+            context.counts = instruments.counts
+
+    def _fields(
+        self, loaded: Loaded, grid: tuple[int, int, int], arguments: Arguments
+    ) -> dict[str, int]:
+        """Of the context of one block, which has its own memory."""
+        kernel, threads = loaded.kernel, loaded.threads
+        warps = -(-threads // layout.LANES)
+        shared = zeros(kernel.shared.size + 15 & -8)
+        memory = {
+            "shared": shared,
+            "local": zeros(kernel.local_bytes * threads),
+            "frames": zeros(loaded.frame_bytes * threads),
+            "scratch": zeros(128),
+            "thread": zeros(layout.THREAD_BYTES * threads),
+            "mail": zeros(4 * warps * layout.MAIL_WORDS * layout.LANES),
+            "group": zeros(4 * warps),
+            "arrived": zeros(4 * layout.NAMED_BARRIERS),
+            "copies": zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
+            "bulk": zeros(BULK_BYTES * layout.BULK_IN_FLIGHT),
+            "parameters": _parameters(kernel, arguments),
+        }
+        spans = np.zeros((layout.WINDOWS, 3), np.int64)
+        for window, array in zip((Window.A, Window.B, Window.C), arguments.arrays, strict=True):
+            spans[window] = array.ctypes.data, array.nbytes, window is Window.C
+        spans[Window.MODULE] = arguments.module.ctypes.data, kernel.module.size, 1
+        spans[Window.SHARED] = shared.ctypes.data, kernel.shared.size, 1
+        spans[Window.LOCAL] = memory["local"].ctypes.data, kernel.local.size, 1
+        self._keep += [memory, spans]
+        fields = {name: array.ctypes.data for name, array in memory.items()}
+        for name, sizes in (("grid", grid), ("block", loaded.block), ("cluster", kernel.cluster)):
+            fields |= {f"{name}_{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
+        return fields | {
+            "entry": loaded.code.address("thread"),
+            "threads": threads,
+            "windows": spans.ctypes.data,
+            "shared_bytes": kernel.shared.size,
+            "local_bytes": kernel.local_bytes,
+            "frame_bytes": loaded.frame_bytes,
+            "cluster_blocks": kernel.cluster_blocks,
+        }
+
+    @property
+    def stopped(self) -> Stopped | None:
+        c = next((c for c in self.contexts if c.fault), None)
+        if c is None:
+            return None
+        return Stopped(
+            Cause(c.fault),
+            c.fault_pc,
+            c.fault_address % (1 << 64),
+            c.fault_bytes,
+            c.fault_access,
+            c.fault_thread,
+            c.fault_count,
+            c.block,
+        )
+
+
+def _parameters(kernel: FlatKernel, arguments: Arguments) -> Bytes:
+    """The kernel's parameters as the launcher lays them out: three pointers, then numbers."""
+    values = [w.base for w in (Window.A, Window.B, Window.C)] + list(arguments.numbers)
+    memory = zeros(max(8, kernel.parameters.size))
+    for place, number in zip(kernel.parameters.variables.values(), values, strict=False):
+        raw = (number % (1 << 8 * place.size)).to_bytes(place.size, "little")
+        memory[place.offset : place.offset + place.size] = np.frombuffer(raw, np.uint8)
+    return memory

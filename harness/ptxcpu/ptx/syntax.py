@@ -1,0 +1,243 @@
+"""What a PTX program consists of: functions, variables, and instructions with typed operands."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from harness.ptxcpu.ptx.types import Type
+
+
+@dataclass(frozen=True)
+class Register:
+    name: str
+
+
+@dataclass(frozen=True)
+class Not:
+    """`!%p`: a predicate register read inverted."""
+
+    register: Register
+
+
+@dataclass(frozen=True)
+class Special:
+    """`%tid.x` and the like."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Integer:
+    value: int
+
+
+@dataclass(frozen=True)
+class Float:
+    """`0f3F800000` or `0d3FF0000000000000`, kept as bits."""
+
+    bits: int
+    width: int
+
+    @property
+    def value(self) -> float:
+        code = ("<I", "<f") if self.width == 32 else ("<Q", "<d")
+        return float(struct.unpack(code[1], struct.pack(code[0], self.bits))[0])
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The address of a variable, or the name of a label or function."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[base+offset]`."""
+
+    base: Register | Symbol | Integer
+    offset: int
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """`[base, {x, y}]`: a place in a tensor or a texture."""
+
+    base: Operand
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`{a, b, c, d}`."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`d|p`: two results."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True)
+class Sink:
+    """`_`: a result that is not used."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """`(a, b)`: the arguments or results of a call."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = (
+    Register
+    | Not
+    | Special
+    | Integer
+    | Float
+    | Symbol
+    | Address
+    | Coordinates
+    | Vector
+    | Pair
+    | Sink
+    | Group
+)
+
+
+def symbols(operand: Operand) -> Iterator[str]:
+    """The names of all symbols in an operand."""
+    match operand:
+        case Symbol():
+            yield operand.name
+        case Address():
+            yield from symbols(operand.base)
+        case Coordinates():
+            yield from symbols(operand.base)
+            yield from chain.from_iterable(map(symbols, operand.items))
+        case Vector() | Group():
+            yield from chain.from_iterable(map(symbols, operand.items))
+        case Pair():
+            yield from symbols(operand.first)
+            yield from symbols(operand.second)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Register | Not | None
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Label:
+    name: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable or parameter.
+
+    size: bytes; 0 for the extern array whose size the launch gives.
+    is_array: whether it was declared with brackets.
+    image: the bytes that it begins with, if any are given.
+    pointees: symbols whose addresses are part of the image, which holds zeros in their place.
+    """
+
+    space: str
+    align: int
+    type: Type
+    name: str
+    size: int
+    is_array: bool = False
+    image: bytes = b""
+    pointees: tuple[str, ...] = ()
+    extern: bool = False
+
+
+@dataclass
+class Function:
+    """A kernel (`.entry`) or device function, its scopes resolved: every name means one thing.
+
+    directives: `.maxntid 256, 1, 1` and its like, as numbers by name.
+    prototypes: names of `.callprototype` and `.calltargets`, for calls through a pointer.
+    """
+
+    name: str
+    is_entry: bool
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+    directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    registers: dict[str, Type] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prototypes: set[str] = field(default_factory=set)
+    body: list[Instruction | Label] = field(default_factory=list)
+
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of one cluster along x, y and z, as `__cluster_dims__` has them."""
+        x, y, z = (*self.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
+        return x, y, z
+
+
+@dataclass
+class Program:
+    """A PTX module.
+
+    statements: the canonical text, one statement each: what was parsed and nothing else.
+    names: everything that the program itself gives a name to.
+    """
+
+    version: str = ""
+    target: tuple[str, ...] = ()
+    functions: dict[str, Function] = field(default_factory=dict)
+    declared: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def with_entry(self, name: str) -> Program:
+        """The program without kernels other than `name` that nothing in it refers to."""
+        mentioned = {
+            token for s in self.statements for token in s.tokens if token != s.function
+        } | {name}
+        gone = {f.name for f in self.functions.values() if f.is_entry} - mentioned
+        return replace(
+            self,
+            functions={f.name: f for f in self.functions.values() if f.name not in gone},
+            statements=[s for s in self.statements if s.function not in gone],
+        )
+
+    def line_of(self, line: int) -> int | None:
+        """The line of the user's source that a line of the canonical text comes from."""
+        if not 0 < line <= len(self.statements):
+            return None
+        return self.statements[line - 1].line or None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: its tokens, and the text that they are printed as.
+
+    function: the one that it belongs to, if any.
+    line: of the user's source; 0 if unknown.
+    is_debugging: whether it only says where code comes from (`.loc`, `.file`, `.section`).
+    """
+
+    tokens: tuple[str, ...]
+    text: str
+    function: str = ""
+    line: int = 0
+    is_debugging: bool = False

@@ -1,0 +1,1 @@
+"""Predictions of `explain`, compared with what the judge and hardware counters measured."""

@@ -1,0 +1,89 @@
+"""Measures how long gradings take on this machine's GPU: python3 -m lab.grading_times PAGE.md
+
+Each is a command of its own, from its start to its end. First quick ones with an empty cache, then
+as many with what one of them left, then full ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.protocol.files import write_whole
+from harness.protocol.report import Report, Stage
+
+SOLUTIONS = Path(__file__).parent.parent / "solutions"
+
+PAGE = """\
+# How long a grading takes on a GPU
+
+Written by `python3 -m lab.grading_times` on {date}, on an {gpu} with {cores} cores: the command
+`grade {file}` from its start to its end, as often as there are rows, and what its stages took. The
+cache is that of the CPU device, which a full grading needs; what begins the processes comes before
+the first stage.
+
+| grading | seconds | {stages} |
+|---|{dashes}
+{rows}
+"""
+
+
+def graded(file: Path, cache: Path, *more: str) -> tuple[float, Report]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.json")
+        command = (sys.executable, "-m", "harness", "grade", "--json", str(path), *more, str(file))
+        environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+        started = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+        return time.perf_counter() - started, Report.model_validate_json(path.read_bytes())
+
+
+def row(kind: str, seconds: float, report: Report) -> str:
+    by_stage = {each.stage: each.seconds for each in report.stages}
+    numbers = (seconds, *(by_stage[stage] for stage in STAGES))
+    return f"| {kind} | " + " | ".join(f"{number:.1f}" for number in numbers) + " |"
+
+
+STAGES = (Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--file", type=Path, default=SOLUTIONS / "17_split_tail.cu")
+    parser.add_argument("--quick", type=int, default=5, help="of each kind")
+    parser.add_argument("--full", type=int, default=2)
+    options = parser.parse_args(arguments)
+    rows: list[str] = []
+
+    def keep(kind: str, seconds: float, report: Report) -> None:
+        rows.append(row(kind, seconds, report))
+        print(rows[-1], flush=True)
+        page = PAGE.format(
+            date=datetime.now(UTC).date(),
+            gpu=report.device.name if report.device else "unknown GPU",
+            cores=os.cpu_count(),
+            file=options.file.name,
+            stages=" | ".join(STAGES),
+            dashes="---:|" * (1 + len(STAGES)),
+            rows="\n".join(rows),
+        )
+        write_whole(options.page, page)
+
+    with tempfile.TemporaryDirectory() as caches:
+        for number in range(options.quick):
+            keep("quick, empty cache", *graded(options.file, Path(caches, str(number)), "--quick"))
+        for _ in range(options.quick):
+            keep("quick", *graded(options.file, Path(caches, "0"), "--quick"))
+        for _ in range(options.full):
+            keep("full", *graded(options.file, Path(caches, "0")))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

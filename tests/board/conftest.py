@@ -1,0 +1,81 @@
+"""What the leaderboard's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from harness.board.regrade import Grader
+from harness.board.store import Store
+from harness.cli import main as cli
+from harness.cli.commands import _arguments
+from harness.cli.commands._stores import Address
+from harness.cli.views.console import Terminal
+from harness.protocol.report import Report, Submission
+from tests.board.stores import KINDS, New, Where
+
+Enter = Callable[..., Path]
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a store may be made."""
+    return tmp_path / "leaderboard.sqlite"
+
+
+@pytest.fixture
+def stored(path: Path) -> Callable[..., Path]:
+    """Enters reports, and says into which store."""
+
+    def enter(*reports: Report) -> Path:
+        with Store(path, "create") as store:
+            for report in reports:
+                store.enter(report)
+        return path
+
+    return enter
+
+
+@pytest.fixture
+def new(tmp_path: Path, request: pytest.FixtureRequest) -> New:
+    """Finds places for stores."""
+    made: list[Where] = []
+
+    def find(kind: str) -> Where:
+        name = f"store-{len(made)}"
+        address = str(tmp_path / f"{name}.sqlite")
+        if kind == "postgresql":
+            url = request.getfixturevalue("fresh_database")()
+            address = url.set(drivername=kind).render_as_string(hide_password=False)
+        made.append(Where(Address(address), tmp_path / f"{name}.key"))
+        return made[-1]
+
+    return find
+
+
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, new: New) -> Where:
+    """For a store of each kind."""
+    return new(request.param)
+
+
+def no_grading(submission: Submission) -> Report:
+    raise AssertionError(f"{submission.name} was graded")
+
+
+@pytest.fixture
+def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs a command; returns its exit code and what it printed to stdout and stderr."""
+    monkeypatch.setenv(_arguments.STORE_VARIABLE, str(path))
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
+        chosen = cli.parser().parse_args([str(word) for word in words])
+        chosen.grader = lambda: nullcontext(grade)
+        return cli.run(chosen, Terminal()), *capsys.readouterr()
+
+    return run

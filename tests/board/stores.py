@@ -1,0 +1,31 @@
+"""Stores of every kind, for the tests of what they all hold to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.cli.commands._stores import Address, open_store
+
+if TYPE_CHECKING:
+    from harness.board.sqlite_file import Mode
+    from harness.board.store import Store
+
+KINDS = ("sqlite", "postgresql")
+PAIRS = [(one, other) for one in KINDS for other in KINDS]
+
+
+class Where(NamedTuple):
+    """Where a store may be made, and the key that it signs with."""
+
+    address: Address
+    key: Path
+
+    def open(self, mode: Mode = "create") -> AbstractContextManager[Store]:
+        return open_store(self.address, mode, self.key)
+
+
+New = Callable[[str], Where]
+"""Finds a where for a store of this kind."""

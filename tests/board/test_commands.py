@@ -1,0 +1,214 @@
+"""The subcommands, as a person or a program calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from harness.board.document import Document
+from harness.board.edition import Edition
+from harness.board.store import Store
+from harness.cli.commands import _arguments
+from harness.protocol.report import Badge
+from tests.board import factory
+from tests.board.conftest import Call, Enter
+
+BEFORE = Edition("0.0.1", Edition.current().cases)
+
+
+def test_the_ranking_in_the_terminal(call: Call, stored: Enter) -> None:
+    stored(
+        factory.report("tile", "ada", 0.9),
+        factory.report("wide", "bob", 1.031),
+        factory.report("late", "eve", 1.2, edition=BEFORE),
+        factory.report("laptop", "ada", score=None),
+        factory.rejected(),
+    )
+    code, out, _ = call("leaderboard")
+    assert code == 0
+    assert out.index("wide") < out.index("tile") < out.index("late")
+    for said in (factory.H100, "1.031", "1.029 to 1.033", "1755 MHz", "580.95.05", "regrade"):
+        assert said in out
+    assert "1 not ranked: accepted without a score" in out
+    assert "laptop" not in out
+
+
+def test_a_narrow_terminal_keeps_rank_and_score(
+    call: Call, stored: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(factory.report("🚀" * 30 + "<b>'; DROP TABLE entries;--", "ada", 0.912))
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = call("leaderboard")
+    assert "0.912" in out
+    assert max(map(cell_len, out.splitlines())) <= 80
+
+
+def test_a_name_cannot_write_to_the_terminal(call: Call, stored: Enter) -> None:
+    stored(factory.report("\x1b[31mred\x1b[2J\u202eknil", "a\rb", 0.9))
+    _, out, _ = call("leaderboard")
+    assert "red" in out
+    assert not {"\x1b[31m", "\x1b[2J", "\u202e", "\r"} & {
+        out[i : i + length] for i in range(len(out)) for length in (1, 4, 5)
+    }
+
+
+def test_filters_and_json(call: Call, stored: Enter) -> None:
+    stored(
+        factory.report("tensor", "ada", 1.4, cores=Badge.TENSOR_CORES),
+        factory.report("tile", "bob", 0.9, day=3),
+    )
+    _, out, _ = call("leaderboard", "--json", "--badge", "cuda-cores")
+    ((board,),) = (json.loads(out),)
+    assert board["gpu"] == factory.H100
+    (row,) = board["rows"]
+    assert (row["rank"], row["standing"], row["name"], row["score"]) == (1, "ranked", "tile", 0.9)
+    _, out, _ = call("leaderboard", "--json", "--since", "2026-01-02", "--author", "ada")
+    assert json.loads(out) == []
+
+
+def test_nothing_to_rank_is_a_negative_answer(call: Call, stored: Enter) -> None:
+    stored(factory.report(score=None))
+    code, out, _ = call("leaderboard")
+    assert code == 1
+    assert "nothing to rank" in out
+
+
+def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
+    code, out, err = call("leaderboard")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"leaderboard: there is no store at {path}")
+    assert err.count("\n") == 1
+
+
+def test_a_fresh_clone_shows_the_reports_that_came_with_it_and_how_to_enter_ones_own(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(_arguments.STORE_VARIABLE)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("leaderboard")
+    assert code == 0
+    assert "33_wgmma_two_phase" in out and "01_naive" in out
+    assert "grade my_kernel.cu --submit --author NAME" in err
+    assert max(map(cell_len, out.splitlines())) <= 80
+    assert " ".join(out.split()).count("CUDA 13.2") == 1, "once, below the table"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(
+    call: Call, stored: Enter, tmp_path: Path
+) -> None:
+    stored(factory.report())
+    (tmp_path / "file").write_text("")
+    code, _, err = call("leaderboard", "--site", tmp_path / "file" / "site")
+    assert code == 2
+    assert err == f"leaderboard: {tmp_path / 'file' / 'site'}: Not a directory.\n"
+
+
+def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        call("leaderboard", "--since", "yesterday")
+    assert exit.value.code == 2
+    assert "'yesterday' is no day" in capsys.readouterr().err
+
+
+def test_submit_export_import(call: Call, tmp_path: Path, path: Path) -> None:
+    report = factory.report("naïve 🚀", "ada")
+    file = tmp_path / "report.json"
+    file.write_text(report.model_dump_json(indent=2), encoding="utf-8")
+    assert call("submit", file) == (0, f"1 entered into {path}.\n", "")
+    assert call("submit", file)[1] == f"0 entered into {path}, 1 already there.\n"
+
+    _, lines, _ = call("export")
+    exported = tmp_path / "all.jsonl"
+    exported.write_text(lines, encoding="utf-8")
+    other = tmp_path / "other.sqlite"
+    assert call("import", exported, "--store", other)[0] == 0
+    assert call("export", "--store", other)[1] == lines
+    assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
+
+
+def test_an_empty_file_is_no_import(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("\n")
+    code, _, err = call("import", file)
+    assert code == 2 and err.count("\n") == 1
+    assert "is empty" in err
+
+
+def test_import_is_all_or_nothing_and_names_the_line(
+    call: Call, tmp_path: Path, path: Path
+) -> None:
+    file = tmp_path / "torn.jsonl"
+    good = Document.of(factory.report()).text
+    file.write_text(f"{good}\n{good[: len(good) // 2]}\n", encoding="utf-8")
+    code, _, err = call("import", file)
+    assert code == 2
+    assert "torn.jsonl, line 2, is not a report" in err
+    with Store(path) as store:
+        assert store.entries() == []
+
+
+def test_merge(call: Call, stored: Enter, tmp_path: Path) -> None:
+    stored(factory.report(author="ada"))
+    other = tmp_path / "other.sqlite"
+    with Store(other, "create") as store:
+        store.enter(factory.report(author="ada"))
+        store.enter(factory.report(author="bob"))
+    code, out, _ = call("merge", other)
+    assert code == 0
+    assert "1 entered" in out
+    assert "1 already there" in out
+    code, _, err = call("merge", tmp_path / "nowhere.sqlite")
+    assert code == 2
+    assert "nowhere.sqlite" in err
+
+
+def test_compare_two_versions(call: Call, stored: Enter) -> None:
+    one = factory.report("tile", "ada", 0.9, source=factory.SOURCE)
+    two = factory.report(
+        "tile", "ada", 0.95, day=1, source=factory.SOURCE.replace("float sum = 0.0f;", "float s;")
+    )
+    path = stored(one, two)
+    with Store(path) as store:
+        ids = {entry.score: entry.id for entry in store.entries()}
+    code, out, _ = call("compare", ids[0.9][:10], ids[0.95][:10])
+    assert code == 0
+    for said in ("registers", "global load sectors", "-    float sum = 0.0f;", "+    float s;"):
+        assert said in out
+    assert "B against A: +5.6 %, larger than the noise" in " ".join(out.split())
+
+    _, out, _ = call("compare", "--json", ids[0.9], "ada/tile")
+    assert json.loads(out)["larger_than_noise"] is True
+
+
+def test_compare_says_what_cannot_be_compared(call: Call, stored: Enter) -> None:
+    stored(
+        factory.report("here", "ada", 0.9),
+        factory.report("same", "ada", 0.901),
+        factory.report("there", "ada", 0.9, gpu="NVIDIA L4"),
+        factory.report("before", "ada", 0.9, edition=BEFORE),
+        factory.report("laptop", "ada", score=None),
+    )
+
+    def conclusion(other: str) -> str:
+        return str(json.loads(call("compare", "--json", "ada/here", other)[1])["conclusion"])
+
+    assert "within the noise" in conclusion("ada/same")
+    assert "two GPU models" in conclusion("ada/there")
+    assert "regrade before comparing" in conclusion("ada/before")
+    assert "B has no score" in conclusion("ada/laptop")
+    code, _, err = call("compare", "ada/here", "ada/nothing")
+    assert code == 2
+    assert "no entry ada/nothing" in err
+
+
+def test_compare_takes_a_report_file(call: Call, stored: Enter, tmp_path: Path) -> None:
+    stored(factory.report("tile", "ada", 0.9))
+    file = tmp_path / "new.json"
+    file.write_text(factory.report("tile", "ada", 0.8).model_dump_json(), encoding="utf-8")
+    _, out, _ = call("compare", "ada/tile", file)
+    assert "−11.1 %" in out

@@ -1,0 +1,247 @@
+"""Two reports side by side: what differs, by how much, and whether it is more than noise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.board.compare import Comparison, Fact, _facts, as_data, compare
+from harness.board.document import Document
+from harness.board.edition import Edition
+from harness.board.entry import Entry
+from harness.protocol.report import Report
+from tests.board.factory import report, uncompilable
+
+NOW = Edition.current()
+
+
+def compared(a: Report, b: Report) -> Comparison:
+    return compare(Document.of(a), Document.of(b))
+
+
+def facts(made: Comparison) -> dict[str, tuple[Any, Any]]:
+    return {fact.what: (fact.a, fact.b) for fact in made.facts}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "change"),
+    [
+        (2.0, 3.0, "+50.0 %"),
+        (2, 1.5, "−25.0 %"),
+        (1.5, 1.5, "="),
+        (0, 0, "="),
+        (0, 3, ""),
+        (3, 0, "−100.0 %"),
+        (None, 1, ""),
+        (1, None, ""),
+        ("x", "x", ""),
+        ("x", 1, ""),
+        (1, "x", ""),
+    ],
+)
+def test_a_change_is_said_where_both_are_numbers(a: Any, b: Any, change: str) -> None:
+    assert Fact("what", "ms", a, b).change == change
+
+
+def test_every_quantity_of_an_accepted_report_is_a_fact() -> None:
+    made = compared(report(score=0.9), report(score=0.95))
+    found = facts(made)
+    assert found == {
+        "verdict": ("accepted", "accepted"),
+        "score": (0.9, 0.95),
+        "95 % interval": ("0.898 to 0.902", "0.948 to 0.952"),
+        "kernel": (8, 8),
+        "cuBLAS": (7.2, 7.6),
+        "throughput": (pytest.approx(51.54, abs=0.01), pytest.approx(51.54, abs=0.01)),
+        "device": ("NVIDIA H100 80GB HBM3",) * 2,
+        "clock": (1755, 1755),
+        "driver": ("580.95.05",) * 2,
+        "CUDA": ("13.0",) * 2,
+        "cuBLAS version": ("13.0.2",) * 2,
+        "judge": (NOW.judge,) * 2,
+        "cases": (str(NOW.cases),) * 2,
+        "badges": ("cuda-cores default-launch",) * 2,
+        "registers": (128, 128),
+        "spill stores": (0, 0),
+        "spill loads": (0, 0),
+        "static shared": (16384, 16384),
+        "dynamic shared": (0, 0),
+        "blocks a multiprocessor": (2, 2),
+        "occupancy": (25.0, 25.0),
+        "worst error": (2.2e-6, 2.2e-6),
+        "counted at": ("128×64×128",) * 2,
+        "global load sectors": (2304, 2304),
+        "global store sectors": (32, 32),
+        "shared load wavefronts": (0, 0),
+        "shared store wavefronts": (0, 0),
+        "bank conflicts": (0, 0),
+        "divergent branches": (0, 0),
+        "intensity": (0.44, 0.44),
+    }
+    units = {fact.what: fact.unit for fact in made.facts if fact.unit}
+    assert units == {
+        "score": "× cuBLAS",
+        "kernel": "ms",
+        "cuBLAS": "ms",
+        "throughput": "TFLOP/s",
+        "clock": "MHz",
+        "registers": "a thread",
+        **dict.fromkeys(
+            ["spill stores", "spill loads", "static shared", "dynamic shared"], "bytes"
+        ),
+        "occupancy": "%",
+        **dict.fromkeys(
+            ["global load sectors", "global store sectors", "shared load wavefronts"], "a block"
+        ),
+        **dict.fromkeys(
+            ["shared store wavefronts", "bank conflicts", "divergent branches"], "a block"
+        ),
+        "intensity": "FLOP/byte",
+    }
+
+
+def counted(made: Report, **counts: int) -> Report:
+    assert made.counters is not None
+    return made.model_copy(update={"counters": made.counters.model_copy(update=counts)})
+
+
+def test_counts_are_those_of_a_block() -> None:
+    counts = {
+        "global_store_sectors": 4,
+        "shared_load_wavefronts": 8,
+        "shared_store_wavefronts": 12,
+        "bank_conflicts": 16,
+        "divergent_branches": 20,
+    }
+    found = facts(compared(report(), counted(report(), **counts)))
+    names = ("global store sectors", "shared load wavefronts", "shared store wavefronts")
+    assert [found[name][1] for name in names] == [1, 2, 3]
+    assert (found["bank conflicts"][1], found["divergent branches"][1]) == (4, 5)
+
+
+NEVER_RUN = uncompilable().model_copy(
+    update={"kernel": None, "verification": None, "counters": None, "sanitizing": ()}
+)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_one_of_them_does_not_have_stands_beside_nothing(swapped: bool) -> None:
+    whole, part = report(), NEVER_RUN
+    made = compared(part, whole) if swapped else compared(whole, part)
+    assert [fact.what for fact in made.facts] == [
+        fact.what for fact in compared(whole, whole).facts
+    ]
+    found = facts(made)
+    for what, there in (("registers", 128), ("worst error", 2.2e-6), ("intensity", 0.44)):
+        assert found[what] == ((None, there) if swapped else (there, None))
+    assert found["badges"] == (
+        (None, "cuda-cores default-launch") if swapped else ("cuda-cores default-launch", None)
+    )
+
+
+def test_what_neither_has_is_no_fact() -> None:
+    found = facts(compared(NEVER_RUN, NEVER_RUN))
+    assert [*found] == [
+        *("verdict", "device", "driver", "CUDA", "cuBLAS version", "judge", "cases")
+    ]
+    assert found["verdict"] == ("compile-error", "compile-error")
+
+
+def test_the_sources_are_shown_where_they_differ() -> None:
+    one, other = (
+        report("tile", source="one\ntwo\n"),
+        report("wide", source="one\nthree\n"),
+    )
+    assert compared(one, one).diff == ""
+    assert compared(one, other).diff == (
+        "--- A tile\n+++ B wide\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+    )
+
+
+# ---------------------------------------------------------------------------------- conclusion
+
+
+def concluded(a: Report, b: Report) -> tuple[bool | None, str]:
+    made = compared(a, b)
+    return made.larger_than_noise, made.conclusion
+
+
+def test_a_difference_is_within_the_noise_or_larger() -> None:
+    assert concluded(report(score=0.9), report(score=0.95)) == (
+        True,
+        "B against A: +5.6 %, larger than the noise: the 95 % interval of the difference is "
+        "+5.2 % to +5.9 %.",
+    )
+    assert concluded(report(score=0.9), report(score=0.901)) == (
+        False,
+        "B against A: +0.1 %, within the noise: the 95 % interval of the difference is "
+        "−0.2 % to +0.4 %.",
+    )
+    larger, said = concluded(report(score=0.95), report(score=0.9))
+    assert larger and said.startswith("B against A: −5.3 %, larger than the noise")
+
+
+def test_two_gpus_of_a_model_may_differ_besides() -> None:
+    one, other = report(score=0.9), report(score=0.95, uuid="GPU-1")
+    _, said = concluded(one, other)
+    assert said.endswith(", with what two GPUs of a model may differ by in it.")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        (report(score=None), report(), "A has no score: nothing to compare in speed."),
+        (report(), report(score=None), "B has no score: nothing to compare in speed."),
+        (
+            report(score=None),
+            report(score=None),
+            "A and B have no score: nothing to compare in speed.",
+        ),
+        (
+            report(),
+            report(gpu="NVIDIA L4"),
+            "A ran on NVIDIA H100 80GB HBM3 and B on NVIDIA L4: scores of two GPU models do not "
+            "compare.",
+        ),
+        (
+            report(edition=Edition("0.0.1", NOW.cases)),
+            report(),
+            f"A is of judge 0.0.1, cases {NOW.cases}, and B of judge {NOW.judge}, cases "
+            f"{NOW.cases}: regrade before comparing.",
+        ),
+        (
+            report(),
+            report(edition=Edition(NOW.judge, NOW.cases + 1)),
+            f"A is of judge {NOW.judge}, cases {NOW.cases}, and B of judge {NOW.judge}, cases "
+            f"{NOW.cases + 1}: regrade before comparing.",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_says_why(a: Report, b: Report, said: str) -> None:
+    assert concluded(a, b) == (None, said)
+
+
+def test_programs_get_the_same() -> None:
+    one, other = report(score=0.9), report(score=0.95)
+    made = compared(one, other)
+    data = json.loads(json.dumps(as_data(made)))
+    assert {*data} == {"a", "b", "larger_than_noise", "conclusion", "facts", "diff"}
+    assert data["a"] == Entry.of(one, Document.of(one).id)._asdict()
+    assert data["b"]["score"] == 0.95 and data["larger_than_noise"] is True
+    assert data["conclusion"] == made.conclusion and data["diff"] == made.diff
+    assert data["facts"][1] == {"what": "score", "unit": "× cuBLAS", "a": 0.9, "b": 0.95}
+    assert len(data["facts"]) == len(made.facts)
+
+
+def test_facts_stand_in_the_order_of_the_longer_side() -> None:
+    one, other, third = ("one", "ms", 1), ("other", "", 2), ("third", "", None)
+
+    def order(a: Any, b: Any) -> list[str]:
+        return [fact.what for fact in _facts(a, b)]
+
+    assert order((one,), (other, one)) == ["other", "one"]
+    assert order((other, one), (one,)) == ["other", "one"]
+    assert order((one,), (other,)) == ["one", "other"]
+    assert order((one, third), (third,)) == ["one"]

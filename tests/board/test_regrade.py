@@ -1,0 +1,283 @@
+"""Regrading shows what changes, enters it only when told to, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.board.document import Document
+from harness.board.edition import Edition
+from harness.board.ranking import rank
+from harness.board.regrade import Change, as_data, regrade, to_regrade
+from harness.board.store import Store
+from harness.protocol.errors import UsageError
+from harness.protocol.report import (
+    Accepted,
+    JudgeError,
+    Report,
+    RuntimeFault,
+    Stage,
+    Submission,
+    Unscored,
+)
+from tests.board import factory
+from tests.board.conftest import Call, Enter
+
+BEFORE = Edition("0.0.1", Edition.current().cases)
+NEW_SCORES = {"tile": 0.8, "wide": 1.2}
+
+
+def graded(submission: Submission) -> Report:
+    return factory.report(
+        submission.name,
+        submission.author,
+        NEW_SCORES[submission.name],
+        day=30,
+        source=submission.source,
+    )
+
+
+@pytest.fixture
+def old(stored: Enter) -> Path:
+    return stored(
+        factory.report("tile", "ada", 0.9, edition=BEFORE),
+        factory.report("wide", "bob", 1.0, edition=BEFORE),
+        factory.report("new", "eve", 0.5),
+    )
+
+
+def places(path: Path) -> list[tuple[str, float | None]]:
+    with Store(path) as store:
+        (board,) = rank(store.entries(), Edition.current())
+    return [(row.entry.name, row.entry.score) for row in board.rows]
+
+
+def test_it_shows_and_enters_nothing_until_told_to(call: Call, old: Path) -> None:
+    code, out, _ = call("regrade", grade=graded)
+    assert code == 1
+    assert "−11.1 %" in out
+    assert "+20.0 %" in out
+    assert places(old) == [("new", 0.5)]
+
+    kept = old.with_suffix(".regraded.jsonl")
+    assert len(kept.read_text().splitlines()) == 2
+    code, _, err = call("regrade", grade=graded)
+    assert code == 2
+    assert "was not entered" in err
+    assert call("import", kept)[0] == 0
+    assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
+
+
+def test_yes_enters(call: Call, old: Path) -> None:
+    code, out, _ = call("regrade", "--yes", grade=graded)
+    assert code == 0
+    assert "2 new results entered" in out
+    assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
+    assert not old.with_suffix(".regraded.jsonl").exists()
+    assert "Nothing to regrade" in call("regrade")[1]
+
+
+def test_a_filter_limits_it(call: Call, old: Path) -> None:
+    assert call("regrade", "--yes", "--author", "bob", grade=graded)[0] == 0
+    assert places(old) == [("wide", 1.2), ("new", 0.5)]
+
+
+def test_an_interrupted_regrading_keeps_what_it_found(call: Call, old: Path) -> None:
+    def interrupted(submission: Submission) -> Report:
+        if submission.name == "tile":
+            raise KeyboardInterrupt
+        return graded(submission)
+
+    assert call("regrade", "--yes", grade=interrupted)[0] == 130
+    kept = old.with_suffix(".regraded.jsonl")
+    (line,) = kept.read_text().splitlines()
+    assert json.loads(line)["submission"]["name"] == "wide"
+
+
+def test_what_the_new_judge_rejects_is_no_longer_asked_for(call: Call, old: Path) -> None:
+    def rejecting(submission: Submission) -> Report:
+        fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
+        return factory.report(
+            submission.name, submission.author, outcome=fault, source=submission.source
+        )
+
+    _, out, _ = call("regrade", "--yes", grade=rejecting)
+    assert "now runtime-error" in out
+    assert "Nothing to regrade" in call("regrade")[1]
+
+
+def other_gpu(submission: Submission) -> Report:
+    return factory.report(submission.name, submission.author, 2.0, gpu="NVIDIA L4")
+
+
+def our_fault(submission: Submission) -> Report:
+    return factory.report(
+        submission.name,
+        submission.author,
+        outcome=JudgeError(stage=Stage.VERIFY, message="the worker vanished"),
+    )
+
+
+def unscored(submission: Submission) -> Report:
+    return factory.report(submission.name, submission.author, None)
+
+
+def throttled(submission: Submission) -> Report:
+    """On the same GPU, accepted, and without a score."""
+    no_score = Accepted(score=Unscored(reason="throttled", message="the GPU was hot"))
+    return factory.report(submission.name, submission.author, outcome=no_score)
+
+
+def gone(submission: Submission) -> Report:
+    raise UsageError("the GPU is taken")
+
+
+@pytest.mark.parametrize(
+    ("grade", "said"),
+    [
+        (throttled, "no score this time; regrade it again"),
+        (gone, "could not be graded: the GPU is taken"),
+        (other_gpu, "this machine has NVIDIA L4"),
+        (our_fault, "not the submission's fault"),
+        (unscored, "this machine has CPU"),
+    ],
+)
+def test_what_does_not_apply_is_not_entered(
+    call: Call, old: Path, grade: Callable[[Submission], Report], said: str
+) -> None:
+    code, out, _ = call("regrade", "--yes", grade=grade)
+    assert code == 1
+    assert said in out
+    assert "Nothing to enter" in out
+    with Store(old) as store:
+        assert len(store.entries()) == 3
+
+
+def test_a_claim_is_graded_here_where_that_is_asked_for(call: Call, path: Path) -> None:
+    claim = Document.parse(factory.report("tile", "ada", 2.5).model_dump_json(), "claim")
+    with Store(path, "create") as store:
+        store.enter_documents([claim])
+    assert "Nothing to regrade" in call("regrade", "--yes")[1]
+    code, out, _ = call("regrade", "--yes", "--claims", grade=graded)
+    assert code == 0 and "−68.0 %" in out
+    assert places(path) == [("tile", 0.8)]
+    assert "Nothing to regrade" in call("regrade", "--yes", "--claims")[1]
+
+
+# ------------------------------------------------------------------------------ one by one
+
+
+def before_and(grade: Callable[[Submission], Report], path: Path, *entries: str) -> list[Change]:
+    """The changes that regrading the entries of these names finds."""
+    with Store(path) as store:
+        found = {entry.name: entry for entry in store.entries()}
+        chosen = [found[name] for name in entries]
+        return [*regrade(store, chosen, grade, path.with_suffix(".kept"))]
+
+
+def test_each_change_has_what_was_and_what_is(old: Path) -> None:
+    (tile, wide) = before_and(graded, old, "tile", "wide")
+    assert (tile.before.score, tile.applies, tile.why) == (0.9, True, "larger than the noise")
+    assert tile.after is not None and tile.after.score == 0.8
+    assert wide.after is not None and wide.after.score == 1.2
+    kept = old.with_suffix(".kept").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["submission"]["name"] for line in kept] == ["tile", "wide"]
+
+
+def test_a_score_like_the_one_before_applies_and_says_so(old: Path) -> None:
+    def same(submission: Submission) -> Report:
+        return factory.report(submission.name, submission.author, 0.9, source=submission.source)
+
+    (only,) = before_and(same, old, "tile")
+    assert only.applies and only.why == "within the noise"
+
+
+@pytest.mark.parametrize(
+    ("grade", "applies", "has_after"),
+    [(other_gpu, False, True), (our_fault, False, True), (throttled, False, True)],
+)
+def test_what_does_not_apply_is_not_kept(
+    grade: Callable[[Submission], Report], applies: bool, has_after: bool, old: Path
+) -> None:
+    (only,) = before_and(grade, old, "tile")
+    assert only.applies is applies and (only.after is not None) is has_after
+    assert not old.with_suffix(".kept").exists()
+
+
+def test_after_one_on_another_gpu_the_others_of_that_board_are_not_graded(old: Path) -> None:
+    asked: list[str] = []
+
+    def elsewhere(submission: Submission) -> Report:
+        asked.append(submission.name)
+        return other_gpu(submission)
+
+    first, second = before_and(elsewhere, old, "tile", "wide")
+    said = f"needs {factory.H100}; this machine has NVIDIA L4"
+    assert (first.why, second.why) == (said, said) and asked == ["tile"]
+    assert second.after is None and second.applies is False
+
+
+def test_one_that_could_not_be_graded_keeps_no_other_from_it(old: Path) -> None:
+    def only_wide(submission: Submission) -> Report:
+        return gone(submission) if submission.name == "tile" else graded(submission)
+
+    tile, wide = before_and(only_wide, old, "tile", "wide")
+    assert tile.why == "could not be graded: the GPU is taken"
+    assert tile.after is None and tile.applies is False and wide.applies
+
+    def elsewhere(submission: Submission) -> Report:
+        return other_gpu(submission)
+
+    with Store(old) as store:
+        found = {entry.name: entry for entry in store.entries()}
+        there = [found["tile"], found["wide"], found["tile"]._replace(device="NVIDIA L4")]
+        changes = [*regrade(store, there, elsewhere, old.with_suffix(".kept"))]
+    assert [change.after is None for change in changes] == [False, True, False]
+
+
+def test_what_is_found_has_the_identity_of_its_report(old: Path) -> None:
+    (only,) = before_and(graded, old, "tile")
+    kept = old.with_suffix(".kept").read_text(encoding="utf-8").strip()
+    assert only.after is not None
+    assert only.after.id == Document.parse(kept, "it").id and only.before.name == "tile"
+
+
+def test_a_rejection_applies_with_its_entry(old: Path) -> None:
+    fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
+
+    def rejecting(submission: Submission) -> Report:
+        return factory.report(
+            submission.name, submission.author, outcome=fault, source=submission.source
+        )
+
+    (only,) = before_and(rejecting, old, "tile")
+    assert only.applies and only.why == "now runtime-error" and only.before.name == "tile"
+    assert only.after is not None and only.after.verdict == "runtime-error"
+
+
+def test_programs_get_both_entries(old: Path) -> None:
+    changes = [*before_and(graded, old, "tile"), *before_and(gone, old, "wide")]
+    first, second = json.loads(json.dumps(as_data(changes)))
+    assert {*first} == {"before", "after", "applies", "why"}
+    assert (first["before"]["score"], first["after"]["score"]) == (0.9, 0.8)
+    assert first["applies"] is True and first["why"] == "larger than the noise"
+    assert second["after"] is None and second["why"].startswith("could not be graded")
+
+
+def test_what_there_is_to_regrade(old: Path) -> None:
+    with Store(old) as store:
+        boards = rank(store.entries(), Edition.current())
+    assert [entry.name for entry in to_regrade(boards, claims=False)] == ["wide", "tile"]
+    claims = [
+        replace(
+            board,
+            rows=tuple(row._replace(entry=row.entry._replace(own=False)) for row in board.rows),
+        )
+        for board in boards
+    ]
+    assert [entry.name for entry in to_regrade(claims, claims=False)] == ["wide", "tile"]
+    assert [entry.name for entry in to_regrade(claims, claims=True)] == ["new", "wide", "tile"]

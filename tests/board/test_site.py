@@ -1,0 +1,303 @@
+"""The site's files: whole, escaped, written once, and never over somebody else's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.board import playoffs
+from harness.board.document import StoreError
+from harness.board.edition import Edition
+from harness.board.entry import Entry
+from harness.board.ranking import Filter
+from harness.board.site import Site
+from harness.board.store import Store
+from harness.protocol.report import Badge, Report
+from tests.board import factory
+from tests.board.conftest import Call, Enter
+from tests.board.test_playoffs import A, B, playoff
+from tests.judge.explain.ladder import SOLUTIONS, recorded
+
+NOW = Edition.current()
+BEFORE = Edition("0.0.1", NOW.cases)
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(2)<!--",
+    "'; DROP TABLE entries; --",
+    "{{ 7919 * 7907 }}",
+    '" onmouseover="alert(3)',
+    "🚀" * 30,
+    "W" * 60,
+    "\u202egnp.evil",
+]
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, stored: Enter) -> Write:
+    """Enters reports and writes their site; returns its folder."""
+
+    def site(*reports: Report, chosen: Filter | None = None) -> Path:
+        folder = tmp_path / "site"
+        with Store(stored(*reports)) as store:
+            made = Site(folder, store.entries(), NOW, chosen)
+            made.write_boards()
+            for _ in made.write_entries(store.document):
+                pass
+        return folder
+
+    return site
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text outside of scripts."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self) -> list[str]:
+        return [
+            value
+            for _, attributes in self.found
+            for name, value in attributes.items()
+            if name in ("href", "src") and value and not value.startswith("data:")
+        ]
+
+
+def pages(site: Path) -> list[Path]:
+    return sorted(site.rglob("*.html"))
+
+
+def of_everything() -> list[Report]:
+    return [
+        factory.report("tile", "ada", 0.9),
+        factory.report("split", "bob", 1.6, cores=Badge.TENSOR_CORES),
+        factory.report("old", "eve", 1.2, edition=BEFORE),
+        factory.report("elsewhere", "ada", 0.7, gpu="NVIDIA L4"),
+        factory.report("laptop", "ada", score=None),
+        factory.report("hasty", "ada", 0.9, quick=True),
+        factory.rejected(),
+        factory.wrong(),
+        factory.uncompilable(),
+    ]
+
+
+def test_every_link_leads_to_a_file_of_the_site(write: Write) -> None:
+    site = write(*of_everything())
+    assert len(pages(site)) == 3 + len(of_everything())
+    for page in pages(site):
+        for link in Elements(page).links():
+            file, _, fragment = link.partition("#")
+            target = (page.parent / file) if file else page
+            assert target.is_file(), f"{page.name} links to {link}"
+            if fragment:
+                assert f'id="{fragment}"' in target.read_text(encoding="utf-8")
+
+
+def test_the_pages_have_the_order_that_a_play_off_found(tmp_path: Path) -> None:
+    found = playoff(A, B, 1.01)
+    site = Site(tmp_path / "site", [A, B], NOW, played=[found])
+    site.write_boards()
+    ((overall, *_),) = site.boards.values()
+    assert [(row.rank, row.entry.name) for row in overall.rows] == [(1, "a"), (2, "b")]
+    assert any(playoffs.said(found) in page.read_text() for page in site.folder.glob("*.html"))
+
+
+def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
+    site = write(*of_everything())
+    board = Elements(site / "index.html").text
+    assert factory.H100 in board
+    assert "of another edition of the judge" in board
+    other = Elements(site / "nvidia-l4-1.html").text
+    assert "elsewhere" in other
+    assert "split" not in other
+    runs = Elements(site / "runs.html").text
+    for result in ("ranked", "regrade", "unscored", "quick", "memory-error", "wrong-answer"):
+        assert result in runs
+
+
+def test_the_ranking_of_every_league_is_in_the_page(write: Write) -> None:
+    site = write(
+        factory.report("t1", "ada", 1.6, cores=Badge.TENSOR_CORES),
+        factory.report("c1", "ada", 0.9),
+        factory.report("c2", "bob", 0.8, launch=Badge.DECLARED_LAUNCH),
+        # The best of a name in one league, though not overall.
+        factory.report("t1", "ada", 0.7, cores=Badge.CUDA_CORES, day=1),
+    )
+    ranks = {
+        (attributes["data-score"], attributes["data-ranks"], "hidden" in attributes)
+        for tag, attributes in Elements(site / "index.html").found
+        if tag == "tr" and "data-ranks" in attributes
+    }
+    assert ranks == {
+        ("1.6", "1,1,,,,,1,1,", False),
+        ("0.9", "2,2,,1,1,,,,", False),
+        ("0.8", "3,,1,2,,1,,,", False),
+        ("0.7", ",,,3,2,,,,", True),
+    }
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_only_ever_text(write: Write, name: str) -> None:
+    author = f"</script>{name}</a>"
+    site = write(factory.report(name, author, 0.9), factory.rejected(name, author))
+    shown = name.replace("\u202e", "")
+    for page in pages(site):
+        elements = Elements(page)
+        assert shown in elements.text
+        assert f"</script>{shown}</a>" in elements.text
+        assert "62615533" not in elements.text
+        scripts = [attributes.get("src") for tag, attributes in elements.found if tag == "script"]
+        assert all(scripts), "a script without a file"
+        assert not [
+            attribute
+            for _, attributes in elements.found
+            for attribute in attributes
+            if attribute.startswith("on")
+        ]
+        assert "img" not in {tag for tag, _ in elements.found}
+
+
+def test_hostile_source_and_output_are_only_ever_text(write: Write) -> None:
+    source = factory.SOURCE + "// </code><script>alert(1)</script> \x1b[2J {{ 7 * 7 }}\n"
+    report = factory.report(source=source).model_copy(update={"printed": "<script>x</script>\x1b"})
+    site = write(report)
+    (page,) = (site / "entries").glob("*.html")
+    elements = Elements(page)
+    assert "</code><script>alert(1)</script> \N{REPLACEMENT CHARACTER}[2J" in elements.text
+    assert [attributes for tag, attributes in elements.found if tag == "script"] == [
+        {"defer": None, "src": "../assets/plotly.min.js"},
+        {"defer": None, "src": "../assets/charts.js"},
+    ]
+    assert page.with_suffix(".cu").read_bytes() == source.encode()
+
+
+def test_a_submissions_page_shows_its_lines(write: Write) -> None:
+    site = write(factory.rejected())
+    (page,) = (site / "entries").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    (line,) = re.findall(r'<tr id="L9" class="(\w+)">', text)
+    assert line == "error"
+    shown = " ".join(Elements(page).text.split())
+    assert "memcheck: reads B[17][0], 4 bytes past the end of B" in shown
+    assert "global memory: 4\xa0096 requests, 2.2 sectors each" in shown.replace(" 096", "\xa0096")
+    assert 'variable "unused" is not used' in shown
+
+
+def test_a_submissions_page_is_written_once(write: Write) -> None:
+    reports = [factory.report(author="ada"), factory.report(author="bob")]
+    site = write(reports[0])
+    (page,) = (site / "entries").glob("*.html")
+    page.write_text("as it was")
+    write(*reports)
+    assert page.read_text() == "as it was"
+    assert len(list((site / "entries").glob("*.html"))) == 2
+
+
+def test_a_new_template_writes_every_page_again(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = write(factory.report())
+    (page,) = (site / "entries").glob("*.html")
+    page.write_text("as it was")
+    monkeypatch.setattr("harness.board.site._template_version", lambda: "another")
+    write(factory.report())
+    assert page.read_text() != "as it was"
+
+
+def test_what_is_no_longer_chosen_goes_away(write: Write) -> None:
+    reports = [factory.report(author="ada"), factory.report(author="bob", day=9)]
+    site = write(*reports)
+    write(chosen=Filter(since=date(2026, 1, 5)))
+    assert len(list((site / "entries").iterdir())) == 3
+    assert "ada" not in Elements(site / "index.html").text
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(StoreError, match="something other than a leaderboard's site"):
+        Site(tmp_path, [], NOW)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_store_without_a_ranked_run_has_a_first_page(write: Write) -> None:
+    site = write(factory.report(score=None))
+    assert "Nothing is ranked yet" in Elements(site / "index.html").text
+
+
+def test_the_command_writes_it(call: Call, stored: Enter, tmp_path: Path) -> None:
+    stored(*of_everything())
+    site = tmp_path / "site"
+    code, out, err = call("leaderboard", "--site", site, "--json")
+    assert code == 0
+    assert out.startswith("[")
+    assert f"submissions: {len(of_everything())}" in err
+    assert (site / "index.html").is_file()
+
+
+def test_the_index_takes_what_the_page_needs() -> None:
+    report = factory.report()
+    entry = Entry.of(report, "x")
+    assert entry.code == report.kernel.code_sha256  # type: ignore[union-attr]
+    assert entry.cublas == "13.0.2"
+
+
+def test_a_real_report_shows_its_scores_over_sizes(write: Write) -> None:
+    reports = Path(__file__).resolve().parent.parent.parent / "reports" / "h100"
+    report = Report.model_validate_json((reports / "17_split_tail.json").read_text())
+    assert report.measurement is not None and report.measurement.sizes
+    (page,) = (write(report) / "entries").glob("*.html")
+    text = Elements(page).text
+    for size in report.measurement.sizes:
+        assert str(size.shape) in text
+
+
+def explained(name: str) -> Report:
+    """As if a kernel of the ladder had been graded with these counters, and taken 8 ms."""
+    evidence = recorded(name)
+    source = (SOLUTIONS / f"{name}.cu").read_text(encoding="utf-8")
+    return factory.report(name, source=source).model_copy(
+        update={"kernel": evidence.facts, "counters": evidence.counters}
+    )
+
+
+def test_a_page_says_why_and_heats_the_lines(write: Write) -> None:
+    folder = write(explained("30_mma_tf32x3"))
+    (page,) = (folder / "entries").glob("*.html")
+    shown = Elements(page)
+    assert "Why it is as fast as it is" in shown.text
+    assert "the products go through mma.sync, warp by warp" in shown.text
+    cells = [attributes for _, attributes in shown.found if attributes.get("class") == "heat"]
+    heat = {attributes["style"] for attributes in cells}
+    assert len(heat) > 3 and "--heat: 0%" in heat
+
+
+def test_a_page_says_why_there_is_no_advice(write: Write) -> None:
+    folder = write(explained("09_vector_loads"))
+    (page,) = (folder / "entries").glob("*.html")
+    text = Elements(page).text
+    assert "Why it is as fast as it is" in text
+    assert "is not what it does at 8192×6144×4096" in text
+    assert "wavefronts a request" not in text and "a remedy" not in text
+
+
+def test_a_kernel_on_tensor_cores_lies_under_their_roof(write: Write) -> None:
+    """At 1.719 ms it does 240 TFLOP/s: over the 67 of the FP32 units."""
+    folder = write(explained("33_wgmma_two_phase"))
+    (page,) = (folder / "entries").glob("*.html")
+    (peak,) = re.findall(r'data-peak="([\d.]+)"', page.read_text(encoding="utf-8"))
+    assert 240 < float(peak) < 400

@@ -1,0 +1,301 @@
+"""The site in a real browser: from disk, without a network, with a keyboard, on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.board.document import Document
+from harness.board.edition import Edition
+from harness.board.entry import Entry
+from harness.board.site import Site
+from harness.protocol.report import Badge
+from tests.board import browser, factory
+
+if browser.MISSING:
+    pytest.skip(browser.MISSING, allow_module_level=True)
+
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
+
+KERNELS = 220
+LONG = "W" * 60
+MARKUP = "<img src=x onerror=alert(1)><b>bold<b>"
+EMOJI = "🚀" * 30
+NAMES = [MARKUP, EMOJI, LONG, "'; DROP TABLE entries; --", "{{ 7 * 7 }}"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """220 kernels on one GPU: hostile names at the top, and one rejected submission. Some have
+    their pages."""
+    named = [
+        factory.report(name, name[::-1], 1.9 - 0.1 * place, day=place, rounds=8)
+        for place, name in enumerate(NAMES)
+    ]
+    shown = [Document.of(report) for report in (*named, factory.rejected(), factory.wrong())]
+    documents = {document.id: document for document in shown}
+    rows = [Entry.of(document.report, document.id) for document in shown]
+    others = [
+        factory.like(
+            rows[0],
+            f"kernel {number}",
+            f"author {number % 7}",
+            0.9 - 0.001 * number,
+            day=number / 10,
+            identity=f"kernel {number}",
+        )._replace(cores=(Badge.TENSOR_CORES if number % 2 else Badge.CUDA_CORES).value)
+        for number in range(KERNELS - len(NAMES))
+    ]
+    folder = tmp_path_factory.mktemp("leaderboard") / "site"
+    written = Site(folder, rows, Edition.current()).write_entries(documents.__getitem__)
+    assert not any(written)
+    Site(folder, [*rows, *others], Edition.current()).write_boards()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def board(chrome: Chrome, site: Path) -> Chrome:
+    browser.resize(chrome, 1280)
+    browser.colours(chrome, "light")
+    return opened(chrome, site / "index.html")
+
+
+def opened(chrome: Chrome, page: Path) -> Chrome:
+    """Open a page of the site and wait for its charts."""
+    chrome.get(page.as_uri())
+    WebDriverWait(chrome, 20).until(
+        lambda driver: driver.execute_script(
+            "return document.readyState === 'complete' && "
+            "[...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg'))"
+        )
+    )
+    return chrome
+
+
+def page_of(site: Path, verdict: str) -> Path:
+    """Some submission's page with this verdict."""
+    return next(
+        page
+        for page in sorted((site / "entries").glob("*.html"))
+        if f"<strong>{verdict}</strong>" in page.read_text(encoding="utf-8")
+    )
+
+
+def rows(chrome: Chrome) -> list[WebElement]:
+    return chrome.find_elements(By.CSS_SELECTOR, "#ranking tbody tr")
+
+
+def column(chrome: Chrome, name: str) -> list[str]:
+    """The cells of a column of the ranking that are on this page of it."""
+    texts: list[str] = chrome.execute_script(
+        "return [...document.querySelectorAll(`#ranking tbody td.${arguments[0]}`)]"
+        ".map((cell) => (cell.querySelector('bdi') ?? cell).textContent)",
+        name,
+    )
+    return texts
+
+
+def heading(chrome: Chrome, name: str) -> WebElement:
+    return chrome.find_element(By.CSS_SELECTOR, f"#ranking th.{name}")
+
+
+def status(chrome: Chrome) -> str:
+    return chrome.find_element(By.CSS_SELECTOR, "[data-pager-for=ranking] [role=status]").text
+
+
+def fill(chrome: Chrome, name: str, value: str) -> None:
+    chrome.execute_script(
+        "arguments[0].value = arguments[1];"
+        "arguments[0].dispatchEvent(new Event('input', {bubbles: true}))",
+        chrome.find_element(By.NAME, name),
+        value,
+    )
+
+
+@pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
+def test_pages_open_from_disk_without_network_or_complaint(
+    chrome: Chrome, site: Path, which: str
+) -> None:
+    chrome.get("about:blank")
+    browser.requests(chrome), browser.complaints(chrome)
+    opened(chrome, site / which if which.endswith("html") else page_of(site, which))
+    asked = browser.requests(chrome)
+    assert asked
+    assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
+    assert browser.complaints(chrome) == []
+
+
+def test_a_page_of_the_ranking_and_the_next(board: Chrome) -> None:
+    assert len(rows(board)) == 100
+    assert column(board, "rank")[:3] == ["1", "2", "3"]
+    assert status(board) == "1 to 100 of 220 kernels"
+    board.find_element(By.XPATH, "//button[.='Next']").click()
+    assert status(board) == "101 to 200 of 220 kernels"
+    assert column(board, "kernel")[0] == f"kernel {100 - len(NAMES)}"
+
+
+def test_sorting_with_the_keyboard_says_so(board: Chrome) -> None:
+    assert heading(board, "rank").get_attribute("aria-sort") == "ascending"
+    button = heading(board, "kernel").find_element(By.TAG_NAME, "button")
+    board.execute_script("arguments[0].focus()", button)
+    board.switch_to.active_element.send_keys(Keys.ENTER)
+    assert heading(board, "kernel").get_attribute("aria-sort") == "ascending"
+    assert heading(board, "rank").get_attribute("aria-sort") is None
+    names = [name for name in column(board, "kernel") if name.startswith("kernel ")]
+    assert names[:3] == ["kernel 0", "kernel 1", "kernel 2"]
+    board.switch_to.active_element.send_keys(Keys.SPACE)
+    assert heading(board, "kernel").get_attribute("aria-sort") == "descending"
+
+
+@pytest.mark.parametrize(("name", "best_first"), [("score", True), ("ms", False)])
+def test_numbers_sort_as_numbers(board: Chrome, name: str, best_first: bool) -> None:
+    heading(board, name).find_element(By.TAG_NAME, "button").click()
+    values = [float(text) for text in column(board, name)]
+    assert values == sorted(values, reverse=best_first)
+    heading(board, name).find_element(By.TAG_NAME, "button").click()
+    values = [float(text) for text in column(board, name)]
+    assert values == sorted(values, reverse=not best_first)
+
+
+def test_everything_is_reached_by_tab(board: Chrome) -> None:
+    reached = []
+    for _ in range(30):
+        board.switch_to.active_element.send_keys(Keys.TAB)
+        focused = board.switch_to.active_element
+        reached.append(focused.get_attribute("name") or focused.text)
+    assert reached[0] == "Skip to the content"
+    for name in ("find", "cores", "launch", "since", "Rank", "Score", MARKUP):
+        assert any(one.startswith(name) for one in reached), name
+
+
+def test_a_league_ranks_among_itself(board: Chrome) -> None:
+    Select(board.find_element(By.NAME, "cores")).select_by_visible_text("tensor cores")
+    assert column(board, "rank")[0] == "1"
+    assert column(board, "kernel")[:2] == ["kernel 1", "kernel 3"]
+    assert "chosen from 220" in status(board)
+    bars = board.execute_script(
+        "return document.querySelector('[data-chart=scores] .chart').data.map((t) => t.name)"
+    )
+    assert bars == ["tensor cores"]
+
+
+def test_finding_and_dates_choose_what_is_shown(board: Chrome) -> None:
+    fill(board, "find", "author 3")
+    assert set(column(board, "author")) == {"author 3"}
+    assert column(board, "rank")[0] != "1"
+    fill(board, "find", "")
+    fill(board, "since", "2026-01-15")
+    assert 0 < len(rows(board)) < 100
+    assert all(graded >= "2026-01-15" for graded in column(board, "graded"))
+    fill(board, "find", "no such kernel")
+    assert status(board) == "0 kernels, chosen from 220"
+
+
+def test_hostile_names_are_shown_as_they_are(board: Chrome) -> None:
+    assert column(board, "kernel")[: len(NAMES)] == NAMES
+    assert board.execute_script("return document.querySelectorAll('main img, main b').length") == 0
+    labels = board.execute_script(
+        "return [...document.querySelectorAll('[data-chart=scores] .ytick text')]"
+        ".map((text) => text.textContent)"
+    )
+    assert labels[0].startswith("<img src=x")
+
+
+def test_the_chart_has_intervals_and_the_line_of_cublas(board: Chrome) -> None:
+    chart: dict[str, Any] = board.execute_script(
+        "const {data, layout} = document.querySelector('[data-chart=scores] .chart');"
+        "return {bars: data.flatMap((t) => [...t.x]), errors: data.flatMap((t) => t.error_x.array),"
+        " line: layout.shapes[0].x0}"
+    )
+    assert sorted(chart["bars"], reverse=True)[:2] == pytest.approx([1.9, 1.8])
+    assert len(chart["bars"]) == 30
+    assert chart["errors"] == pytest.approx([0.002] * 30)
+    assert chart["line"] == 1
+    assert board.find_elements(By.CSS_SELECTOR, "[data-chart=scores] .errorbar")
+
+
+@pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_nothing_sticks_out(chrome: Chrome, site: Path, which: str, width: int) -> None:
+    browser.resize(chrome, width)
+    opened(chrome, site / which if which.endswith("html") else page_of(site, which))
+    outside = chrome.execute_script(
+        "return [...document.querySelectorAll('main *')]"
+        ".filter((one) => !one.closest('.scroll, svg, .hidden, .js-plotly-plot'))"
+        ".filter((one) => one.getBoundingClientRect().right > innerWidth + 1)"
+        ".map((one) => one.outerHTML.slice(0, 80))"
+    )
+    assert outside == []
+    assert chrome.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(
+    "which", ["index.html", "runs.html", "accepted", "memory-error", "wrong-answer"]
+)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_no_barrier_that_axe_knows(
+    chrome: Chrome, site: Path, which: str, scheme: Any, width: int
+) -> None:
+    browser.resize(chrome, width)
+    browser.colours(chrome, scheme)
+    opened(chrome, site / which if which.endswith("html") else page_of(site, which))
+    assert browser.barriers(chrome) == []
+
+
+def test_colours_follow_the_reader(board: Chrome) -> None:
+    def colours() -> tuple[str, str]:
+        page, bar = board.execute_script(
+            "return [getComputedStyle(document.documentElement).backgroundColor,"
+            " document.querySelector('[data-chart=scores] .chart').data[0].marker.color]"
+        )
+        return page, bar
+
+    light = colours()
+    browser.colours(board, "dark")
+    WebDriverWait(board, 10).until(lambda _: colours()[1] != light[1])
+    assert colours()[0] != light[0]
+
+
+def test_a_submission_has_its_charts_from_its_tables(chrome: Chrome, site: Path) -> None:
+    opened(chrome, page_of(site, "accepted"))
+    charts: dict[str, list[list[float]]] = chrome.execute_script(
+        "return Object.fromEntries([...document.querySelectorAll('figure[data-chart]')].map("
+        "(figure) => [figure.dataset.chart,"
+        " figure.querySelector('.chart').data.map((trace) => [...trace.x])]))"
+    )
+    assert set(charts) == {"rounds", "roofline", "first-launch", "host-memory"}
+    assert charts["first-launch"] == [[180, 350, 1.2, 0.8, 9.4, 8.2]]
+    assert [len(trace) for trace in charts["host-memory"]] == [4, 4]
+    assert charts["roofline"][1][0] == 0.44
+
+
+def test_the_table_is_whole_without_scripts(chrome: Chrome, site: Path) -> None:
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        chrome.get((site / "index.html").as_uri())
+        assert len(rows(chrome)) == KERNELS
+    finally:
+        chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_thousands_of_rows_sort_without_losing_one(chrome: Chrome, tmp_path: Path) -> None:
+    made = Site(tmp_path / "site", factory.crowd(3_000), Edition.current())
+    made.write_boards()
+    opened(chrome, tmp_path / "site" / "index.html")
+    assert status(chrome) == "1 to 100 of 3000 kernels"
+    heading(chrome, "kernel").find_element(By.TAG_NAME, "button").click()
+    assert column(chrome, "kernel")[:2] == ["kernel 00000", "kernel 00001"]
+    assert len(rows(chrome)) == 100

@@ -1,0 +1,315 @@
+"""The store in a file: what is no store, what an earlier judge wrote, what is no report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
+
+from harness.board import names, schema, signing, tables
+from harness.board.document import Document, StoreError
+from harness.board.entry import INDEXED, Entry
+from harness.board.store import Store
+from harness.protocol.report import Accepted, Report
+from tests.board import factory
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
+
+
+@given(TEXTS)
+def test_a_name_has_one_form_and_nothing_that_cannot_be_seen(text: str) -> None:
+    name = names.normalised(text)
+    assert names.normalised(name) == name
+    assert name.isprintable() and name == name.strip()
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    ["a\u200bda", "ad\u00ada", " ada", "ada\x00", "ａｄａ", "\u202eada", "a\x1bda", "ad\ufeffa"],
+)
+def test_a_disguise_makes_no_second_author(disguise: str) -> None:
+    assert names.normalised(disguise) == "ada"
+
+
+def test_a_missing_store_is_not_made_by_reading(path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        Store(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"not a database, but somebody's notes\n" * 200, b"{}"])
+def test_a_foreign_file_is_named_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"leaderboard\.sqlite is damaged or is no leaderboard"):
+        Store(path, "create")
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE photos (title)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="of another program"):
+        Store(path, "create")
+    assert path.read_bytes() == before
+
+
+def test_a_torn_file_is_named_and_left_alone(path: Path) -> None:
+    with Store(path, "create") as store:
+        for day in range(40):
+            store.enter(factory.report(day=day))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    torn = path.read_bytes()
+    with pytest.raises(StoreError, match="damaged"), Store(path) as store:
+        list(store.documents())
+    assert path.read_bytes() == torn
+
+
+def test_a_report_whose_source_was_changed_is_refused() -> None:
+    text = factory.report().model_dump_json().replace("float sum", "float some")
+    with pytest.raises(StoreError, match="changed after it was written"):
+        Document.parse(text, "edited.json")
+
+
+def test_a_source_with_a_byte_order_mark_belongs_to_its_report() -> None:
+    report = factory.report()
+    marked = hashlib.sha256(report.submission.source.encode("utf-8-sig")).hexdigest()
+    text = report.model_dump_json().replace(report.submission.sha256, marked)
+    assert Document.parse(text, "marked.json").report.submission.sha256 == marked
+
+
+@pytest.mark.parametrize("name", ["../../.profile", "..\\autorun"])
+def test_a_name_that_leads_elsewhere_is_refused(path: Path, name: str) -> None:
+    report = factory.report(name)
+    with pytest.raises(StoreError, match="cannot be the name of a kernel file: it would lead"):
+        Document.parse(report.model_dump_json(), "report.json")
+    with Store(path, "create") as store, pytest.raises(StoreError, match="another folder"):
+        store.enter(report)
+
+
+def test_what_is_no_report_is_refused_with_its_place() -> None:
+    with pytest.raises(StoreError, match=r"notes\.json is not a report"):
+        Document.parse("{", "notes.json")
+    without_seed = json.loads(factory.report().model_dump_json())
+    del without_seed["seed"]
+    with pytest.raises(StoreError, match="seed: Field required"):
+        Document.parse(json.dumps(without_seed), "seedless.json")
+
+
+VERSION_1 = """
+PRAGMA application_id = 0x6D6D6172;
+CREATE TABLE reports (id TEXT NOT NULL UNIQUE, report TEXT NOT NULL) STRICT;
+CREATE TABLE entries (
+    id TEXT NOT NULL PRIMARY KEY REFERENCES reports (id), created TEXT NOT NULL,
+    name TEXT NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, code TEXT NOT NULL,
+    verdict TEXT NOT NULL, stage TEXT, quick INTEGER NOT NULL, judge TEXT NOT NULL,
+    cases INTEGER NOT NULL, seed TEXT NOT NULL, device TEXT, on_gpu INTEGER NOT NULL,
+    driver TEXT, cuda TEXT, cublas TEXT, clock_mhz INTEGER, score REAL, low REAL, high REAL,
+    kernel_ms REAL, baseline_ms REAL, tflops REAL, peak_share REAL, cores TEXT, launch TEXT,
+    registers INTEGER
+) STRICT;
+PRAGMA user_version = 1;
+"""
+
+
+def version_1(path: Path, *reports: Report) -> None:
+    """A store as the first version of the judge made it, whatever was in the reports."""
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1)
+    for report in reports:
+        text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
+        id = hashlib.sha256(text.encode()).hexdigest()
+        connection.execute("INSERT INTO reports VALUES (?, ?)", (id, text))
+        row = Entry.of(report, id)._asdict()
+        known = [column for _, column, *_ in connection.execute("PRAGMA table_info(entries)")]
+        connection.execute(
+            f"INSERT INTO entries ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})",
+            [row[column] for column in known],
+        )
+    connection.commit()
+    connection.close()
+
+
+def forged() -> Report:
+    report = factory.report("best", "eve", 0.9)
+    assert report.score is not None
+    score = report.score.model_copy(update={"ratio": 1.9})
+    return report.model_copy(update={"outcome": Accepted(score=score)})
+
+
+def test_a_store_of_version_1_is_migrated_and_what_it_believed_is_checked(path: Path) -> None:
+    reports = [factory.report(), factory.report("wide", "bob"), factory.rejected()]
+    version_1(path, *reports, forged())
+    with Store(path) as store:
+        assert {entry.id for entry in store.entries()} == {Document.of(r).id for r in reports}
+        assert not any(entry.own for entry in store.entries())
+        (reason,) = store.refused()
+        assert "its score has a ratio of 1.9, its rounds say 0.9" in reason
+        store.check()
+    with Store(path) as store:
+        assert len(store.refused()) == 1
+
+
+def test_a_store_of_version_1_is_merged_without_being_changed(path: Path, tmp_path: Path) -> None:
+    version_1(path, factory.report())
+    before = path.read_bytes()
+    with Store(path, "read") as store:
+        (document,) = store.documents()
+    assert Document.parse(document.json, "merged").id == Document.of(factory.report()).id
+    assert path.read_bytes() == before
+
+
+VERSION_2 = Path(__file__).with_name("before") / "version-2.sqlite"
+"""Written by the judge of 2026-11-21: three reports of its own, one that another key has signed,
+one that none has, and a line of what was refused."""
+
+
+def content(path: Path) -> list[tuple[object, ...]]:
+    """Everything that people entered into a file of version 2, to the letter."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            row
+            for query in (
+                "SELECT * FROM reports ORDER BY id",
+                f"SELECT {', '.join(INDEXED[:-1])} FROM entries ORDER BY id",
+                "SELECT * FROM signatures ORDER BY id, key",
+                "SELECT * FROM refused",
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def test_a_store_of_version_2_opens_and_keeps_all_that_is_in_it(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    private = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
+    path.with_suffix(".key").write_bytes(
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    before = content(path)
+    with Store(path) as store:
+        assert {(entry.name, entry.own) for entry in store.entries()} == {
+            ("tile", True),
+            ("wide", True),
+            ("broken", True),
+            ("claimed", False),
+            ("laptop", False),
+        }
+        signed = [document for document in store.documents() if document.signature]
+        assert [signing.fits(d.signature, d.text) for d in signed if d.signature] == [True] * 4
+        assert store.refused() == ["a report was set aside: for the test"]
+        store.enter(factory.report("new"))
+    assert len(content(path)) == len(before) + 3
+    assert set(before) < set(content(path))
+
+
+def test_a_store_of_version_3_opens(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "ALTER TABLE entries ADD COLUMN uuid TEXT; PRAGMA user_version = 3"
+        )
+    with Store(path) as store:
+        assert len(store.entries()) == 5
+
+
+def test_a_store_of_version_2_is_merged_without_being_changed(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    with Store(path, "read") as store:
+        documents = list(store.documents())
+        assert len(documents) == 5
+        assert [document.signature is None for document in documents].count(True) == 1
+    assert path.read_bytes() == VERSION_2.read_bytes()
+
+
+def test_an_old_judge_is_told_that_the_file_is_newer(path: Path) -> None:
+    """It looks at the number in the header: it knew versions 1 and 2."""
+    Store(path, "create").close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+
+
+def test_the_revisions_are_alembics(path: Path) -> None:
+    script = ScriptDirectory(str(schema.MIGRATIONS))
+    assert tuple(each.revision for each in script.walk_revisions())[::-1] == schema.REVISIONS
+
+
+def test_migrations_end_at_the_tables_of_today(path: Path) -> None:
+    Store(path, "create").close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": _other_type})
+        assert compare_metadata(context, tables.metadata) == []
+    engine.dispose()
+
+
+def _other_type(_: object, __: object, ___: object, found: object, wanted: object) -> bool:
+    """SQLite's strict tables have no booleans and one kind of integer."""
+    kinds = {Boolean: Integer, BigInteger: Integer, Float: REAL}
+    return not isinstance(found, kinds.get(type(wanted), type(wanted)))
+
+
+def test_a_migration_that_fails_leaves_the_old_version(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path, "create") as store:
+        id = store.enter(factory.report())
+    folder = Path(shutil.copytree(schema.MIGRATIONS, tmp_path / "migrations"))
+    (folder / "versions" / "board_next.py").write_text(
+        "from alembic import op\n"
+        f"revision, down_revision = 'next', {schema.HEAD!r}\n"
+        "def upgrade():\n"
+        "    op.execute('ALTER TABLE entries ADD COLUMN colour TEXT')\n"
+        "    op.execute('ALTER TABLE nowhere ADD COLUMN x TEXT')\n"
+    )
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", folder)
+        patch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "next"))
+        patch.setattr(schema, "HEAD", "next")
+        with pytest.raises(StoreError, match="nowhere"):
+            Store(path)
+    assert path.read_bytes() == before
+    with Store(path) as store:
+        assert [entry.id for entry in store.entries()] == [id]
+
+
+def test_a_store_of_a_newer_judge_is_left_alone(path: Path) -> None:
+    Store(path, "create").close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'board_9999'")
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="newer judge"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def loaded(code: str) -> set[str]:
+    """Which of the database's libraries a fresh Python has loaded after running this."""
+    code += "\nimport sys; print(*{'sqlalchemy', 'alembic', 'psycopg'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_commands_load_a_database_library_only_where_they_use_it(path: Path) -> None:
+    Store(path, "create").close()
+    assert loaded("from harness.cli import main; main.parser()") == set()
+    opened = f"from harness.board.store import Store; Store(Path({str(path)!r})).entries()"
+    assert loaded(f"from pathlib import Path; {opened}") == {"sqlalchemy"}

@@ -1,0 +1,162 @@
+"""Graders enter at once, stores are merged, and who does is killed at random: none lost, none
+torn."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from harness.board.document import Document
+from harness.board.store import Store
+from harness.protocol.report import Report
+from tests.board import factory
+from tests.board.stores import KINDS, New, Where
+
+GRADERS = 8
+ENTRIES = {"sqlite": 120, "postgresql": 60}
+KILLS = 30
+"""At most; a fast machine is done before so many."""
+
+STATEMENTS = {"sqlite": 5, "postgresql": 6}
+"""Of entering one signed report: beginning (to which PostgreSQL adds how long to wait for others),
+three INSERTs, COMMIT."""
+
+
+def begin(target: Callable[..., None], *arguments: object) -> BaseProcess:
+    """A process of its own."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.board.warmed", __name__])
+    process = context.Process(target=target, args=arguments)
+    process.start()
+    return process
+
+
+def grade(where: Where, notebook: Path, numbers: range) -> None:
+    """Enter this grader's share from where its notebook ends; note each id once it is entered."""
+    noted = len(notebook.read_text().split()) if notebook.exists() else 0
+    with where.open() as store, notebook.open("a") as notes:
+        for number in numbers[noted:]:
+            id = store.enter(share(number))
+            notes.write(id + "\n")
+            notes.flush()
+
+
+def share(number: int) -> Report:
+    return factory.report(f"kernel {number}", f"grader {number % GRADERS}", day=number, rounds=8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_none_lost_none_torn(kind: str, new: New, tmp_path: Path) -> None:
+    where, count = new(kind), ENTRIES[kind]
+    generator = random.Random(8)
+
+    def start(grader: int) -> BaseProcess:
+        notebook, numbers = tmp_path / f"notebook {grader}", range(grader, count, GRADERS)
+        return begin(grade, where, notebook, numbers)
+
+    graders = {grader: start(grader) for grader in range(GRADERS)}
+    killed = 0
+    while any(process.exitcode != 0 for process in graders.values()):
+        time.sleep(generator.uniform(0, 0.02))
+        for grader, process in graders.items():
+            if process.exitcode not in (None, 0):
+                assert process.exitcode == -signal.SIGKILL, "a grader failed by itself"
+                graders[grader] = start(grader)
+        victim = graders[generator.randrange(GRADERS)]
+        if killed < KILLS and victim.is_alive() and victim.pid:
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.join()
+            killed += 1
+
+    assert killed >= GRADERS
+    with where.open("update") as store:
+        texts = {document.text for document in store.documents()}
+        entries = {entry.id for entry in store.entries()}
+    assert texts == {Document.of(share(number)).text for number in range(count)}
+    noted = [line for note in tmp_path.glob("notebook *") for line in note.read_text().split()]
+    assert len(noted) >= count
+    assert set(noted) == entries
+
+
+def die(store: Store, statement: int) -> None:
+    """As its so many-th statement from now begins."""
+    begun = 0
+
+    def count(*_: object) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    engine = store._database._engine  # type: ignore[attr-defined]
+    event.listen(engine, "before_cursor_execute", count)
+    event.listen(engine, "commit", count)
+
+
+def enter_and_die(where: Where, statement: int) -> None:
+    with where.open() as store:
+        die(store, statement)
+        store.enter(share(0))
+
+
+def merge_and_die(source: Where, into: Where, statement: int) -> None:
+    with into.open() as store, source.open("read") as other:
+        die(store, statement)
+        store.enter_documents(other.documents())
+
+
+def run(target: Callable[..., None], *arguments: object) -> int | None:
+    """How a process of its own ended."""
+    process = begin(target, *arguments)
+    process.join()
+    return process.exitcode
+
+
+@pytest.mark.parametrize(
+    ("kind", "statement"),
+    [(kind, number) for kind in KINDS for number in range(1, STATEMENTS[kind] + 2)],
+)
+def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
+    new: New, kind: str, statement: int
+) -> None:
+    where = new(kind)
+    with where.open() as store:
+        store.enter(share(1))
+    # The last never comes.
+    killed = statement <= STATEMENTS[kind]
+    assert run(enter_and_die, where, statement) == (-signal.SIGKILL if killed else 0)
+    with where.open("update") as store:
+        texts = list(store.documents())
+        assert store.enter(share(0)) == Document.of(share(0)).id
+        store.check()
+    assert len(texts) == (1 if killed else 2)
+
+
+@pytest.mark.parametrize("into", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("statement", [4, 38])
+def test_killed_while_merging_leaves_all_or_nothing(
+    new: New, source: str, into: str, statement: int
+) -> None:
+    full, target = new(source), new(into)
+    with full.open() as store:
+        for number in range(12):
+            store.enter(share(number))
+    with target.open() as store:
+        store.enter(share(99))
+    assert run(merge_and_die, full, target, statement) == -signal.SIGKILL
+    with target.open("update") as store:
+        store.check()
+        assert [entry.name for entry in store.entries()] == ["kernel 99"]
+    assert run(merge_and_die, full, target, 1000) == 0
+    with target.open("update") as store:
+        assert len(list(store.documents())) == 13

@@ -1,0 +1,286 @@
+"""What every store holds to, whichever database it is over, and what moves between two of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, inspect, text
+
+from harness.board import names, signing
+from harness.board.document import Document, StoreError
+from harness.board.entry import Entry
+from harness.cli.commands._stores import open_store
+from harness.protocol.report import Report
+from tests.board import factory
+from tests.board.conftest import Call
+from tests.board.stores import PAIRS, New, Where
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
+
+
+def test_a_report_comes_back_as_it_was(where: Where) -> None:
+    reports = [
+        factory.report(),
+        factory.report("cpu only", score=None),
+        factory.rejected(),
+        factory.wrong(),
+        factory.uncompilable(),
+    ]
+    with where.open() as store:
+        ids = [store.enter(report) for report in reports]
+    with where.open("update") as store:
+        for id, report in zip(ids, reports, strict=True):
+            kept = store.report(id)
+            assert kept.signature is not None
+            assert json.loads(kept.model_dump_json(exclude={"signature"})) == json.loads(
+                report.model_dump_json(exclude={"signature"})
+            )
+        assert {entry.id for entry in store.entries()} == set(ids)
+        store.check()
+
+
+def test_the_index_says_what_the_report_says(where: Where) -> None:
+    report = factory.report("tile", "ada", 0.75, seed=2**64 + 1)
+    with where.open() as store:
+        id = store.enter(report)
+        (entry,) = store.entries()
+    assert entry == Entry.of(report, id)._replace(own=True)
+    assert [type(value) for value in entry] == [type(value) for value in Entry.of(report, id)]
+    assert (entry.seed, entry.quick, entry.on_gpu) == (str(2**64 + 1), False, True)
+
+
+def test_numbers_as_large_as_a_report_may_have_are_kept(where: Where) -> None:
+    report = factory.report()
+    assert report.kernel is not None
+    resources = report.kernel.resources.model_copy(update={"registers": 2**53})
+    kernel = report.kernel.model_copy(update={"resources": resources})
+    with where.open() as store:
+        store.enter(report.model_copy(update={"kernel": kernel}))
+        (entry,) = store.entries()
+    assert entry.registers == 2**53
+
+
+def test_entering_twice_is_entering_once(where: Where) -> None:
+    report = factory.report()
+    pretty = json.dumps(json.loads(report.model_dump_json()), indent=2)
+    with where.open() as store:
+        first = store.enter(report)
+        again = store.enter_documents([Document.parse(pretty, "saved.json")])
+        assert again.ids == (first,)
+        assert again.new == 0
+        assert len(store.entries()) == 1
+
+
+@given(name=TEXTS, author=TEXTS, printed=TEXTS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_survives_in_its_one_form_or_is_refused(
+    where: Where, name: str, author: str, printed: str
+) -> None:
+    report = factory.report("tile", "ada", source=factory.SOURCE)
+    submission = report.submission.model_copy(update={"name": name, "author": author})
+    report = report.model_copy(update={"submission": submission, "printed": printed})
+    with where.open() as store:
+        if names.file_problem(names.normalised(name)) or names.problem(names.normalised(author)):
+            with pytest.raises(StoreError, match="cannot be the name of"):
+                store.enter(report)
+            return
+        kept = store.report(store.enter(report))
+    assert kept.submission.name == names.normalised(name)
+    assert kept.submission.author == names.normalised(author)
+    assert kept.printed == printed
+
+
+def test_an_altered_report_is_noticed(where: Where) -> None:
+    with where.open() as store:
+        id = store.enter(factory.report(score=0.9))
+        with store._database.writing() as connection:
+            connection.execute(text("UPDATE reports SET report = replace(report, '0.9', '1.9')"))
+        with pytest.raises(StoreError, match="was altered"):
+            store.report(id)
+
+
+def test_an_entry_without_its_report_is_noticed(where: Where) -> None:
+    with where.open() as store:
+        store.enter(factory.report())
+        with store._database.writing() as connection:
+            connection.execute(text("DELETE FROM entries"))
+        with pytest.raises(StoreError, match="1 entries have lost their other half"):
+            store.check()
+
+
+def test_a_failure_in_the_middle_enters_nothing(where: Where) -> None:
+    good = Document.of(factory.report())
+
+    def documents() -> Iterator[Document]:
+        yield good
+        raise KeyboardInterrupt
+
+    with where.open() as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.enter_documents(documents())
+        assert store.entries() == []
+        assert store.enter_documents([good]).new == 1
+
+
+def test_reading_makes_no_store(where: Where) -> None:
+    with pytest.raises(StoreError, match="there is no store"), where.open("update"):
+        pass
+
+
+# ------------------------------------------------------------------------------- between two
+
+
+def everything(where: Where) -> tuple[list[str], list[Entry]]:
+    """What is in a store, but for whose it is."""
+    with where.open("update") as store:
+        entries = [entry._replace(own=False) for entry in store.entries()]
+        return [document.text for document in store.documents()], sorted(entries)
+
+
+@pytest.fixture(params=PAIRS, ids=" and ".join)
+def pair(request: pytest.FixtureRequest, new: New) -> tuple[Where, Where]:
+    """Two places, of each pair of kinds."""
+    one, other = request.param
+    return new(one), new(other)
+
+
+def test_two_stores_merge_to_the_same_whatever_the_order(
+    pair: tuple[Where, Where], new: New, call: Call
+) -> None:
+    one, other = pair
+    reports = [factory.report(author=f"author {i}", day=i) for i in range(6)]
+
+    def fill(where: Where, some: list[Report]) -> None:
+        with where.open() as store:
+            for report in some:
+                store.enter(report)
+
+    def merge(source: Where, into: Where) -> str:
+        code, out, err = call("merge", source.address.text, "--store", into.address.text)
+        assert (code, err) == (0, "")
+        return out.partition(" into ")[0] + out.rpartition(f"{into.address}")[2]
+
+    fill(one, reports[:4])
+    fill(other, reports[2:])
+    third = new("sqlite")
+    assert merge(one, third) == "4 entered.\n"
+    assert merge(other, one) == "2 entered, 2 already there.\n"
+    assert merge(third, other) == "2 entered, 2 already there.\n"
+    assert everything(one) == everything(other)
+    assert merge(other, one) == "0 entered, 6 already there.\n"
+    assert len(everything(one)[1]) == 6
+
+
+def test_signatures_move_with_reports_and_whose_an_entry_is_is_said_anew(
+    pair: tuple[Where, Where], call: Call
+) -> None:
+    one, other = pair
+    with one.open() as store:
+        own = store.enter(factory.report("own"))
+        claim = Document.of(factory.report("claim"))
+        store.enter_documents([claim])
+    with other.open() as store:
+        store.enter(factory.report("native"))
+    merged = call("merge", one.address.text, "--store", other.address.text)
+    assert merged[0] == 0
+    with other.open("update") as store:
+        assert {entry.name: entry.own for entry in store.entries()} == {
+            "own": False,
+            "claim": False,
+            "native": True,
+        }
+        document = store.document(own)
+        assert document.signature is not None and signing.fits(document.signature, document.text)
+        assert store.document(claim.id).signature is None
+    assert call("merge", other.address.text, "--store", one.address.text)[0] == 0
+    with one.open("update") as store:
+        assert {entry.name: entry.own for entry in store.entries()} == {
+            "own": True,
+            "claim": False,
+            "native": False,
+        }
+
+
+def test_what_is_exported_is_imported_and_exported_to_the_letter(
+    pair: tuple[Where, Where], call: Call, tmp_path: Path
+) -> None:
+    one, other = pair
+    with one.open() as store:
+        for report in (factory.report("naïve 🚀"), factory.rejected(), factory.wrong()):
+            store.enter(report)
+    _, lines, _ = call("export", "--store", one.address.text)
+    file = tmp_path / "all.jsonl"
+    file.write_text(lines, encoding="utf-8")
+    code, out, _ = call("import", file, "--store", other.address.text)
+    assert (code, out) == (0, f"3 entered into {other.address}.\n")
+    assert call("import", file, "--store", other.address.text)[1].startswith("0 entered")
+    assert call("export", "--store", other.address.text)[1] == lines
+
+
+def test_one_signature_among_several_is_the_stores_own(where: Where, tmp_path: Path) -> None:
+    document = Document.of(factory.report())
+    others = [signing.SigningKey.at(tmp_path / f"{number}.key") for number in range(3)]
+    with where.open() as store:
+        store.enter_documents(document.signed(key.sign(document.text)) for key in others)
+        first = min(key.public for key in others)
+        kept = store.document(document.id).signature
+        assert kept is not None and kept.key == first
+        store.enter(document.report)
+        kept = store.document(document.id).signature
+        assert kept is not None and kept.key == signing.SigningKey.at(where.key).public
+
+
+# ------------------------------------------------------------------------- PostgreSQL's own
+
+
+def test_an_address_without_its_password(new: New, call: Call) -> None:
+    where = new("postgresql")
+    with where.open() as store:
+        assert "***" in store.name
+        password = where.address.text.split(":")[2].split("@")[0]
+        assert password and password not in store.name
+    code, _, err = call("leaderboard", "--store", where.address.text.replace(password, "wrong"))
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "cannot be used" in err and password not in err
+
+
+def test_a_database_says_that_it_needs_a_key(new: New) -> None:
+    address = new("postgresql").address
+    with open_store(address, "create") as store, pytest.raises(StoreError, match="--key"):
+        store.enter(factory.report())
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://host/base", "postgresql://host", "http://host/x", "://", "postgres"]
+)
+def test_what_is_no_address_is_said(address: str, call: Call) -> None:
+    code, _, err = call("leaderboard", "--store", address)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "is no store" in err or "there is no store" in err
+
+
+def test_another_programs_database_is_left_alone(new: New) -> None:
+    where = new("postgresql")
+    engine = create_engine(where.address.text.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE photos (title text)"))
+    with pytest.raises(StoreError, match="there is no store"), where.open():
+        pass
+    with engine.begin() as connection:
+        assert inspect(connection).get_table_names() == ["photos"]
+    engine.dispose()
+
+
+def test_a_store_of_a_newer_judge_is_left_alone(new: New) -> None:
+    where = new("postgresql")
+    with where.open() as store, store._database.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'board_9999'"))
+    with pytest.raises(StoreError, match="another version of the judge"), where.open():
+        pass

@@ -1,0 +1,132 @@
+"""The terminal view: one screen, 80 columns, the last line the one that matters."""
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from harness.cli.views.console import SafeConsole
+from harness.cli.views.grading import screen, summary
+from harness.protocol.report import (
+    Array,
+    BlockMap,
+    CompileError,
+    Counterexample,
+    Diagnostic,
+    Element,
+    Environment,
+    Finding,
+    Hazard,
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    Place,
+    Race,
+    Report,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Stage,
+    Submission,
+    TimeLimit,
+    Tool,
+    Unsupported,
+    WrongAnswer,
+)
+from problem.cases import Case, Shape
+
+SOURCE = "line one\n" + "x" * 300 + " here\nline [bold]three[/bold]\n"
+COUNTEREXAMPLE = Counterexample(
+    case=Case(Shape(70, 40, 90)),
+    seed=12,
+    error=0.5,
+    worst_block=(4, 0),
+    wrong_blocks=6,
+    blocks=30,
+    elements=(Element(row=64, column=1, expected=1.5, found=float("nan")),),
+    map=BlockMap(rows=("......",) * 4 + ("######",)),
+    pattern="only the last row of blocks is wrong",
+)
+FINDING = Finding(
+    tool=Tool.RACECHECK,
+    hazard=Hazard.RACE,
+    message="race on shared memory between line 1 and line 3: a barrier is missing",
+    at=Place(line=1, thread=(1, 2, 0), block=(0, 0, 0)),
+    other=Place(line=3, thread=(2, 2, 0)),
+    array=Array.SHARED,
+    occurrences=7,
+)
+OUTCOMES: list[tuple[Outcome, list[str]]] = [
+    (
+        CompileError(
+            stage=Stage.COMPILE,
+            message="line 2: nonsense",
+            diagnostics=(
+                Diagnostic(severity="error", message="nonsense", line=2, column=302),
+                Diagnostic(severity="error", message="no place"),
+            ),
+        ),
+        ["two.cu:2:302: error: nonsense", " here", "^"],
+    ),
+    (
+        WrongAnswer(stage=Stage.VERIFY, message="wrong", counterexample=COUNTEREXAMPLE),
+        ["M=70 N=40 K=90", "seed 12", "nan", "██████", "only the last row of blocks"],
+    ),
+    (
+        MemoryFault(stage=Stage.SANITIZE, message="bad", findings=(FINDING,)),
+        ["racecheck: race on shared", "(7 times)", "thread (1, 2, 0)", "line [bold]three[/bold]"],
+    ),
+    (Race(stage=Stage.SANITIZE, message="a race", findings=(FINDING,)), ["line one"]),
+    (RuntimeFault(stage=Stage.VERIFY, message="trap", at=Place(line=3)), ["three"]),
+    (TimeLimit(stage=Stage.VERIFY, message="slow", seconds=1, at=Place(line=1)), ["line one"]),
+    (
+        RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message="stale"),
+        ["rule-violation  stale"],
+    ),
+    (Unsupported(stage=Stage.COMPILE, message="no clusters"), ["no clusters"]),
+    (
+        JudgeError(stage=Stage.VERIFY, message="ours", details="Traceback: xyz"),
+        ["judge's fault, not the submission's", "Traceback: xyz"],
+    ),
+]
+
+
+def report(outcome: Outcome, **fields: Any) -> Report:
+    return Report(
+        environment=Environment(judge="0", cases=1, python="3", system="test"),
+        created=datetime(2026, 1, 1, tzinfo=UTC),
+        seed=12,
+        quick=False,
+        submission=Submission(name="two", author=None, sha256="0" * 64, source=SOURCE),
+        device=None,
+        outcome=outcome,
+        **fields,
+    )
+
+
+def shown(report: Report) -> str:
+    output = io.StringIO()
+    SafeConsole(file=output, width=80).print(screen(report))
+    return output.getvalue()
+
+
+@pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=lambda value: str(value)[:30])
+def test_every_verdict_has_its_screen(outcome: Outcome, words: list[str]) -> None:
+    text = shown(report(outcome))
+    for word in words:
+        assert word in text
+    lines = text.rstrip().splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) <= 40
+    assert f"two  {outcome.verdict.value}" in text
+
+
+def test_what_the_kernel_prints_is_shown_as_its_words() -> None:
+    text = shown(report(OUTCOMES[0][0], printed="[red]accepted[/red] 9.99 × cuBLAS"))
+    assert "The kernel printed:\n[red]accepted[/red] 9.99 × cuBLAS" in text
+
+
+def test_the_table_of_many_gradings() -> None:
+    output = io.StringIO()
+    SafeConsole(file=output, width=80).print(summary([report(o) for o, _ in OUTCOMES]))
+    assert all(o.verdict.value in output.getvalue() for o, _ in OUTCOMES)

@@ -1,0 +1,62 @@
+"""Evidence of the ladder: compiled and counted here, or as it was when it was recorded."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from harness.compiling.compiler import compile_source, disassemble_kernel
+from harness.devices.cpu.device import CpuDevice
+from harness.judge.explain.gpu import H100
+from harness.judge.explain.rules import Evidence
+from harness.judge.explain.workload import all_products_executed
+from harness.judge.grade import EXAMINED, EXAMINED_LARGER
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
+from harness.protocol.device import Counted, Load, Ready
+from harness.protocol.report import Counters, DisassembledKernel
+from tests.requests import count_on
+
+SOLUTIONS = Path(__file__).parents[3] / "solutions"
+
+
+@functools.cache
+def _device() -> CpuDevice:
+    return CpuDevice()
+
+
+def device_with(kernel: Kernel) -> CpuDevice:
+    """A CPU device with the kernel loaded."""
+    ready = _device().load(Load(kernel=kernel, mostly_watched=True))
+    assert isinstance(ready, Ready), ready
+    return _device()
+
+
+@functools.cache
+def evidence_of_source(source: str) -> Evidence:
+    """What the rules see of a kernel, compiled and counted now."""
+    compiled = compile_source(Compile(source=source))
+    assert isinstance(compiled, Compiled), compiled
+    known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
+    device = device_with(compiled.kernel)
+    for shape in (EXAMINED, EXAMINED_LARGER):
+        counted = device.count(count_on(shape, 2, 30, code=known.lines))
+        assert isinstance(counted, Counted), counted
+        if all_products_executed(known, counted.counters):
+            break
+    return Evidence(known, counted.counters, H100, counted.counters.blocks_depend)
+
+
+def evidence_of(solution: str) -> Evidence:
+    return evidence_of_source((SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8"))
+
+
+RECORDED = Path(__file__).parent / "evidence"
+
+
+@functools.cache
+def recorded(solution: str) -> Evidence:
+    """What the rules saw of a kernel that takes long to translate (record.py wrote it)."""
+    facts, counters = (RECORDED / f"{solution}.jsonl").read_text(encoding="utf-8").splitlines()
+    kernel = DisassembledKernel.model_validate_json(facts)
+    counted = Counters.model_validate_json(counters)
+    return Evidence(kernel, counted, H100, counted.blocks_depend)

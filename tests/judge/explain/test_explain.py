@@ -1,0 +1,143 @@
+"""What an explanation says of the first kernels of the ladder, without a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.judge.explain.examined import Examined, from_report
+from harness.judge.explain.explain import explain
+from harness.judge.explain.explanation import Explanation, Unit
+from harness.judge.explain.gpu import H100
+from harness.judge.explain.opcodes import Kind, matrix_type, mix
+from harness.judge.explain.workload import all_products_executed
+from harness.protocol.report import Report
+from problem.cases import RANKED
+from tests.judge.explain.ladder import SOLUTIONS, evidence_of, recorded
+
+
+def explained(solution: str) -> Explanation:
+    evidence = evidence_of(solution)
+    source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
+    return explain(Examined(solution, source, None, evidence.facts, evidence.counters))
+
+
+def line_of(solution: str, words: str) -> int:
+    source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
+    return next(i for i, text in enumerate(source.splitlines(), 1) if words in text)
+
+
+def test_the_naive_kernel_waits_for_the_l1_cache() -> None:
+    explanation = explained("01_naive")
+    assert explanation.units[0].unit is Unit.L1
+    product = line_of("01_naive", "sum += A[")
+    line = next(each for each in explanation.lines if each.line == product)
+    # Of two requests one touches 16 rows of A and the other two columns of B.
+    assert line.sectors_per_request == pytest.approx(8.5)
+    assert (line.l1_share or 0) > 0.99
+    assert {finding.rule for finding in explanation.findings} >= {"read-again", "uncoalesced"}
+    assert all(finding.line == product for finding in explanation.findings)
+
+
+def test_what_a_block_must_move_and_do() -> None:
+    explanation = explained("02_shared_tile")
+    assert explanation.block_bytes == 4 * (2 * 16 * 6144 + 16 * 16)
+    assert explanation.block_flop == 2 * 16 * 16 * 6144
+    assert explanation.waves == pytest.approx(131_072 / (8 * 132))
+
+
+def test_every_roof_lies_above_what_was_measured() -> None:
+    """In useful operations: 412 GFLOP in 50.1 and in 423 ms on an H100."""
+    for solution, ms in (("01_naive", 423.0), ("02_shared_tile", 50.1)):
+        for roof in explained(solution).roofs:
+            assert roof.tflops > 412.3 / ms
+
+
+def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing() -> None:
+    """36 has one of 4096x4, and was counted at 1152x1024x1280, eight tiles of it by five: one
+    product of FP16 and two of INT8."""
+    evidence = recorded("36_wgmma_one_accumulator")
+    assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
+    found = explain(
+        Examined("x", "", None, evidence.facts, evidence.counters, blocks_share_work=True)
+    )
+    assert found.block_bytes is None and found.block_flop is None and found.tail == 0
+    assert found.notes == (
+        "Counted at 1152×1024×1280: of a kernel that goes another way at 8192×6144×4096, all this "
+        "tells of the smaller.",
+    )
+    roof = next(each for each in found.roofs if each.name.startswith("tensor cores"))
+    assert roof.name == "tensor cores (1 product of FP16, 2 products of INT8)"
+    one_of_fp16_alone = H100.tflops(H100.tensor_macs("FP16") or 0)
+    assert roof.tflops == pytest.approx(one_of_fp16_alone / 2, rel=0.01)
+    tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
+    assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9)
+
+
+def test_matrix_instructions_that_were_not_executed_are_noticed() -> None:
+    evidence = recorded("33_wgmma_two_phase")
+    facts, counters = evidence.facts, evidence.counters
+    assert all_products_executed(facts, counters)
+    products = [line.line for line in facts.lines if Kind.TENSOR in mix(line.opcodes)]
+    left = tuple(line for line in counters.lines if line.line != products[-1])
+    assert not all_products_executed(facts, counters.model_copy(update={"lines": left}))
+    idle = tuple(
+        line.model_copy(update={"warp_instructions": 0}) if line.line == products[0] else line
+        for line in counters.lines
+    )
+    assert not all_products_executed(facts, counters.model_copy(update={"lines": idle}))
+    none = recorded("09_vector_loads")
+    assert all_products_executed(none.facts, none.counters)
+
+
+def test_the_loop_is_found_and_told() -> None:
+    explanation = explained("02_shared_tile")
+    assert explanation.loop is not None
+    first, last = explanation.loop
+    assert first <= line_of("02_shared_tile", "sum += tile_a") <= last
+    assert explanation.mix["multiply-add"] == 16
+
+
+def test_a_loop_that_was_not_executed_is_not_the_one_that_computes() -> None:
+    """36 has one for small problems, with more matrix instructions than the others: of BF16."""
+    loops = recorded("36_wgmma_one_accumulator").facts.loops
+    most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
+    assert {matrix_type(opcode) for opcode in most.opcodes} == {None, "BF16"}
+    found = recorded("36_wgmma_one_accumulator").loop
+    assert found is not None
+    assert {matrix_type(opcode) for opcode in found.opcodes} == {None, "INT8"}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("HMMA.1688.F32.TF32", "TF32"),
+        ("HMMA.16816.F32.BF16", "BF16"),
+        ("HMMA.16816.F32", "FP16"),
+        ("HGMMA.64x144x16.F32", "FP16"),
+        ("IGMMA.64x144x32.S8.S8", "INT8"),
+        ("FFMA", None),
+    ],
+)
+def test_the_type_of_a_matrix_instruction(opcode: str, expected: str | None) -> None:
+    assert matrix_type(opcode) == expected
+
+
+def test_where_accesses_are_not_known_the_machine_code_is() -> None:
+    evidence = evidence_of("02_shared_tile")
+    found = explain(Examined("x", "", None, evidence.facts, None, note="no counters"))
+    assert found.notes == ("no counters",) and not found.findings and not found.units
+    assert found.mix and found.lines and found.occupancy.blocks == 8
+
+
+def test_what_was_counted_must_fit_what_was_measured() -> None:
+    """36 multiplies in FP32 at the size that its grading drew: 24 ms of work; it takes 1.3."""
+    text = (SOLUTIONS.parent / "reports" / "h100" / "02_shared_tile.json").read_text()
+    examined = from_report(Report.model_validate_json(text))
+    assert examined is not None and examined.measured_ms is not None
+    assert explain(examined).findings and not explain(examined).notes
+    unfit = explain(replace(examined, measured_ms=examined.measured_ms / 2))
+    assert not (unfit.findings or unfit.units or unfit.roofs or unfit.estimated_ms)
+    assert "is not what it does at 8192×6144×4096" in unfit.notes[0]
+    assert all(line.l1_share is None for line in unfit.lines)

@@ -1,0 +1,71 @@
+"""The command: what grade refuses it refuses, and what is wrong it explains all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli.commands._command import Exit
+from harness.cli.main import main
+
+SUBMISSIONS = Path(__file__).parent.parent.parent / "submissions"
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_what_does_not_compile_is_refused_in_the_words_of_a_grading(capsys: Captured) -> None:
+    file = str(SUBMISSIONS / "compile-error" / "syntax.cu")
+    assert main(["explain", "--device", "cpu", file]) == Exit.NO
+    explained = " ".join(capsys.readouterr().out.split())
+    assert main(["grade", "--quick", "--device", "cpu", file]) == Exit.NO
+    graded = " ".join(capsys.readouterr().out.split())
+    refusal = graded[graded.index("syntax compile-error") :]
+    assert refusal in explained
+
+
+def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_path: Path) -> None:
+    file = str(SUBMISSIONS / "wrong-answer" / "transposed.cu")
+    out = tmp_path / "why.json"
+    assert main(["explain", "--device", "cpu", "--json", str(out), file]) == Exit.NO
+    shown = capsys.readouterr().out
+    assert shown.startswith("wrong-answer: ")
+    found = json.loads(out.read_text())
+    assert found["verdict"] == "wrong-answer" and found["units"] and found["findings"]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "memory-error/no_row_check",
+        "memory-error/uninitialised_shared_memory",
+        "race/trusts_the_warp_to_stay_together",
+        "race/returns_before_the_barrier",
+        "rule-violation/overwrites_A",
+        "runtime-error/trap",
+    ],
+)
+def test_what_is_unsafe_is_said_first(file: str, capsys: Captured) -> None:
+    """Whatever its results look like, and before it is explained as far as it can be."""
+    assert main(["explain", "--device", "cpu", str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{file.partition('/')[0]}: ")
+    assert "make it right before you make it fast" in shown and "occupancy" in shown
+
+
+@pytest.mark.parametrize(
+    "file", ["runtime-error/too_much_shared_memory", "runtime-error/launch_bounds_too_small"]
+)
+def test_what_is_refused_is_refused_as_by_grade(file: str, capsys: Captured) -> None:
+    path = SUBMISSIONS / f"{file}.cu"
+    assert main(["explain", "--device", "cpu", str(path)]) == Exit.NO
+    explained = " ".join(capsys.readouterr().out.split())
+    assert main(["grade", "--quick", "--device", "cpu", str(path)]) == Exit.NO
+    graded = " ".join(capsys.readouterr().out.split())
+    assert graded[graded.rindex(f"{path.stem} ") :] in explained
+
+
+def test_no_such_file(capsys: Captured, tmp_path: Path) -> None:
+    assert main(["explain", str(tmp_path / "nothing.cu")]) == Exit.NO_ANSWER
+    assert "there is no file" in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""Every rule has a kernel that it speaks of, and one of which it must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.compiling.source import parse
+from harness.judge.explain.rules import RULES, advice
+from harness.protocol.profile import Recording
+from lab.explain.records import of_source
+from tests.judge.explain.ladder import SOLUTIONS, evidence_of, evidence_of_source, recorded
+
+SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
+
+TRIGGERS = {
+    "uncoalesced": "01_naive",
+    "read-again": "03_coalesced",
+    "bank-conflicts": "09_vector_loads",
+    "few-products-per-load": "02_shared_tile",
+    "narrow-loads": "08_block_tile_2d",
+    "overhead": "13_async_copies",
+    "last-wave": "16_register_banks",
+    "tensor-cores": "16_register_banks",
+    "mma-sync": "30_mma_tf32x3",
+    "tf32-products": "30_mma_tf32x3",
+    "equal-products": "33_wgmma_two_phase",
+    "split-in-loop": "32_wgmma_split_while_loading",
+}
+
+SILENT = {
+    "uncoalesced": ("03_coalesced", "02_shared_tile"),
+    "read-again": ("02_shared_tile", "33_wgmma_two_phase"),
+    "bank-conflicts": ("02_shared_tile", "10_no_bank_conflicts", "16_register_banks"),
+    "few-products-per-load": ("01_naive", "10_no_bank_conflicts"),
+    "narrow-loads": ("02_shared_tile", "09_vector_loads"),
+    "overhead": ("02_shared_tile", "16_register_banks"),
+    "last-wave": ("02_shared_tile", "17_split_tail"),
+    "tensor-cores": ("02_shared_tile", "33_wgmma_two_phase"),
+    "mma-sync": ("16_register_banks", "33_wgmma_two_phase"),
+    "tf32-products": ("16_register_banks", "31_mma_bf16x3"),
+    "equal-products": ("31_mma_bf16x3", "36_wgmma_one_accumulator"),
+    "split-in-loop": ("16_register_banks", "33_wgmma_two_phase", "36_wgmma_one_accumulator"),
+    "spills": ("02_shared_tile", "17_split_tail"),
+}
+
+
+def rules_that_speak_of(solution: str) -> set[str]:
+    evidence = evidence_of(solution) if solution in SMALL else recorded(solution)
+    return {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+
+
+@pytest.mark.parametrize("rule", [*TRIGGERS])
+def test_a_kernel_that_triggers_it(rule: str) -> None:
+    assert rule in rules_that_speak_of(TRIGGERS[rule])
+
+
+@pytest.mark.parametrize("rule", [*SILENT])
+def test_kernels_that_do_not(rule: str) -> None:
+    for solution in SILENT[rule]:
+        assert rule not in rules_that_speak_of(solution), solution
+
+
+@pytest.mark.parametrize(
+    ("solution", "file"),
+    [("02_shared_tile", "06_outputs_per_thread"), ("07_block_tile_1d", "08_block_tile_2d")],
+)
+def test_who_has_several_outputs_a_thread_is_shown_what_comes_behind(
+    solution: str, file: str
+) -> None:
+    first = advice(recorded(solution))[0]
+    assert first.rule == "few-products-per-load"
+    assert first.see is not None and first.see.startswith(file)
+
+
+ROWS_SHARE_A = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ float tile_b[16][16];
+    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0;
+    for (int n = 0; n < N; n += 16) {
+        tile_b[y][x] = n + y < N && col < K ? B[(n + y) * K + col] : 0.0f;
+        __syncthreads();
+        for (int i = 0; row < M && i < 16 && n + i < N; i++)
+            sum += A[row * N + n + i] * tile_b[i][x];
+        __syncthreads();
+    }
+    if (row < M && col < K) C[row * K + col] = sum;
+}"""
+
+
+def test_a_value_that_a_row_of_threads_shares_is_coalesced_as_well_as_it_can_be() -> None:
+    """A warp lies over two rows of the block: two sectors, where both values would fit into one."""
+    evidence = evidence_of_source(ROWS_SHARE_A)
+    shared = max(evidence.counters.lines, key=lambda each: each.global_requests)
+    assert shared.global_sectors >= 2 * shared.global_min_sectors
+    assert "uncoalesced" not in {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+
+
+SPILLS = """extern "C" __global__ void __launch_bounds__(256, 4) matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    float x[200];
+    _Pragma("unroll") for (int i = 0; i < 200; i++) x[i] = A[i * M];
+    for (int k = 0; k < N; k++)
+        _Pragma("unroll") for (int i = 0; i < 200; i++) x[i] = x[i] * B[k] + k;
+    _Pragma("unroll") for (int i = 0; i < 200; i++) C[i * K] = x[i];
+}"""
+
+
+def test_a_kernel_that_spills() -> None:
+    evidence = evidence_of_source(SPILLS)
+    assert evidence.facts.resources.spill_load_bytes > 0
+    assert "spills" in {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+
+
+def test_every_rule_is_tried_both_ways() -> None:
+    """`spills` has its kernel above; `waits` needs hardware counters, and is tried with them."""
+    names = {rule.name for rule in RULES}
+    assert names == TRIGGERS.keys() | {"spills", "waits"} == SILENT.keys() | {"waits"}
+
+
+def test_at_most_three_findings_the_dearest_first() -> None:
+    found = advice(evidence_of("01_naive"))
+    assert 1 <= len(found) <= 3
+    assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
+
+
+EXPLAINED_ON_BOTH = (
+    "01_naive",
+    "02_shared_tile",
+    "09_vector_loads",
+    "17_split_tail",
+    "33_wgmma_two_phase",
+    "36_wgmma_one_accumulator",
+)
+
+
+@pytest.mark.parametrize("solution", EXPLAINED_ON_BOTH)
+def test_the_hardwares_counters_come_to_the_same_first_finding(solution: str) -> None:
+    """Of an H100, at 4096x3072x2048. Who waits, a GPU alone can tell."""
+    here = recorded(solution)
+    text = (SOLUTIONS.parent / "reports" / "h100-profiles.json").read_text(encoding="utf-8")
+    source = parse((SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8"))
+    found = of_source(Recording.model_validate_json(text).kernels[solution], source)
+    assert found is not None, "recorded of another source"
+    (profile,) = found
+    there = advice(replace(here, profile=profile))
+    seen_by_both = [each for each in there if each.rule != "waits"]
+    assert [(each.rule, each.line) for each in seen_by_both[:1]] == [
+        (each.rule, each.line) for each in advice(here)[:1]
+    ]
+
+
+def test_every_rule_says_why_and_what_helps() -> None:
+    for rule in RULES:
+        assert rule.why.endswith(".") and rule.remedy and rule.name

@@ -1,0 +1,343 @@
+"""What a wrong C is taken to mean."""
+
+import numpy as np
+import pytest
+
+from harness.devices.guards import poisoned
+from harness.judge.stages.counterexample import block_map, counterexample, pattern
+from harness.protocol.report import Element
+from problem.cases import Case, Inputs, Matrix, Shape
+from problem.reference import Comparison, compare
+
+SHAPE = Shape(70, 40, 90)
+
+
+def explained(A: Matrix, B: Matrix, C: Matrix) -> str:
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=False))
+    assert found.elements and found.wrong_blocks > 0
+    return found.pattern
+
+
+@pytest.fixture
+def right() -> tuple[Matrix, Matrix, Matrix]:
+    A, B = Case(SHAPE).draw(1)
+    return A, B, A @ B
+
+
+def test_nothing_written(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, _ = right
+    assert "no element of C was written" in explained(A, B, poisoned(70, 90))
+
+
+def test_edges_not_written(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, C = right
+    partial = poisoned(70, 90)
+    partial[:64, :80] = C[:64, :80]
+    text = explained(A, B, partial)
+    assert "1180 of 6300 elements of C were never written" in text
+    assert "exactly the blocks at the lower and right edge" in text
+
+
+def test_last_row_of_blocks(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, C = right
+    C[64:] = 0
+    assert "only the last row of blocks is wrong, the one of only 6 rows" in explained(A, B, C)
+
+
+def test_columns_from_somewhere_on(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, C = right
+    C[:, 48:] = 7
+    assert "every block from column 48 on is wrong" in explained(A, B, C)
+
+
+@pytest.mark.parametrize("shape", [Shape(48, 20, 48), Shape(70, 40, 90)])
+def test_transposed(shape: Shape) -> None:
+    A, B = Case(shape).draw(1)
+    by_columns = np.ascontiguousarray((A @ B).T).reshape(shape.M, shape.K)
+    assert "C is transposed" in explained(A, B, by_columns)
+
+
+def test_twice_too_large(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, C = right
+    assert "every element is 2 times" in explained(A, B, 2 * C)
+
+
+def test_last_tile_of_the_sum_dropped(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, _ = right
+    assert "the last 8 of 40 products of each sum are missing" in explained(
+        A, B, A[:, :32] @ B[:32]
+    )
+
+
+def test_low_precision(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, _ = right
+    half = A.astype(np.float16).astype(np.float32) @ B.astype(np.float16).astype(np.float32)
+    assert "inputs of low precision" in explained(A, B, half)
+
+
+def test_not_finite(right: tuple[Matrix, Matrix, Matrix]) -> None:
+    A, B, C = right
+    C[0, 0] = np.inf
+    text = explained(A, B, C)
+    assert "not finite" in text and "a single block is wrong" in text
+
+
+def test_the_elements_are_the_worst_of_the_worst_block(
+    right: tuple[Matrix, Matrix, Matrix],
+) -> None:
+    A, B, C = right
+    C[33, 50] += 5
+    C[34, 51] += 9
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=False))
+    assert [(e.row, e.column) for e in found.elements[:2]] == [(34, 51), (33, 50)]
+    assert found.elements[0].found == pytest.approx(found.elements[0].expected + 9, abs=1e-4)
+    assert found.worst_block == (2, 3)
+
+
+def test_a_large_map_is_drawn_coarsely() -> None:
+    wrong = np.zeros((512, 256), np.bool_)
+    wrong[511, 255] = True
+    drawn = block_map(wrong)
+    assert len(drawn.rows) <= 20 and drawn.rows[-1].endswith("#")
+    assert sum(row.count("#") for row in drawn.rows) == 1
+
+
+def blocks(rows: int, columns: int, *wrong: tuple[int, int]) -> Comparison:
+    """A comparison in which these blocks are wrong, plainly."""
+    errors = np.zeros((rows, columns))
+    for place in wrong:
+        errors[place] = 1.0
+    return Comparison(errors)
+
+
+def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
+    return [(row, column) for row in range(rows) for column in range(columns)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "wrong", "expected"),
+    [
+        ((16, 16), [(0, 0)], "C is a single block"),
+        ((48, 64), everywhere(3, 4), "every block is wrong"),
+        ((16, 32), everywhere(1, 2), "every block is wrong"),
+        ((48, 64), [(1, 2)], "a single block is wrong"),
+        ((48, 64), [(2, 0), (2, 1), (2, 2), (2, 3)], "only the last row of blocks is wrong"),
+        (
+            (47, 64),
+            [(2, 0), (2, 1), (2, 2), (2, 3)],
+            "only the last row of blocks is wrong, the one of only 15 rows: a bounds check",
+        ),
+        ((48, 64), [(0, 3), (1, 3), (2, 3)], "only the last column of blocks is wrong"),
+        (
+            (48, 49),
+            [(0, 3), (1, 3), (2, 3)],
+            "only the last column of blocks is wrong, the one of only 1 columns: a bounds check",
+        ),
+        (
+            (48, 64),
+            [(2, 0), (2, 1), (2, 2), (2, 3), (0, 3), (1, 3)],
+            "exactly the blocks at the lower and right edge are wrong: bounds checks",
+        ),
+        (
+            (48, 64),
+            [(i, j) for i in range(3) for j in (1, 2, 3)],
+            "every block from column 16 on is wrong",
+        ),
+        (
+            (48, 64),
+            [(i, j) for i in range(3) for j in (0, 1)],
+            "every block before column 32 is wrong",
+        ),
+        (
+            (48, 64),
+            [(i, j) for i in range(3) for j in (0, 2)],
+            "whole columns of blocks are wrong, others right",
+        ),
+        (
+            (64, 48),
+            [(i, j) for i in (2, 3) for j in range(3)],
+            "every block from row 32 on is wrong",
+        ),
+        ((64, 48), [(i, j) for i in (0,) for j in range(3)], "every block before row 16 is wrong"),
+        (
+            (64, 48),
+            [(i, j) for i in (1, 2) for j in range(3)],
+            "whole rows of blocks are wrong, others right",
+        ),
+        (
+            (48, 48),
+            [place for place in everywhere(3, 3) if place[0] != place[1]],
+            "only the blocks on the diagonal are right: rows and columns are swapped",
+        ),
+        ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, here and there"),
+        ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, here and there"),
+        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, here and there"),
+        (
+            (48, 64),
+            [(1, 0), (1, 1), (2, 2), (2, 3)],
+            "33.3 % of the blocks are wrong, here and there",
+        ),
+        ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
+        ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
+    ],
+)
+def test_where_it_is_wrong(
+    shape: tuple[int, int], wrong: list[tuple[int, int]], expected: str
+) -> None:
+    A, B = Case(Shape(shape[0], 8, shape[1])).draw(1)
+    C = np.full(shape, 3, np.float32)
+    comparison = blocks(-(-shape[0] // 16), -(-shape[1] // 16), *wrong)
+    assert pattern(A, B, C, comparison) == f"values are plainly different; {expected}"
+
+
+@pytest.mark.parametrize(
+    ("worst", "expected"),
+    [
+        (3e-5, "errors up to 3.0 times the limit look like an accumulator of less than"),
+        (5.9e-5, "errors up to 5.9 times the limit look like an accumulator of less than"),
+        (6e-5, "errors up to 6.0e-05 look like inputs of low precision"),
+        (9.9e-3, "errors up to 9.9e-03 look like inputs of low precision"),
+        (1e-2, "values are plainly different"),
+    ],
+)
+def test_how_far_it_is_off_tells_what_was_too_coarse(worst: float, expected: str) -> None:
+    A, B = Case(Shape(16, 8, 16)).draw(1)
+    C = np.full((16, 16), 3, np.float32)
+    assert pattern(A, B, C, Comparison(np.array([[worst]]))).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("n", "kept", "expected"),
+    [
+        (40, slice(0, 32), "the last 8 of 40 products of each sum are missing (N mod 16)"),
+        (20, slice(0, 16), "the last 4 of 20 products of each sum are missing (N mod 16)"),
+        (80, slice(0, 64), "the last 16 of 80 products of each sum are missing (N mod 32)"),
+        (12, slice(0, 8), "the last 4 of 12 products of each sum are missing (N mod 8)"),
+        (160, slice(0, 128), "the last 32 of 160 products of each sum are missing (N mod 64)"),
+        (192, slice(0, 128), "the last 64 of 192 products of each sum are missing (N mod 128)"),
+        (14, slice(0, 13), "the last product of each sum is missing"),
+        (14, slice(1, 14), "the first product of each sum is missing"),
+        (2, slice(0, 1), "the last product of each sum is missing"),
+        (2, slice(1, 2), "the first product of each sum is missing"),
+        (14, slice(2, 14), "values are plainly different"),
+    ],
+)
+def test_products_that_are_missing(n: int, kept: slice, expected: str) -> None:
+    A, B = Case(Shape(33, n, 50)).draw(1)
+    C = A[:, kept] @ B[kept]
+    found = pattern(A, B, C, compare(A, B, C, exact=False))
+    assert found.partition(";")[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        (2.0, "every element is 2 times what it should be"),
+        (-0.5, "every element is -0.5 times what it should be"),
+        (1.005, "every element is 1.005 times what it should be"),
+        (1.0005, "errors up to"),
+        (0.0, "every element of C is zero"),
+    ],
+)
+def test_what_is_only_scaled(factor: float, expected: str) -> None:
+    A, B = Case(SHAPE).draw(1)
+    C = (factor * (A @ B)).astype(np.float32)
+    assert pattern(A, B, C, compare(A, B, C, exact=False)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [(1024, "every element is 2 times what it should be"), (1025, "values are plainly different")],
+)
+def test_the_product_of_a_large_c_is_not_computed_again(rows: int, expected: str) -> None:
+    A, B = np.ones((rows, 4), np.float32), np.ones((4, 1024), np.float32)
+    C = np.full((rows, 1024), 8, np.float32)
+    found = pattern(A, B, C, blocks(65, 64, (0, 0)))
+    assert found == f"{expected}; a single block is wrong"
+
+
+def test_where_nothing_is_missing_nothing_is_said_to_be() -> None:
+    """Near the product, and yet not near enough."""
+    A, B = Case(Shape(33, 16, 50)).draw(1)
+    C = (A.astype(float) @ B.astype(float) * (1 + 3e-5)).astype(np.float32)
+    found = pattern(A, B, C, Comparison(np.array([[3e-5]])))
+    assert found.startswith("errors up to 3.0 times the limit look like an accumulator")
+
+
+def test_small_values_are_no_nearer_to_one_another_than_large_ones() -> None:
+    A, B = Case(SHAPE, Inputs.SCALED_DOWN).draw(1)
+    C = np.full((SHAPE.M, SHAPE.K), 2.0**-39, np.float32)
+    found = pattern(A, B, C, compare(A, B, C, exact=False))
+    assert found.startswith("values are plainly different")
+
+
+def test_of_elements_that_are_as_wrong_the_first_are_shown() -> None:
+    A, B = Case(Shape(16, 4, 16), Inputs.ONES_TWOS).draw(1)
+    C = A @ B + 1
+    C[::3, 1::2] += 1
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=True))
+    assert [(e.row, e.column) for e in found.elements] == [(0, n) for n in (1, 3, 5, 7, 9)]
+
+
+def test_a_counterexample_says_how_much_is_wrong() -> None:
+    A, B = Case(SHAPE).draw(1)
+    C = A @ B
+    C[:20, :20] += 9
+    comparison = compare(A, B, C, exact=False)
+    found = counterexample(Case(SHAPE), 77, A, B, C, comparison)
+    assert (found.case, found.seed, found.error) == (Case(SHAPE), 77, comparison.worst)
+    assert (found.wrong_blocks, found.blocks) == (4, 30)
+    assert found.map.rows == ("##....", "##....", "......", "......", "......")
+    assert found.map.scale == 1 and found.pattern == pattern(A, B, C, comparison)
+    assert len(found.elements) == 5
+
+
+def test_elements_that_are_not_finite_are_the_worst() -> None:
+    A, B = Case(SHAPE).draw(1)
+    C = A @ B
+    C[17, 20] = np.nan
+    C[18, 21] = -np.inf
+    C[16, 16] += 1e9
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=False)).elements
+    assert [(e.row, e.column) for e in found[:3]] == [(17, 20), (18, 21), (16, 16)]
+    R = A.astype(float) @ B.astype(float)
+    assert all(e.expected == pytest.approx(R[e.row, e.column]) for e in found)
+
+
+def test_elements_that_are_right_are_not_shown() -> None:
+    A, B = Case(Shape(20, 4, 40), Inputs.ONES_TWOS).draw(1)
+    C = A @ B
+    C[18, 35] = 7
+    (element,) = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=True)).elements
+    assert element == Element(row=18, column=35, expected=8, found=7)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "scale"),
+    [(20, 64, 1), (21, 64, 2), (20, 65, 2), (40, 65, 2), (41, 9, 3), (5, 193, 4)],
+)
+def test_a_map_is_as_fine_as_its_room_allows(rows: int, columns: int, scale: int) -> None:
+    wrong = np.zeros((rows, columns), np.bool_)
+    wrong[0, 0] = wrong[scale, 1] = True
+    drawn = block_map(wrong)
+    assert drawn.scale == scale
+    assert len(drawn.rows) == -(-rows // scale)
+    assert {len(row) for row in drawn.rows} == {-(-columns // scale)}
+    assert drawn.rows[0].startswith("#.") and drawn.rows[1].startswith("#" if scale > 1 else ".#")
+
+
+def test_only_elements_of_the_worst_block_are_shown() -> None:
+    """The worst by what it should be, not by the difference."""
+    A, B = Case(SHAPE).draw(1)
+    A[16:] *= 1e6
+    B[:, 16:] *= 1e6
+    C = (A.astype(float) @ B.astype(float)).astype(np.float32)
+    C[3, 4] += 1
+    C[5, 40] += 1e3
+    C[40, 5] += 1e3
+    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, exact=False))
+    assert found.worst_block == (0, 0) and (found.elements[0].row, found.elements[0].column) == (
+        3,
+        4,
+    )
+    assert all(e.row < 16 and e.column < 16 for e in found.elements)

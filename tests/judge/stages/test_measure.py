@@ -1,0 +1,393 @@
+"""Measuring with workers that answer as they are told: who is asked what, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Timer
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.judge.progress import Silent
+from harness.judge.stages import measure as module
+from harness.judge.stages.interim import of_first_launch
+from harness.judge.stages.measure import MAX_LAUNCH_SECONDS, Measured, audited, impossible, measure
+from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
+from harness.judge.stages.score import possible_tflops
+from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.report import (
+    Badge,
+    FirstLaunch,
+    HostMemory,
+    HostMemoryKind,
+    JudgeError,
+    Outcome,
+    Round,
+    RoundInputs,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Score,
+    Stage,
+    Steadiness,
+    TimeLimit,
+    Unscored,
+)
+from harness.protocol.request import Fault
+from harness.protocol.timing import (
+    Fetched,
+    FirstLaunches,
+    MeasureFirstLaunch,
+    MeasureHostMemory,
+    TimingWorkers,
+)
+from problem.cases import RANKED, Case, Shape
+from problem.reference import Comparison, compare_repeated
+from tests.judge.stages.fakes import INFO, Watcher, disassembled, kernel, right
+from tests.waiting import PATIENCE
+
+SMALL = Case(Shape(256, 16, 512))
+"""Stands for the ranked size."""
+
+KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
+STUCK = Fault(cause="time-limit", message="no end")
+FETCHED = Fetched(seed_of_A=1, seed_of_B=2, C=np.zeros((256, 512), np.float32))
+TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
+
+
+def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
+    names = [name for name in HostMemory.model_fields if name != "kind"]
+    given = {"allocate_ms": once, "fill_ms": 2 * once, "to_device_ms": each, "to_host_ms": 3 * each}
+    return HostMemory(kind=kind, **dict.fromkeys(names, 1.0) | given)
+
+
+class Device:
+    """Answers what measuring asks of the kernel's process."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.ready: Any = Ready()
+        self.first: Callable[[MeasureFirstLaunch], Any] = self.launched
+        self.memory: Callable[[HostMemoryKind], Any] = host_memory
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        match request:
+            case Load():
+                return self.ready
+            case MeasureFirstLaunch():
+                return self.first(request)
+            case MeasureHostMemory():
+                return self.memory(request.memory)
+        raise AssertionError(request)
+
+    @staticmethod
+    def launched(request: MeasureFirstLaunch) -> FirstLaunches:
+        C = right(request.rows, request.columns)
+        repeats = (request.shape.M // C.shape[0], request.shape.K // C.shape[1])
+        return FirstLaunches(times=TIMES, C=np.tile(C, repeats))
+
+
+class Rounds:
+    """Stands for timed_rounds, which has tests of its own."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.kernel_ms = 8.0
+        self.answers: dict[Shape, Outcome] = {}
+
+    def __call__(self, workers: TimingWorkers, extent: Any, **options: Any) -> Timed | Outcome:
+        assert isinstance(workers, TimingWorkers)
+        self.asked.append({"extent": extent} | options)
+        shape = options.get("shape", SMALL.shape)
+        if shape in self.answers:
+            return self.answers[shape]
+        timed = Round(
+            kernel_ms=self.kernel_ms,
+            baseline_ms=16.0,
+            inputs=RoundInputs.UNIFORM,
+            kernel_first=False,
+            clock_mhz=1980,
+            power_w=500,
+            check=0.1,
+        )
+        return Timed(WarmUp(14, 0.7), (timed,) * 12, Steadiness.STEADY, FETCHED)
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    found = Rounds()
+    monkeypatch.setattr(module, "timed_rounds", found)
+    monkeypatch.setattr(module, "RANKED", SMALL)
+    return found
+
+
+def run(device: Device, **options: Any) -> Measured | Outcome:
+    chosen: dict[str, Any] = {
+        "compile_seconds": 0.25,
+        "host_memory": KINDS,
+        "quick": False,
+        "sizes": (),
+        "seed": 9,
+        "seconds": 4.0,
+        "progress": Silent(),
+    } | options
+    workers = TimingWorkers(device, device, checker=Device())
+    made = kernel()
+    known = chosen.pop("known", lambda: disassembled(made))
+    return measure(workers, INFO, made, known, **chosen)
+
+
+def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
+    found = run(Device())
+    assert isinstance(found, Measured) and isinstance(found.score, Score)
+    assert found.score.ratio == 2.0
+    assert found.score.tflops == pytest.approx(INFO.fp32_peak_tflops * found.score.peak_share)
+    measured = found.measurement
+    assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
+    assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
+    assert measured.audit_error is None and measured.first_launch == TIMES
+    assert found.kept.timed is FETCHED and found.kept.first.result().passed
+    assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
+    assert measured.sizes == () and measured.pinning_pays_after is None
+
+
+def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> None:
+    device = Device()
+    found = run(device)
+    first, *others = device.asked
+    assert others == [
+        *(MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS),
+        Load(kernel=kernel()),
+    ]
+    assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
+    rows, columns = Case(Shape(256, 16, 256)).draw(9)
+    assert isinstance(found, Measured)
+    assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
+    blocks = found.kept.first.result().block_errors
+    assert blocks.shape == (16, 32) and 0 < blocks.max() < 1e-5
+
+
+@pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
+def test_a_launch_has_little_time_on_a_gpu(rounds: Rounds, asked: float, given: float) -> None:
+    device = Device()
+    run(device, seconds=asked, sizes=[Shape(64, 64, 64)])
+    assert device.asked[0].seconds == given
+    assert [options["seconds"] for options in rounds.asked] == [given, given]
+
+
+def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
+    fetched = set()
+    for _ in range(24):
+        device = Device()
+        run(device)
+        fetched.add(device.asked[0].fetch)
+    assert fetched == {1, 2}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_kernel_is_timed_beside_the_baseline(rounds: Rounds, quick: bool) -> None:
+    progress = Silent()
+    run(Device(), quick=quick, progress=progress)
+    (asked,) = rounds.asked
+    asked.pop("quiet")()
+    assert asked == {
+        "extent": QUICK if quick else FULL,
+        "baseline": False,
+        "seconds": 4.0,
+        "progress": progress,
+        "audit": not quick,
+    }
+
+
+def test_rounds_wait_for_the_product_of_the_first_launch(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes all cores: the host would be late for its clock."""
+    go = Event()
+    waited: list[bool] = []
+
+    def slowly(*parts: Any) -> Comparison:
+        assert go.wait(PATIENCE)
+        compared = compare_repeated(*parts)
+        waited.append(True)
+        return compared
+
+    def timed(*_: Any, quiet: Callable[[], object], **__: Any) -> Outcome:
+        Timer(0.05, go.set).start()
+        assert not waited
+        quiet()
+        assert waited
+        return stopped
+
+    stopped = JudgeError(stage=Stage.MEASURE, message="that was all")
+    monkeypatch.setattr("harness.judge.stages.audit.compare_repeated", slowly)
+    monkeypatch.setattr(module, "timed_rounds", timed)
+    assert run(Device()) is stopped
+
+
+def test_a_kernel_that_cannot_be_disassembled_has_no_score(rounds: Rounds) -> None:
+    asked: list[int] = []
+    late = TimeLimit(stage=Stage.COMPILE, message="the disassembler did not end", seconds=60)
+    found = run(Device(), known=lambda: asked.append(len(rounds.asked)) or late)
+    assert found is late and asked == [1], "its machine code is wanted once it was timed"
+    rounds.asked[0]["quiet"]()
+    assert len(asked) == 2, "and rounds wait for the disassembler"
+
+
+def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
+    sizes, progress = (Shape(64, 32, 48), Shape(128, 32, 48)), Silent()
+    found = run(Device(), sizes=sizes, progress=progress)
+    assert isinstance(found, Measured)
+    assert [other.shape for other in found.measurement.sizes] == [*sizes]
+    for other in found.measurement.sizes:
+        assert isinstance(other.score, Score) and other.score.ratio == 2.0
+        assert other.score.tflops == pytest.approx(other.shape.flop / 8e-3 / 1e12)
+        assert other.score.peak_share == pytest.approx(other.score.tflops / 67)
+    assert rounds.asked[1:] == [
+        {
+            "extent": OTHER_SIZE,
+            "baseline": False,
+            "seconds": 4.0,
+            "progress": progress,
+            "shape": size,
+            "audit": False,
+        }
+        for size in sizes
+    ]
+
+
+def test_what_goes_wrong_in_rounds_is_the_outcome(rounds: Rounds) -> None:
+    late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
+    rounds.answers = {Shape(64, 64, 64): late}
+    assert run(Device(), sizes=[Shape(64, 64, 64)]) is late
+    rounds.answers = {SMALL.shape: late}
+    assert run(Device()) is late
+
+
+def test_a_launch_that_hangs_when_it_is_the_first_is_a_time_limit(rounds: Rounds) -> None:
+    device = Device()
+    device.first = lambda _: STUCK
+    found = run(device)
+    assert isinstance(found, TimeLimit) and found.stage is Stage.MEASURE and found.seconds == 4
+    assert found.message == "the kernel did not end within 4 s at 256×16×512"
+    assert not rounds.asked
+
+
+def test_what_was_kept_is_held_to_the_product_afterwards(rounds: Rounds) -> None:
+    found, progress = run(Device()), Silent()
+    assert isinstance(found, Measured)
+    asked: list[Any] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "audit", lambda *how: asked.append(how) or 1e-6)
+        held = audited(found, 9, progress)
+        assert len(asked) == 1 and asked[0][1] == 9
+        assert asked[0][0] is found.kept and asked[0][2] is progress
+        assert isinstance(held, Measured) and held.measurement.audit_error == 1e-6
+        assert held.score == found.score
+        patched.setattr(module, "audit", lambda *_: None)
+        held = audited(found, 9, Silent())
+        assert isinstance(held, Measured) and held.measurement.audit_error is None
+        late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
+        patched.setattr(module, "audit", lambda *_: late)
+        assert audited(found, 9, Silent()) is late
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (512, 256), (256, 513)])
+def test_a_c_of_another_shape_is_the_judges_fault(rounds: Rounds, shape: tuple[int, int]) -> None:
+    device = Device()
+    device.first = lambda _: FirstLaunches(times=TIMES, C=np.zeros(shape, np.float32))
+    found = run(device)
+    message = "C of the first launch has another shape"
+    assert found == JudgeError(stage=Stage.MEASURE, message=message)
+
+
+def test_host_memory_that_cannot_be_had_is_said(rounds: Rounds) -> None:
+    device = Device()
+    device.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
+    assert run(device) == RuntimeFault(
+        stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
+    )
+    device.memory = lambda _: STUCK
+    found = run(device)
+    assert isinstance(found, TimeLimit) and found.seconds == 4
+
+
+def test_measuring_says_what_it_does_and_finds(rounds: Rounds) -> None:
+    watcher = Watcher()
+    run(Device(), progress=watcher, sizes=[Shape(64, 32, 48)])
+    assert watcher.told == [
+        (Stage.MEASURE, None),
+        "first launch",
+        *of_first_launch(TIMES),
+        "pageable host memory",
+        "pinned host memory",
+        "64×32×48",
+    ]
+
+
+def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
+    device = Device()
+    device.ready = STUCK
+    found = run(device)
+    assert isinstance(found, TimeLimit) and found.seconds == 4 and "loaded" in found.message
+    device.ready = Refusal(message="no clusters")
+    message = "loaded once, then not: no clusters"
+    assert run(device) == JudgeError(stage=Stage.MEASURE, message=message)
+
+
+def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
+    rounds.kernel_ms = RANKED.shape.flop / 1e9 / 400
+    found = run(Device())
+    assert isinstance(found, RuleViolation)
+    assert (found.stage, found.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)
+    assert found.message.startswith("400.0 TFLOP/s is more") and "(89.3)" in found.message
+
+
+def test_what_is_possible_depends_on_the_cores() -> None:
+    facts = disassembled(kernel())
+    tensor = facts.model_copy(update={"badges": (Badge.TENSOR_CORES,)})
+    assert possible_tflops(INFO, facts) == pytest.approx(67 * 4 / 3)
+    assert possible_tflops(INFO, tensor) == 67 * 16
+    unknown = INFO.model_copy(update={"fp32_peak_tflops": None})
+    assert possible_tflops(unknown, facts) == possible_tflops(unknown, tensor) == float("inf")
+
+
+def test_the_limit_itself_is_possible() -> None:
+    score = Score(
+        ratio=1, low=1, high=1, kernel_ms=1, baseline_ms=1, tflops=67 * 4 / 3, peak_share=None
+    )
+    assert impossible(score, INFO, disassembled(kernel())) is None
+    more = score.model_copy(update={"tflops": 90.0})
+    assert impossible(more, INFO, disassembled(kernel())) is not None
+    unscored = Unscored(reason="throttled", message="it was hot")
+    assert impossible(unscored, INFO, disassembled(kernel())) is None
+
+
+@pytest.mark.parametrize(
+    ("pageable", "pinned", "expected"),
+    [
+        ((1, 2), (5, 1), 12 / 4),  # once: 3 and 15; each: 8 and 4
+        ((1, 1.125), (5, 1), 12 / 0.5),
+        ((1, 2), (1, 1), 0.0),
+        ((9, 2), (1, 1), 0.0),
+        ((1, 2), (5, 2), None),
+        ((1, 1), (5, 2), None),
+    ],
+)
+def test_pinned_memory_pays_after_some_round_trips(
+    rounds: Rounds, pageable: Any, pinned: Any, expected: float | None
+) -> None:
+    costs = dict(zip(KINDS, (pageable, pinned), strict=True))
+    device = Device()
+    device.memory = lambda kind: host_memory(kind, *costs[kind])
+    found = run(device)
+    assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected
+
+
+@pytest.mark.parametrize("kinds", [(), KINDS[:1], KINDS[1:]])
+def test_one_kind_of_memory_pays_nothing(rounds: Rounds, kinds: Any) -> None:
+    found = run(Device(), host_memory=kinds)
+    assert isinstance(found, Measured) and found.measurement.pinning_pays_after is None
+    assert [memory.kind for memory in found.measurement.host_memory] == [*kinds]

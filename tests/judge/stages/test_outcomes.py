@@ -1,0 +1,227 @@
+"""Which verdict a fault becomes, and what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
+from harness.judge.stages.outcomes import judge_error, launch_outcome, load_outcome, wrote_outside
+from harness.protocol.compiler import (
+    Compile,
+    Compiled,
+    Disassemble,
+    Disassembled,
+    PtxProgram,
+    Translate,
+)
+from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.report import (
+    CompileError,
+    Finding,
+    Hazard,
+    JudgeError,
+    MemoryFault,
+    Place,
+    Race,
+    RuntimeFault,
+    Stage,
+    TimeLimit,
+    Tool,
+    Unsupported,
+    Verdict,
+)
+from harness.protocol.request import ANSWER_SECONDS, Fault
+from problem.cases import Shape
+from problem.launcher import LaunchLine
+from tests.judge.stages.fakes import disassembled, kernel
+
+SHAPE = Shape(17, 33, 18)
+PLACE = Place(line=12)
+FINDING = Finding(tool=Tool.MEMCHECK, hazard=Hazard.MISALIGNED, message="here", at=PLACE)
+
+
+def fault(cause: Any, **details: Any) -> Fault:
+    return Fault(cause=cause, message="it went wrong", **details)
+
+
+def test_a_fault_of_the_judge_keeps_what_its_maintainers_need() -> None:
+    expected = JudgeError(stage=Stage.VERIFY, message="it went wrong", details="at line 3")
+    assert judge_error(fault("judge", details="at line 3"), Stage.VERIFY) == expected
+    found = launch_outcome(fault("judge", details="at line 3"), SHAPE, 2, Stage.VERIFY)
+    assert found == expected
+
+
+def test_a_memory_fault_shows_its_finding() -> None:
+    assert launch_outcome(fault("memory", finding=FINDING), SHAPE, 2, Stage.SANITIZE) == (
+        MemoryFault(stage=Stage.SANITIZE, message="it went wrong at 17×33×18", findings=(FINDING,))
+    )
+    bare = launch_outcome(fault("memory"), SHAPE, 2, Stage.SANITIZE)
+    assert isinstance(bare, MemoryFault) and bare.findings == ()
+
+
+def test_a_deadlock_is_a_race() -> None:
+    stuck = FINDING.model_copy(update={"hazard": Hazard.DEADLOCK})
+    assert launch_outcome(fault("deadlock", finding=stuck), SHAPE, 2, Stage.VERIFY) == Race(
+        stage=Stage.VERIFY, message="it went wrong at 17×33×18", findings=(stuck,)
+    )
+
+
+@pytest.mark.parametrize("cause", ["trap", "launch-refused", "out-of-memory"])
+@pytest.mark.parametrize(
+    ("details", "at"), [({}, None), ({"at": PLACE}, PLACE), ({"finding": FINDING}, PLACE)]
+)
+def test_what_stops_a_launch_is_a_runtime_error_at_its_place(
+    cause: str, details: dict[str, Any], at: Place | None
+) -> None:
+    found = launch_outcome(fault(cause, **details), SHAPE, 2, Stage.VERIFY)
+    message = "it went wrong at 17×33×18"
+    assert found == RuntimeFault(stage=Stage.VERIFY, message=message, at=at)
+
+
+@pytest.mark.parametrize(
+    ("at", "line"),
+    [(None, ""), (Place(), ""), (PLACE, ", in line 12"), (Place(line=1), ", in line 1")],
+)
+def test_a_launch_without_end_says_where_it_was(at: Place | None, line: str) -> None:
+    found = launch_outcome(fault("time-limit", at=at), SHAPE, 2.5, Stage.MEASURE)
+    message = f"the kernel did not end within 2.5 s at 17×33×18{line}"
+    assert found == TimeLimit(stage=Stage.MEASURE, message=message, seconds=2.5, at=at)
+
+
+def test_a_kernel_that_cannot_be_loaded_has_not_run() -> None:
+    assert load_outcome(fault("judge", details="why"), 9) == JudgeError(
+        stage=Stage.COMPILE, message="it went wrong", details="why"
+    )
+    assert load_outcome(fault("time-limit"), 9) == TimeLimit(
+        stage=Stage.COMPILE, message="the kernel could not be loaded within 9 s", seconds=9
+    )
+    assert load_outcome(fault("trap", at=PLACE), 9) == RuntimeFault(
+        stage=Stage.COMPILE, message="the kernel could not be loaded: it went wrong", at=PLACE
+    )
+
+
+@pytest.mark.parametrize("array", ["A", "B", "C"])
+def test_a_canary_that_is_gone_is_a_write_outside_of_its_matrix(array: str) -> None:
+    found = wrote_outside(f"behind {array}", "in round 3", SHAPE, Stage.MEASURE)
+    message = f"the kernel wrote behind {array} in round 3: outside the matrix"
+    (finding,) = found.findings
+    assert (found.stage, found.message, finding.message) == (Stage.MEASURE, message, message)
+    assert (finding.tool, finding.hazard) == (Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS)
+    assert (finding.array, finding.access, finding.shape) == (array, "write", SHAPE)
+    assert finding.at == Place()
+
+
+class Answering:
+    """A compiler or a device that says one thing."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[Any] = []
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        return self.answer
+
+
+def test_a_compiled_kernel_is_handed_on() -> None:
+    compiled = Compiled(kernel=kernel(), warnings=(), nvrtc="13.0")
+    compiler = Answering(compiled)
+    assert compile_kernel(compiler, "text", "sm_80", 7) is compiled
+    assert compiler.asked == [Compile(source="text", arch="sm_80", seconds=7)]
+
+
+def test_who_needs_no_machine_code_is_given_the_ptx_ahead_of_it() -> None:
+    program = PtxProgram(entry="kernel", ptx="text", launch=LaunchLine())
+    given: list[PtxProgram] = []
+
+    class Compiler(Answering):
+        def ask(self, request: Any) -> Any:
+            super().ask(request)
+            return program if isinstance(request, Translate) else self.answer
+
+    compiler = Compiler(Compiled(kernel=kernel(), warnings=(), nvrtc="13.0"))
+    assert compile_kernel(compiler, "text", "sm_80", 7, given.append) is compiler.answer
+    assert given == [program]
+    assert compiler.asked == [
+        Translate(source="text", arch="sm_80", seconds=7),
+        Compile(source="text", arch="sm_80", seconds=7),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer", [fault("time-limit"), CompileError(stage=Stage.COMPILE, message="")]
+)
+def test_what_is_no_ptx_is_not_compiled_again(answer: Any) -> None:
+    given: list[PtxProgram] = []
+    compiler = Answering(answer)
+    found = compile_kernel(compiler, "text", "sm_80", 7, given.append)
+    assert found.verdict in (Verdict.TIME_LIMIT, Verdict.COMPILE_ERROR)
+    assert not given and len(compiler.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [fault("time-limit"), fault("judge", signal="SIGXCPU")], ids=["limit", "signal"]
+)
+def test_a_compiler_without_end_is_a_time_limit(answer: Fault) -> None:
+    assert compile_kernel(Answering(answer), "", "sm_80", 7) == TimeLimit(
+        stage=Stage.COMPILE, message="the compiler did not end within 7 s", seconds=7
+    )
+
+
+@pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", "SIGBUS"])
+def test_a_source_that_breaks_the_compiler_is_told_so(signal: str) -> None:
+    found = compile_kernel(Answering(fault("judge", signal=signal)), "", "sm_80")
+    message = "the compiler ran out of memory or crashed on this source (it went wrong)"
+    assert found == CompileError(stage=Stage.COMPILE, message=message)
+
+
+def test_a_source_for_which_memory_does_not_suffice_is_told_so() -> None:
+    exhausted = Fault(cause="judge", message="MemoryError: no more")
+    assert isinstance(compile_kernel(Answering(exhausted), "", "sm_80"), CompileError)
+
+
+@pytest.mark.parametrize("signal", [None, "SIGKILL"])
+def test_a_compiler_that_is_not_there_is_the_judges_fault(signal: str | None) -> None:
+    broken = fault("judge", signal=signal, details="why")
+    assert compile_kernel(Answering(broken), "", "sm_80") == judge_error(broken, Stage.COMPILE)
+
+
+def test_a_disassembled_kernel_is_handed_on() -> None:
+    found = Disassembled(kernel=disassembled(kernel()), warnings=())
+    compiler = Answering(found)
+    assert disassemble_kernel(compiler, kernel()) is found
+    assert compiler.asked == [Disassemble(kernel=kernel())]
+
+
+def test_machine_code_that_nobody_reads_in_time_is_a_verdict() -> None:
+    slow = disassemble_kernel(Answering(fault("time-limit")), kernel())
+    assert isinstance(slow, TimeLimit) and slow.stage is Stage.COMPILE
+    assert slow.seconds == Disassemble(kernel=kernel()).time_limit
+    broken = fault("judge", details="why")
+    assert disassemble_kernel(Answering(broken), kernel()) == judge_error(broken, Stage.COMPILE)
+
+
+def test_a_loaded_kernel_is_ready() -> None:
+    device = Answering(Ready())
+    assert load_kernel(device, kernel()) is device.answer
+    assert load_kernel(device, kernel(), mostly_watched=True) is device.answer
+    assert device.asked == [
+        Load(kernel=kernel(), mostly_watched=watched) for watched in (False, True)
+    ]
+
+
+def test_a_kernel_that_a_device_cannot_run_is_not_judged() -> None:
+    refusal = Refusal(message="no clusters here", instruction="barrier.cluster", at=PLACE)
+    assert load_kernel(Answering(refusal), kernel()) == Unsupported(
+        stage=Stage.COMPILE,
+        message="no clusters here",
+        instruction="barrier.cluster",
+        at=PLACE,
+    )
+
+
+def test_a_kernel_that_breaks_the_loading_is_a_verdict() -> None:
+    found = load_kernel(Answering(fault("time-limit")), kernel())
+    assert isinstance(found, TimeLimit) and found.seconds == ANSWER_SECONDS

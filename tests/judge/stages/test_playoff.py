@@ -1,0 +1,379 @@
+"""Play-offs among kernels whose speed is known, on GPUs that are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from harness.judge import playoff as playing
+from harness.judge.playoff import play_off
+from harness.judge.progress import Silent
+from harness.judge.stages import playoff, rounds
+from harness.judge.stages.playoff import (
+    Ended,
+    Game,
+    Ordered,
+    PlayOff,
+    difference,
+    differences,
+    of_codes,
+    play,
+)
+from harness.judge.stages.rounds import SURPRISES, Extent
+from harness.judge.workers.session import Session
+from harness.protocol.errors import JudgeFailure, UsageError
+from harness.protocol.report import (
+    DeviceInfo,
+    JudgeError,
+    Report,
+    RoundInputs,
+    Rule,
+    RuleViolation,
+    Stage,
+    Submission,
+)
+from harness.protocol.timing import Checked, TimedInputs, TimingWorkers
+from problem.cases import Shape
+from tests.board.factory import rejected, report
+from tests.judge.stages.fakes import (
+    INFO,
+    FakeCompiler,
+    FakeDevice,
+    Watcher,
+    session,
+)
+from tests.judge.stages.playing import Player, Table
+
+SHAPE = Shape(64, 32, 48)
+SHORT = Extent(40, 0.2)
+
+
+@pytest.fixture(autouse=True)
+def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
+
+
+def game(table: Table, extent: Extent = SHORT) -> Game | Ended:
+    played = play(
+        table.workers, on("GPU-0"), seconds=5, progress=Silent(), extent=extent, shape=SHAPE
+    )
+    assert not any(each.attached for each in (table.baseline, *table.players))
+    return played
+
+
+def on(uuid: str) -> DeviceInfo:
+    return INFO.model_copy(update={"uuid": uuid})
+
+
+def test_every_round_has_a_launch_of_each_in_an_order_of_its_own() -> None:
+    table = Table([2.0, 2.1, 2.2])
+    played = game(table)
+    assert isinstance(played, Game) and len(played.rounds) == 3
+    count = len(played.rounds[0])
+    assert count >= 40 and all(len(each) == count for each in played.rounds)
+    seated = {id(each): place for place, each in enumerate((table.baseline, *table.players))}
+    last = [seated[id(each)] for each in table.launches][-4:]
+    assert sorted(last) == [0, 1, 2, 3]
+    for place, ms in enumerate((2.0, 2.1, 2.2)):
+        shares = sum(each.kernel_first for each in played.rounds[place]) / count
+        assert 0.2 < shares < 0.8
+        assert all(each.kernel_ms == pytest.approx(ms, rel=0.01) for each in played.rounds[place])
+
+
+def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
+    table = Table([2.0, 2.01], noise=0.0005, drift=lambda launch: 1 + 0.4 * math.sin(launch / 200))
+    played = game(table)
+    assert isinstance(played, Game)
+    found = difference(*played.rounds)
+    assert found is not None
+    assert found.value == pytest.approx(math.log(2.01 / 2.0), abs=0.0015)
+    assert found.low > 0
+
+
+def test_it_goes_on_until_every_difference_is_known_well() -> None:
+    few, many = (game(Table([2.0, 2.1], noise=noise), Extent(40, 600)) for noise in (1e-5, 2e-3))
+    assert isinstance(few, Game) and isinstance(many, Game)
+    assert len(few.rounds[0]) == 40 < len(many.rounds[0])
+
+
+def test_a_round_in_which_the_gpu_throttles_counts_for_nobody() -> None:
+    slow = ("hardware slowdown",)
+    table = Table([2.0, 2.1], throttled=lambda launch: slow if launch % 23 == 0 else ())
+    played = game(table)
+    assert isinstance(played, Game)
+    one, other = played.rounds
+    dropped = [a.dropped or b.dropped for a, b in zip(one, other, strict=True)]
+    assert 0 < sum(dropped) < len(dropped)
+    assert difference(one, other) is not None
+
+
+def test_who_is_wrong_in_a_play_off_ends_it_by_name() -> None:
+    table = Table([2.0, 2.1, 2.2])
+
+    def check(player: Player, launch: int) -> Checked:
+        bad = player is table.players[1] and launch > 60
+        return Checked(error=3.0 if bad else 0.2)
+
+    table.check = check
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == 1
+    assert isinstance(ended.outcome, RuleViolation)
+
+
+def test_a_kernel_that_is_slower_on_one_kind_of_inputs_is_compared_there() -> None:
+    table = Table([2.0, 2.1])
+    table.players[0].slower_when_rescaled = 1.2
+    played = game(table)
+    assert isinstance(played, Game)
+    found = difference(*played.rounds)
+    assert found is not None and found.value == pytest.approx(math.log(2.1 / 2.4), abs=0.005)
+
+
+def test_a_play_off_says_what_it_does() -> None:
+    watcher = Watcher()
+    played = play(
+        Table([2.0, 2.1]).workers,
+        on("GPU-0"),
+        seconds=5,
+        progress=watcher,
+        extent=SHORT,
+        shape=SHAPE,
+    )
+    assert isinstance(played, Game)
+    rounds = [f"round {n + 1}" for n in range(len(played.rounds[0]))]
+    assert watcher.told == [(Stage.MEASURE, None), "warm-up", *rounds]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["in its first launch", "later"])
+@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
+def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int, first: int) -> None:
+    """-1 is the baseline, which all share: it is said of the first."""
+    table = Table([2.0, 2.1, 2.2])
+    seated = [table.baseline, *table.players][wrong + 1]
+    table.check = lambda player, launch: Checked(
+        error=3.0 if player is seated and launch >= first else 0.2
+    )
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == max(0, wrong)
+    assert isinstance(ended.outcome, JudgeError if wrong < 0 else RuleViolation)
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
+def test_whose_launch_goes_wrong_in_a_round_ends_it(wrong: int) -> None:
+    table = Table([2.0, 2.1, 2.2])
+    seated = [table.baseline, *table.players][wrong + 1]
+    table.check = lambda player, launch: Checked(
+        error=3.0 if player is seated and launch > 100 else 0.2
+    )
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == max(0, wrong)
+
+
+@pytest.mark.parametrize("liar", [0, 1])
+def test_whose_events_the_host_contradicts_ends_it(liar: int) -> None:
+    table = Table([2.0, 2.1])
+    table.players[liar].host_late_ms = 0.5
+    ended = game(table)
+    assert isinstance(ended, Ended) and ended.player == liar
+    assert isinstance(ended.outcome, RuleViolation)
+    assert ended.outcome.rule is Rule.IMPOSSIBLE_SCORE
+
+
+class Ticking:
+    """A clock of which a second passes at each launch."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def monotonic(self) -> float:
+        return len(self.table.launches)
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_each_player_has_its_time(players: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of n players takes n + 1 launches, and some that are not scored."""
+    monkeypatch.setattr(rounds, "LAUNCHES_PER_SURPRISE", 1 << 40)
+    table = Table([2.0 + n / 10 for n in range(players)], noise=0.01)
+    monkeypatch.setattr(rounds, "time", Ticking(table))
+    monkeypatch.setattr(playoff, "time", Ticking(table))
+    played = game(table, Extent(rounds=10, seconds=40))
+    assert isinstance(played, Game)
+    assert len(played.rounds[0]) == 40 * players // (players + 1) + 1
+
+
+def test_launches_that_are_not_scored_lie_among_the_rounds_of_each() -> None:
+    table = Table([2.0, 2.1])
+    played = game(table)
+    assert isinstance(played, Game)
+    unscored = [player for player, inputs in table.drawn if inputs in SURPRISES]
+    for player in table.players:
+        assert len(played.rounds[0]) / 4 < unscored.count(player) < 4 * len(played.rounds[0])
+    assert table.baseline not in unscored
+
+
+def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up() -> None:
+    table = Table([2.0, 2.1])
+    played = game(table)
+    assert isinstance(played, Game)
+    scored = [kind for _, kind in table.drawn if kind not in SURPRISES]
+    one, other = played.rounds
+    assert [r.inputs for r in one] == [r.inputs for r in other]
+    assert {r.inputs for r in one} == {*RoundInputs}
+    kinds = [TimedInputs(r.inputs) for r in one]
+    assert scored[-3 * len(kinds) :] == [kind for kind in kinds for _ in range(3)]
+
+
+def test_a_round_knows_which_of_its_launches_came_first() -> None:
+    table = Table([2.0, 2.1])
+    played = game(table)
+    assert isinstance(played, Game)
+    scored = [player for player, inputs in table.drawn if inputs not in SURPRISES]
+    launches = scored[-3 * len(played.rounds[0]) :]
+    for number, rounds_of_all in enumerate(zip(*played.rounds, strict=True)):
+        order = launches[3 * number : 3 * number + 3]
+        for player, found in zip(table.players, rounds_of_all, strict=True):
+            first = order.index(player) < order.index(table.baseline)
+            assert found.kernel_first is first
+
+
+# --------------------------------------------------------------------------- over several GPUs
+
+
+class Machine:
+    """GPUs on each of which the players take a time of their own."""
+
+    def __init__(self, times: dict[str, Sequence[float]]) -> None:
+        self.times = times
+        self.played: list[str] = []
+
+    @contextmanager
+    def session(self, gpu: str) -> Iterator[Session]:
+        @contextmanager
+        def side_by_side(count: int) -> Iterator[Sequence[TimingWorkers]]:
+            self.played.append(gpu)
+            assert count == len(self.times[gpu])
+            yield Table(self.times[gpu], noise=3e-4).workers
+
+        yield session(FakeCompiler(), FakeDevice(), on(gpu), side_by_side=side_by_side)
+
+
+@pytest.fixture
+def accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every submission is, and every program another."""
+
+    def graded(submission: Submission, *_: Any) -> Report:
+        made = report(submission.name, submission.author, 1.0)
+        assert made.kernel is not None
+        kernel = made.kernel.model_copy(update={"program_sha256": submission.sha256})
+        return made.model_copy(update={"kernel": kernel})
+
+    def soon(*arguments: Any, **options: Any) -> Game | Ended:
+        return play(*arguments, **options, extent=Extent(30, 0.1), shape=SHAPE)
+
+    monkeypatch.setattr(playing, "grade", graded)
+    monkeypatch.setattr(playing, "play", soon)
+
+
+def submissions(*names: str) -> list[Submission]:
+    digits = "0123456789abcdef"
+    return [
+        Submission(name=name, author="ada", sha256=digits[place] * 64, source=name)
+        for place, name in enumerate(names)
+    ]
+
+
+def played(machine: Machine, *names: str) -> PlayOff:
+    return play_off(submissions(*names), list(machine.times), machine.session, Silent())
+
+
+def test_two_gpus_that_agree_are_enough(accepted: None) -> None:
+    machine = Machine({f"GPU-{n}": (2.0, 2.02) for n in range(4)})
+    found = played(machine, "a", "b")
+    assert machine.played == ["GPU-0", "GPU-1"]
+    (only,) = found.differences
+    assert only.ordered is Ordered.FASTER and only.confidence > 0.975
+    assert only.percent == pytest.approx(1.0, abs=0.1)
+    assert found.places() == [1, 2]
+    assert PlayOff.model_validate_json(found.model_dump_json()) == found
+
+
+def test_where_gpus_disagree_the_others_are_asked(accepted: None) -> None:
+    machine = Machine(
+        {f"GPU-{n}": (2.0, 2.0 * slower) for n, slower in enumerate((1.02, 0.98, 1.01, 0.99))}
+    )
+    found = played(machine, "a", "b")
+    assert len(machine.played) == 4
+    assert found.differences[0].ordered is Ordered.UNKNOWN and found.places() == [1, 1]
+
+
+def test_equal_kernels_are_called_equal(accepted: None) -> None:
+    found = played(Machine({f"GPU-{n}": (2.0, 2.0) for n in range(8)}), "a", "b")
+    assert found.differences[0].ordered is Ordered.EQUAL and found.places() == [1, 1]
+
+
+def test_three_kernels_have_three_differences(accepted: None) -> None:
+    found = played(Machine({f"GPU-{n}": (2.2, 2.0, 2.1) for n in range(3)}), "a", "b", "c")
+    assert [(each.first, each.second) for each in found.differences] == [(0, 1), (0, 2), (1, 2)]
+    assert found.places() == [3, 1, 2]
+
+
+def test_one_gpu_speaks_for_itself(accepted: None) -> None:
+    found = played(Machine({"GPU-0": (2.0, 2.02)}), "a", "b")
+    assert found.gpus == {"GPU-0"} and found.differences[0].ordered is Ordered.FASTER
+    assert found.gpu == "fake"
+
+
+def test_who_was_not_accepted_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playing, "grade", lambda submission, *_: rejected(submission.name))
+    machine = Machine({"GPU-0": (2.0, 2.0)})
+    with pytest.raises(UsageError, match="a cannot play: memory-error: reads 4 bytes"):
+        played(machine, "a", "b")
+    assert machine.played == []
+
+
+def test_one_program_does_not_play_itself(accepted: None) -> None:
+    one = submissions("a")[0]
+    with pytest.raises(UsageError, match="again and a are one program"):
+        play_off(
+            [one, one.model_copy(update={"name": "again"})],
+            ["GPU-0"],
+            Machine({"GPU-0": (2.0, 2.0)}).session,
+            Silent(),
+        )
+
+
+def test_a_kernel_that_fails_in_the_play_off_is_named(
+    accepted: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = Ended(1, rejected().outcome)
+    monkeypatch.setattr(playing, "play", lambda *_, **__: ended)
+    with pytest.raises(JudgeFailure, match="b, which had been accepted, on GPU-0: reads 4 bytes"):
+        played(Machine({"GPU-0": (2.0, 2.0)}), "a", "b")
+
+
+def test_a_result_that_does_not_follow_from_its_rounds_is_refused(accepted: None) -> None:
+    found = played(Machine({f"GPU-{n}": (2.0, 2.02) for n in range(2)}), "a", "b")
+    data = found.model_dump()
+    data["differences"][0]["ordered"] = "slower"
+    with pytest.raises(ValidationError, match="does not follow from its rounds"):
+        PlayOff.model_validate(data)
+    assert differences(found.games) == found.differences
+
+
+def test_what_a_play_off_found_is_known_by_the_programs_both_ways_round(accepted: None) -> None:
+    found = played(Machine({f"GPU-{n}": (2.2, 2.0, 2.0) for n in range(2)}), "a", "b", "c")
+    a, b, c = (player.code for player in found.players)
+    assert of_codes(found) == {
+        (a, b): Ordered.SLOWER,
+        (b, a): Ordered.FASTER,
+        (a, c): Ordered.SLOWER,
+        (c, a): Ordered.FASTER,
+        (b, c): found.differences[2].ordered,
+        (c, b): found.differences[2].ordered,
+    }
+    assert found.gpu == "fake" and found.gpus == {"GPU-0", "GPU-1"}

@@ -1,0 +1,599 @@
+"""Timed rounds: who cheats in one of them is found out; no GPU is needed to judge what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.judge.progress import Silent
+from harness.judge.stages import rounds
+from harness.judge.stages.rounds import FULL, SURPRISES, Extent, Measuring, Timed, timed_rounds
+from harness.protocol.report import (
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    RoundInputs,
+    Rule,
+    RuleViolation,
+    Stage,
+    Steadiness,
+    TimeLimit,
+)
+from harness.protocol.request import Done, Fault
+from harness.protocol.timing import (
+    Attach,
+    Checked,
+    CheckLaunch,
+    Detach,
+    DrawInputs,
+    Fetched,
+    FetchLaunch,
+    LaunchTime,
+    LayOut,
+    SharedMatrices,
+    TimedInputs,
+    TimeLaunch,
+    TimingWorkers,
+)
+from problem.cases import Shape
+from tests.judge.stages.fakes import Watcher
+
+SHAPE = Shape(64, 32, 48)
+RIGHT = Checked(error=0.3)
+FETCHED = Fetched(seed_of_A=1, seed_of_B=2, C=np.zeros((SHAPE.M, SHAPE.K), np.float32))
+
+
+def launch_time(ms: float, host_ms: float | None = None) -> LaunchTime:
+    host_ms = ms + 0.02 if host_ms is None else host_ms
+    return LaunchTime(ms=ms, host_ms=host_ms, clock_mhz=1980, power_w=500, throttled=())
+
+
+@dataclass
+class FakeDevice:
+    """A device whose launches take as long as it is told."""
+
+    workers: FakeWorkers
+    answer: Callable[[int], LaunchTime | Fault]
+    launches: int = 0
+    attached: bool = False
+    attachments: list[Attach] = field(default_factory=list)
+    detached: int = 0
+
+    def ask(self, request: Any) -> Any:
+        match request:
+            case Attach():
+                self.attached = True
+                self.attachments.append(request)
+                self.workers.last = self
+                return Done()
+            case Detach():
+                assert not self.workers.interrupted, "a worker at a launch answers nothing else"
+                self.attached = False
+                self.detached += 1
+                return Done()
+            case TimeLaunch():
+                assert self.attached and request.seconds == 20
+                self.launches += 1
+                self.workers.last = self
+                timed = self.answer(self.launches)
+                self.attached = not isinstance(timed, Fault)  # a process that faults is gone
+                return timed
+        raise AssertionError(request)
+
+
+@dataclass
+class FakeWorkers:
+    """Fake devices, and a checker who says of each launch what it is told to say."""
+
+    kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
+    baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
+    check: Callable[[TimedInputs, int], Checked | Fault] = lambda inputs, launch: RIGHT
+    baseline_check: Callable[[int], Checked] = lambda launch: RIGHT
+    draws: list[TimedInputs] = field(default_factory=list)
+    last: FakeDevice | None = None
+    fetched_after: list[int] = field(default_factory=list)
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.kernel = FakeDevice(self, self.kernel_time)
+        self.baseline = FakeDevice(self, self.baseline_time)
+
+    def ask(self, request: Any) -> Any:
+        """As the checker."""
+        match request:
+            case LayOut():
+                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
+            case DrawInputs():
+                self.draws.append(request.inputs)
+                return Done()
+            case CheckLaunch():
+                if self.last is self.baseline:
+                    return self.baseline_check(self.baseline.launches)
+                return self.check(self.draws[-1], self.kernel.launches)
+            case FetchLaunch():
+                assert self.last is self.kernel
+                self.fetched_after.append(self.baseline.launches)
+                return FETCHED
+        raise AssertionError(request)
+
+
+@pytest.fixture(autouse=True)
+def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
+
+
+@pytest.fixture
+def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the launches are those of the rounds."""
+    monkeypatch.setattr(rounds, "LAUNCHES_PER_SURPRISE", 1 << 40)
+
+
+def run(**what: Any) -> Timed | Outcome:
+    return run_on(FakeWorkers(**what))
+
+
+def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1)) -> Timed | Outcome:
+    timed = timed_rounds(
+        TimingWorkers(workers.kernel, workers.baseline, workers),
+        extent,
+        baseline=False,
+        seconds=20,
+        progress=Silent(),
+        shape=SHAPE,
+    )
+    assert not workers.kernel.attached and not workers.baseline.attached
+    return timed
+
+
+def test_an_honest_kernel_is_timed_on_both_kinds_of_inputs() -> None:
+    workers = FakeWorkers()
+    timed = run_on(workers)
+    assert isinstance(timed, Timed) and timed.audited is FETCHED
+    assert {round.inputs for round in timed.rounds} == {*RoundInputs}
+    launches = timed.warm_up.launches // 2 + len(timed.rounds)
+    assert workers.baseline.launches == launches
+    assert len(workers.draws) == workers.kernel.launches + launches + 1  # one for the first
+    assert workers.draws.count(TimedInputs.RESCALED) > launches / 4
+    assert len(timed.rounds) == 40 and not any(round.dropped for round in timed.rounds)
+    assert sum(round.kernel_first for round in timed.rounds) in (19, 20)
+    assert all(round.kernel_host_ms == pytest.approx(10.02) for round in timed.rounds)
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
+    workers = FakeWorkers()
+    timed = run_on(workers)
+    assert isinstance(timed, Timed)
+    kinds = [TimedInputs(round.inputs) for round in timed.rounds]
+    assert workers.draws[-2 * len(kinds) :] == [kind for kind in kinds for _ in range(2)]
+
+
+def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
+    """In the warm-up alone, a kernel could look at everything until that is over."""
+    workers = FakeWorkers()
+    timed = run_on(workers, Extent(100, 1))
+    assert isinstance(timed, Timed)
+    last = workers.draws[-2 * len(timed.rounds) :]
+    surprises = [n for n, drawn in enumerate(last) if drawn in SURPRISES]
+    assert len(surprises) > 5 and surprises[0] < 30 and surprises[-1] > 170
+    assert {last[n] for n in surprises} == {*TimedInputs} - {*map(TimedInputs, RoundInputs)}
+    assert workers.kernel.launches > workers.baseline.launches + 5
+
+
+def test_what_was_not_scored_says_nothing_of_the_next_launch() -> None:
+    """Else a kernel that has seen such a launch might look at nothing in the next."""
+    workers = FakeWorkers()
+    timed = run_on(workers, Extent(200, 1))
+    assert isinstance(timed, Timed)
+    kinds = [drawn in SURPRISES for drawn in workers.draws]
+    follow = [after for before, after in pairwise(kinds) if before]
+    assert len(follow) / 3 < follow.count(True) < 2 / 3 * len(follow)
+
+
+@pytest.mark.parametrize(
+    ("unscored", "said"),
+    [
+        (TimedInputs.LONE_ELEMENTS, "single elements of 2^20"),
+        (TimedInputs.CHANGING_SCALE, "change their scale along N"),
+        (TimedInputs.POSITIVE, "positive inputs"),
+    ],
+)
+def test_a_kernel_that_does_not_look_at_all_elements_is_found_out(
+    unscored: TimedInputs, said: str
+) -> None:
+    """It has looked at all of them until the warm-up was over."""
+    workers = FakeWorkers()
+    workers.check = lambda drawn, n: Checked(error=2) if drawn is unscored and n > 20 else RIGHT
+    outcome = run_on(workers, Extent(100, 1))
+    assert isinstance(outcome, RuleViolation) and "before round" in outcome.message
+    assert said in outcome.message
+
+
+def test_the_host_is_quiet_when_rounds_begin() -> None:
+    launches: list[int] = []
+    workers = FakeWorkers()
+    timed = timed_without_audit(
+        workers, Extent(12, 1), quiet=lambda: launches.append(workers.kernel.launches)
+    )
+    assert isinstance(timed, Timed) and launches == [timed.warm_up.launches // 2]
+
+
+def test_warm_up_waits_for_a_steady_clock() -> None:
+    def rising(launch: int) -> LaunchTime:
+        return launch_time(10).model_copy(update={"clock_mhz": min(1980, 1000 + 100 * launch)})
+
+    timed = run(kernel_time=rising)
+    assert isinstance(timed, Timed) and timed.warm_up.launches == 2 * 14
+
+
+@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.parametrize("number", [1, 17, 40])
+def test_a_wrong_round_is_a_stale_result(number: int) -> None:
+    warm_up = 5
+
+    def check(inputs: TimedInputs, launch: int) -> Checked:
+        return RIGHT if launch < warm_up + number else Checked(error=1.01)
+
+    outcome = run(check=check)
+    assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.STALE_RESULT
+    assert f"right when verified, wrong when timed: in round {number}, on" in outcome.message
+
+
+def test_a_kernel_that_takes_the_magnitude_of_timed_inputs_for_granted_is_found_out() -> None:
+    rescaled = TimedInputs.RESCALED
+    outcome = run(check=lambda drawn, _: Checked(error=1e6) if drawn is rescaled else RIGHT)
+    assert isinstance(outcome, RuleViolation) and "2^±10" in outcome.message
+
+
+def test_a_first_launch_on_the_timed_matrices_is_checked() -> None:
+    outcome = run(check=lambda _, launch: RIGHT if launch else Checked(error=2))
+    assert isinstance(outcome, RuleViolation) and "first launch" in outcome.message
+
+
+def test_warm_up_is_checked() -> None:
+    outcome = run(check=lambda _, launch: Checked(error=2) if launch == 3 else RIGHT)
+    assert isinstance(outcome, RuleViolation) and "warm-up" in outcome.message
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_store_beside_the_matrices_is_a_memory_error() -> None:
+    beside = Checked(error=0.3, wrote_outside=("behind C",))
+    outcome = run(check=lambda _, launch: beside if launch > 20 else RIGHT)
+    assert isinstance(outcome, MemoryFault) and outcome.stage is Stage.MEASURE
+    assert "behind C in round" in outcome.message and outcome.findings[0].array == "C"
+    assert outcome.findings[0].shape == SHAPE
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_throttled_rounds_are_dropped() -> None:
+    def throttled(launch: int) -> LaunchTime:
+        if launch % 8:
+            return launch_time(10)
+        return launch_time(99).model_copy(update={"throttled": ("hardware slowdown",)})
+
+    timed = run(kernel_time=throttled)
+    assert isinstance(timed, Timed)
+    assert {round.kernel_ms for round in timed.rounds if round.dropped} == {99}
+    assert all(round.dropped == (round.kernel_ms == 99) for round in timed.rounds)
+    reasons = {(round.dropped, round.throttled) for round in timed.rounds}
+    assert reasons == {(True, ("hardware slowdown",)), (False, ())}
+    assert not any(round.clocks_differ for round in timed.rounds)
+
+
+def test_a_power_cap_drops_no_round() -> None:
+    capped = launch_time(10).model_copy(update={"throttled": ("power cap",)})
+    timed = run(kernel_time=lambda _: capped)
+    assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_changed_inputs_are_named() -> None:
+    changed = Checked(error=0.3, changed_inputs=("A", "B"))
+    outcome = run(check=lambda _, launch: changed if launch > 20 else RIGHT)
+    assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.INPUTS_CHANGED
+    assert "changed A and B" in outcome.message
+
+
+@pytest.mark.parametrize("late", [0.06, 0.2])
+def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> None:
+    outcome = run(kernel_time=lambda _: launch_time(10, host_ms=10.02 + late))
+    assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
+    assert "host's clock" in outcome.message
+
+
+@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.parametrize("often", [2, 3, 4])
+def test_events_that_are_changed_in_a_part_of_the_rounds_are_not_believed(often: int) -> None:
+    """One in four is less than a median notices."""
+    outcome = run(kernel_time=lambda n: launch_time(10, 14.0 if n % often == 0 else 10.02))
+    assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_host_that_is_late_now_and_then_costs_those_rounds() -> None:
+    timed = run(kernel_time=lambda n: launch_time(10, 10.02 if n % 8 else 14.0))
+    assert isinstance(timed, Timed)
+    late = [round.kernel_host_ms == 14.0 for round in timed.rounds]
+    assert any(late) and [round.clocks_differ for round in timed.rounds] == late
+    assert [round.dropped for round in timed.rounds] == late
+
+
+def test_a_host_that_is_late_for_both_is_no_proof() -> None:
+    timed = run(
+        kernel_time=lambda _: launch_time(10, host_ms=11),
+        baseline_time=lambda _: launch_time(8, host_ms=9),
+    )
+    assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
+    """Nor is it one that the times are right."""
+    timed = run(
+        kernel_time=lambda n: launch_time(10, 11 + n % 2),
+        baseline_time=lambda n: launch_time(8, 9 + n % 3),
+    )
+    assert isinstance(timed, Timed)
+    assert sum(round.dropped for round in timed.rounds) > len(timed.rounds) / 4
+
+
+@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.parametrize(("late", "count"), [(8, 40), (9, 45), (10, 50)])
+def test_a_host_that_was_late_for_a_while_costs_some_more_rounds(late: int, count: int) -> None:
+    """As many as it takes until those that do not count are a fifth."""
+
+    def host_ms(launch: int, ms: float) -> float:
+        return ms + (4 if 10 <= launch < 10 + late else 0.02)
+
+    timed = run(
+        kernel_time=lambda n: launch_time(10, host_ms(n, 10)),
+        baseline_time=lambda n: launch_time(8, host_ms(n, 8)),
+    )
+    assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.STEADY
+    assert sum(round.dropped for round in timed.rounds) == late
+    assert len(timed.rounds) == count
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_host_as_unsteady_as_one_beside_an_h100_drops_next_to_nothing() -> None:
+    """The lateness of 30 honest launches there, less that of cuBLAS as a rule."""
+    usual = [-0.011, -0.01, -0.009, -0.008, -0.008, -0.007, -0.006, -0.005, 0.029, 0.034, 0.045]
+    timed = run(
+        kernel_time=lambda n: launch_time(7, 7.0455 + usual[n % 11]),
+        baseline_time=lambda n: launch_time(8, 8.0455 + (0.05 if n % 9 == 0 else 0.0)),
+    )
+    assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
+
+
+def test_an_interruption_waits_for_no_launch() -> None:
+    def interrupt(launch: int) -> LaunchTime:
+        workers.interrupted = True
+        raise KeyboardInterrupt
+
+    workers = FakeWorkers(kernel_time=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_on(workers)
+
+
+def test_a_wrong_baseline_is_the_judges_fault() -> None:
+    for first, where in ((0, "its first launch"), (1, "warm-up"), (6, "in round 1")):
+        wrong = run(
+            baseline_check=lambda n, first=first: Checked(error=2.0) if n >= first else RIGHT
+        )
+        message = f"cuBLAS itself was wrong ({where}): its error is 2 times the limit"
+        assert wrong == JudgeError(stage=Stage.MEASURE, message=message)
+
+
+def test_the_limit_itself_is_allowed() -> None:
+    limit = Checked(error=1.0)
+    assert isinstance(run(check=lambda *_: limit, baseline_check=lambda _: limit), Timed)
+
+
+def test_a_baseline_that_does_not_end_is_the_judges_fault() -> None:
+    fault = Fault(cause="time-limit", message="no end within 25 s")
+    assert isinstance(run(baseline_time=lambda _: fault), JudgeError)
+
+
+def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
+    fault = Fault(cause="time-limit", message="no end within 25 s")
+    outcome = run(kernel_time=lambda n: fault if n > 8 else launch_time(10))
+    message = "the kernel did not end within 20 s at 64×32×48"
+    assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=20)
+
+
+class Clock:
+    """Time that passes by the launches."""
+
+    def __init__(self, workers: FakeWorkers, seconds: float) -> None:
+        self.workers, self.seconds = workers, seconds
+
+    def monotonic(self) -> float:
+        return self.workers.kernel.launches * self.seconds
+
+
+@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.parametrize(("seconds", "rounds_then"), [(0.001, 30), (1.0, 25), (3.0, 8), (4.0, 6)])
+def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
+    seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = FakeWorkers()
+    monkeypatch.setattr(rounds, "time", Clock(workers, seconds))
+    timed = run_on(workers, FULL)
+    assert isinstance(timed, Timed) and timed.audited is not None
+    assert len(timed.rounds) in (rounds_then, rounds_then + 1)  # the audit may ask for one more
+    assert workers.kernel.launches * seconds < 45
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_kernel_that_has_not_time_for_the_fewest_rounds_is_too_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workers = FakeWorkers()
+    monkeypatch.setattr(rounds, "time", Clock(workers, 9.0))
+    outcome = run_on(workers, FULL)
+    message = "too slow to measure: only 4 rounds did end within 40 s"
+    assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=40)
+    assert workers.kernel.launches * 9 < 60
+
+
+def test_the_baselines_first_launch_is_its_own() -> None:
+    workers = FakeWorkers()
+    run_on(workers)
+    assert [request.baseline for request in workers.baseline.attachments] == [True]
+    assert [request.baseline for request in workers.kernel.attachments] == [False]
+    assert {
+        request.seconds
+        for each in (workers.kernel, workers.baseline)
+        for request in each.attachments
+    } == {20}
+
+
+@pytest.mark.parametrize(("step", "launches"), [(15, 10), (16, 14)])
+def test_a_clock_is_steady_within_a_step_of_it(step: int, launches: int) -> None:
+    """Two readings lower than the rest: five within a step of one another follow later."""
+
+    def clock(launch: int) -> LaunchTime:
+        return launch_time(10).model_copy(update={"clock_mhz": 1980 - step * (launch <= 2)})
+
+    timed = run(kernel_time=clock)
+    assert isinstance(timed, Timed) and timed.warm_up.launches == launches
+
+
+def test_a_launch_between_rounds_is_said_with_the_round_that_follows() -> None:
+    lone = TimedInputs.LONE_ELEMENTS
+    workers = FakeWorkers()
+
+    def check(drawn: TimedInputs, launch: int) -> Checked:
+        return Checked(error=2) if drawn is lone and launch > 12 else RIGHT
+
+    workers.check = check
+    outcome = run_on(workers)
+    assert isinstance(outcome, RuleViolation)
+    rounds_done = workers.baseline.launches - 5  # those of the warm-up
+    assert f"before round {rounds_done + 1}," in outcome.message
+
+
+@pytest.mark.parametrize("rounds_asked", [12, 13])
+def test_one_launch_of_the_second_half_is_kept_for_the_full_product(
+    rounds_asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of them, nobody knows before."""
+    found = []
+    for number in range(6):
+        drawn = {rounds.LAUNCHES_PER_SURPRISE: 1, 6: number}
+        monkeypatch.setattr("harness.judge.stages.rounds.secrets.randbelow", drawn.__getitem__)
+        watcher, workers = Watcher(), FakeWorkers()
+        timed = timed_rounds(
+            TimingWorkers(workers.kernel, workers.baseline, workers),
+            Extent(rounds_asked, 1),
+            baseline=False,
+            seconds=20,
+            progress=watcher,
+            shape=SHAPE,
+        )
+        assert isinstance(timed, Timed) and watcher.told[0] == "warm-up"
+        assert [said.partition(",")[0] for said in watcher.told[1:]] == [
+            f"round {n + 1}" for n in range(len(timed.rounds))
+        ]
+        assert watcher.told[-1].endswith(", 0.800 × cuBLAS so far")
+        (launches,) = workers.fetched_after
+        found.append(launches - timed.warm_up.launches // 2)
+    assert found == [7, 8, 9, 10, 11, 12]
+
+
+def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
+    fault = Fault(cause="trap", message="it trapped")
+    workers = FakeWorkers(kernel_time=lambda n: fault if n > 8 else launch_time(10))
+    run_on(workers)
+    assert (workers.kernel.detached, workers.baseline.detached) == (0, 1)
+    whole = FakeWorkers()
+    run_on(whole)
+    assert (whole.kernel.detached, whole.baseline.detached) == (1, 1)
+
+
+def timed_without_audit(workers: FakeWorkers, extent: Extent, **options: Any) -> Timed | Outcome:
+    return timed_rounds(
+        TimingWorkers(workers.kernel, workers.baseline, workers),
+        extent,
+        **{"baseline": False, "seconds": 20, "audit": False} | options,
+        progress=Silent(),
+        shape=SHAPE,
+    )
+
+
+def test_the_order_alternates_so_that_a_drift_falls_on_both_alike() -> None:
+    timed = timed_without_audit(FakeWorkers(), Extent(12, 1))
+    assert isinstance(timed, Timed) and timed.audited is None
+    order = [round.kernel_first for round in timed.rounds]
+    assert order == [False, True, True, False] * 3
+    assert timed.stopped_by is Steadiness.STEADY
+
+
+def test_the_baseline_can_be_timed_beside_itself() -> None:
+    workers = FakeWorkers()
+    timed_without_audit(workers, Extent(12, 1), baseline=True)
+    assert [request.baseline for request in workers.kernel.attachments] == [True]
+
+
+def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
+    workers = FakeWorkers()
+    devices = TimingWorkers(workers.kernel, workers.baseline, workers)
+    measuring = Measuring(devices, SHAPE, 20)
+    measuring.attach(measuring.lay_out())
+    assert [request.baseline for request in workers.kernel.attachments] == [False]
+
+
+@pytest.mark.parametrize(
+    ("done", "elapsed", "fewest"),
+    [(0, 0.0, 30), (0, 5.0, 30), (5, 0.0, 30), (3, 0.5, 12), (12, 2.0, 12), (12, 6.0, 6)],
+)
+def test_the_fewest_rounds_are_those_that_fit(done: int, elapsed: float, fewest: int) -> None:
+    assert Extent(30, 2.0).fewest(done, elapsed) == fewest
+
+
+def unsteady(launch: int) -> LaunchTime:
+    return launch_time(10 + 2 * (launch % 2))
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_a_score_that_does_not_get_steady_is_given_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The fewest rounds were done in time, so that what follows takes as long as it may."""
+    workers = FakeWorkers(kernel_time=unsteady)
+    monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
+    monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)
+    timed = timed_without_audit(workers, Extent(30, 40.0))
+    assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.TIME
+    assert (timed.warm_up.seconds, len(timed.rounds)) == (5.0, 41)
+
+
+@pytest.mark.usefixtures("no_surprises")
+def test_the_fewest_rounds_may_take_all_the_time_that_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for allowed, ends in ((5.0 + 29, True), (5.0 + 28.5, False)):
+        workers = FakeWorkers()
+        monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
+        monkeypatch.setattr(rounds, "MAX_SECONDS", allowed)
+        assert isinstance(timed_without_audit(workers, Extent(30, 1000.0)), Timed) is ends
+
+
+@pytest.mark.parametrize(("steady", "launches"), [(True, 2 * 6), (False, 2 * 8)])
+def test_warming_up_takes_its_time_and_no_more(
+    steady: bool, launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clock(launch: int) -> LaunchTime:
+        return launch_time(10).model_copy(update={"clock_mhz": 1980 - 500 * (launch % 2)})
+
+    workers = FakeWorkers() if steady else FakeWorkers(kernel_time=clock)
+    monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 6.0)
+    monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 8.0)
+    timed = timed_without_audit(workers, Extent(12, 30.0))
+    assert isinstance(timed, Timed) and timed.warm_up.launches == launches

@@ -1,0 +1,134 @@
+"""A sample of the ranked size's blocks is held to the product of the tiles that it wrote."""
+
+import numpy as np
+import pytest
+
+from harness.devices.guards import poisoned
+from harness.judge.stages.verify import CheckedBlocks, check_blocks, sampled_blocks
+from harness.protocol.report import Stage, WrongAnswer
+from problem.cases import Case, Matrix, Shape
+from problem.launcher import Clusters, LaunchLine
+
+CASE = Case(Shape(128, 40, 192))
+LINE = LaunchLine(32, 64)
+BLOCKS = (0, 4, 11)
+
+
+def tile(block: int) -> tuple[slice, slice]:
+    row, column = divmod(block, 3)
+    return slice(row * 32, row * 32 + 32), slice(column * 64, column * 64 + 64)
+
+
+def check(C: Matrix) -> CheckedBlocks | WrongAnswer:
+    return check_blocks(CASE, 1, *CASE.draw(1), C, LINE, BLOCKS, Stage.VERIFY)
+
+
+def computed(*blocks: int) -> Matrix:
+    A, B = CASE.draw(1)
+    C = poisoned(128, 192)
+    for block in blocks:
+        C[tile(block)] = (A @ B)[tile(block)]
+    return C
+
+
+def test_the_blocks_own_tiles() -> None:
+    assert isinstance(check(computed(*BLOCKS)), CheckedBlocks)
+
+
+def test_tiles_in_another_order() -> None:
+    assert isinstance(check(computed(1, 7, 9)), CheckedBlocks)
+
+
+@pytest.mark.parametrize("blocks", [(), (0, 4)])
+def test_a_tile_of_its_own_that_is_left_out_is_wrong(blocks: tuple[int, ...]) -> None:
+    answer = check(computed(*blocks))
+    assert isinstance(answer, WrongAnswer)
+
+
+def test_a_wrong_element_is_named_by_its_place_in_C() -> None:
+    C = computed(1, 7, 9)
+    C[70, 70] += 9
+    answer = check(C)
+    assert isinstance(answer, WrongAnswer)
+    first = answer.counterexample.elements[0]
+    assert (first.row, first.column) == (70, 70)
+
+
+def test_a_tile_written_in_part_is_wrong() -> None:
+    C = computed(1, 7, 9)
+    C[70, 70] = np.float32(np.nan)
+    assert isinstance(check(C), WrongAnswer)
+
+
+@pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 4, 1), (1, 1, 2)])
+def test_samples_are_of_whole_clusters(cluster: tuple[int, int, int]) -> None:
+    line, shape = LaunchLine(128, 256, cluster=cluster), Shape(8192, 6144, 4000)
+    clusters = Clusters(line.grid(shape.M, shape.K), cluster)
+    first, second = sampled_blocks(line, shape)
+    assert first and not {*first} & {*second}
+    for sample in (first, second):
+        whole = [block for block in sample for block in clusters.blocks(clusters.of(block))]
+        assert {*whole} == {*sample}
+
+
+def test_blocks_that_only_fill_a_cluster_have_no_tile_of_their_own() -> None:
+    """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
+    line = LaunchLine(32, 64, cluster=(2, 1, 2))
+    A, B = CASE.draw(1)
+    checked = check_blocks(CASE, 1, A, B, A @ B, line, tuple(range(32)), Stage.VERIFY)
+    assert isinstance(checked, CheckedBlocks)
+    assert (
+        checked.own == checked.written == {(row, column) for row in range(4) for column in range(3)}
+    )
+
+
+@pytest.mark.parametrize("cluster", [(1, 3, 1), (2, 3, 1)])
+def test_blocks_below_C_have_no_tile_of_their_own(cluster: tuple[int, int, int]) -> None:
+    """Four rows of tiles in a grid of six."""
+    A, B = CASE.draw(1)
+    blocks = tuple(range(LaunchLine(32, 64, cluster=cluster).grid(128, 192)[0] * 6))
+    line = LaunchLine(32, 64, cluster=cluster)
+    checked = check_blocks(CASE, 1, A, B, A @ B, line, blocks, Stage.VERIFY)
+    assert isinstance(checked, CheckedBlocks)
+    assert checked.own == {(row, column) for row in range(4) for column in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        (LaunchLine(16, 16), 64),
+        (LaunchLine(64, 64), 48),
+        (LaunchLine(128, 64), 24),
+        (LaunchLine(256, 256), 8),
+        (LaunchLine(64, 64, cluster=(2, 2, 1)), 12 * 4),
+        (LaunchLine(64, 64, cluster=(4, 2, 1)), 8 * 8),
+    ],
+)
+def test_a_sample_is_smaller_where_tiles_are_large(line: LaunchLine, count: int) -> None:
+    first, second = sampled_blocks(line, Shape(8192, 6144, 4096))
+    assert len(first) + len(second) == count and len(first) == len(second)
+
+
+def test_every_block_can_be_drawn_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def last(count: int) -> int:
+        asked.append(count)
+        return count - 1
+
+    monkeypatch.setattr("harness.judge.stages.verify.secrets.randbelow", last)
+    first, second = sampled_blocks(LaunchLine(), Shape(320, 16, 256))
+    assert {*first, *second} == {0, 15, 304, 319} and {*asked} == {320}
+
+
+def test_samples_are_disjoint_have_the_corners_and_are_never_the_same() -> None:
+    shape = Shape(8192, 6144, 4096)
+    for line in (LaunchLine(), LaunchLine(128, 256), LaunchLine(8192, 4096)):
+        columns, rows, _ = line.grid(shape.M, shape.K)
+        samples = [sampled_blocks(line, shape) for _ in range(8)]
+        for first, second in samples:
+            assert not {*first} & {*second} and first
+            assert {0, columns - 1, columns * (rows - 1), columns * rows - 1} <= {*first, *second}
+        assert rows * columns < 100 or len({*samples}) == 8
+    first, second = sampled_blocks(LaunchLine(), shape)
+    assert len(first) == len(second) == 32

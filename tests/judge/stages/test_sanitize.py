@@ -1,0 +1,522 @@
+"""Sanitizing with programs that say what they are told: shapes, findings, what C became."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.judge.progress import Silent
+from harness.judge.stages.sanitize import (
+    MAX_EDGE,
+    SMALL_FLOP,
+    SanitizerResults,
+    Watching,
+    begin_beside,
+    begin_on_device,
+    diagnose_hang,
+    mid_size_case,
+    ranked_sample,
+    sanitize,
+    sanitizer_cases,
+    unsafe,
+)
+from harness.protocol.device import BeginSanitizing, Refusal, Sanitize, Sanitized, Stopped
+from harness.protocol.report import (
+    Array,
+    Finding,
+    Hazard,
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    Place,
+    Race,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Stage,
+    TimeLimit,
+    Tool,
+    WrongAnswer,
+)
+from harness.protocol.request import Fault
+from problem.cases import CASES_VERSION, RANKED, Case, Inputs, Shape, random_cases
+from problem.launcher import MAX_TILE, LaunchLine
+from tests.judge.stages.fakes import FakeDevice, FakeSanitizer, Watcher, kernel, right
+
+RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
+OUTSIDE = Finding(
+    tool=Tool.MEMCHECK,
+    hazard=Hazard.OUT_OF_BOUNDS,
+    message="outside",
+    at=Place(line=9),
+    array=Array.A,
+)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.judge.stages.sanitize.RANKED", SMALL)
+
+
+SMALL = Case(Shape(320, 64, 256))
+"""Stands for the ranked size, which takes seconds to draw."""
+
+
+def run(
+    device: FakeDevice, beside: FakeSanitizer | None = None, **options: Any
+) -> SanitizerResults | Outcome:
+    chosen: dict[str, Any] = {
+        "quick": False,
+        "failed": None,
+        "seconds": 60.0,
+        "progress": Silent(),
+    }
+    found = sanitize(device, beside, kernel(), 7, **chosen | options)
+    return found.results() if isinstance(found, Watching) else found
+
+
+def outcome(device: FakeDevice, beside: FakeSanitizer | None = None, **options: Any) -> Any:
+    found = run(device, beside, **options)
+    assert isinstance(found, SanitizerResults)
+    return found.outcome
+
+
+def test_a_right_kernel_is_clean_under_both_programs() -> None:
+    device, beside = FakeDevice(), FakeSanitizer(FakeDevice(program="the CPU device"))
+    found = run(device, beside)
+    assert isinstance(found, SanitizerResults)
+    assert found.outcome is None and found.findings == ()
+    assert [program.program for program in found.programs] == ["a fake", "the CPU device"]
+    assert all({run.tool for run in program.tools} == {*Tool} for program in found.programs)
+    shapes = {*device.watched_shapes}
+    assert len(shapes - {*beside.device.watched_shapes}) == 1 and len(shapes) == 7
+    work = [shape.flop for shape in device.watched_shapes]
+    assert work == sorted(work), "the smallest first"
+    assert device.watched_shapes[-1] == mid_size_case(7).shape
+
+
+@pytest.mark.parametrize("launch", [LaunchLine(), LaunchLine(128, 256), LaunchLine(200, 32)])
+def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) -> None:
+    rows, columns = launch.tile_rows, launch.tile_columns
+    drawn = [sanitizer_cases(launch, seed, quick=False) for seed in range(60)]
+    assert len({cases[0].shape for cases in drawn}) > 50
+    assert drawn[5] == sanitizer_cases(launch, 5, quick=False)
+    for cases in drawn:
+        shapes = [case.shape for case in cases]
+        small, aligned, awkward = shapes[:3]
+        assert max(small.M, small.K) <= 40 and small.N >= 17
+        assert aligned.M % rows == aligned.K % columns == aligned.N % 16 == 0
+        assert rows < awkward.M < rows + 32 and columns < awkward.K < columns + 32
+        assert awkward.N % 2
+        assert all(shape.flop <= SMALL_FLOP for shape in shapes[3:])
+    assert {case.inputs for cases in drawn for case in cases} > {Inputs.UNIFORM, Inputs.INTEGERS}
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_largest_tile_of_a_launch_line_makes_no_large_shape(quick: bool) -> None:
+    launch = LaunchLine(MAX_TILE, MAX_TILE)
+    for seed in range(60):
+        for case in sanitizer_cases(launch, seed, quick=quick):
+            assert max(case.shape.M, case.shape.K) <= 2 * MAX_EDGE
+
+
+def test_the_case_that_failed_comes_first_unless_it_is_too_large() -> None:
+    failed = Case(Shape(65, 129, 33), Inputs.NORMAL)
+    for device, case in ((FakeDevice(), failed), (FakeDevice(), RANKED)):
+        run(device, failed=case, quick=True)
+        assert (device.watched_shapes[0] == case.shape) is (case is failed)
+
+
+def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: Any) -> list[bool]:
+    """Of each device that is asked, whether it watches some blocks of the ranked size."""
+    beside = FakeSanitizer()
+    run(device, beside, failed=small_failed, **options)
+    return [SMALL.shape in each.watched_shapes for each in (device, beside.device)]
+
+
+def test_blocks_of_the_ranked_size_are_watched_by_the_cpu_device_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.judge.stages.sanitize.SMALL_FLOP", SMALL.shape.flop - 1)
+    alone = FakeDevice()
+    run(alone)
+    assert alone.watched_shapes[-1] == SMALL.shape
+    assert sampled(FakeDevice()) == [False, True]
+    assert sampled(FakeDevice(), quick=True) == [False, False]
+    assert sampled(FakeDevice(), small_failed=Case(Shape(16, 17, 18))) == [False, False]
+    assert sampled(FakeDevice(), small_failed=SMALL) == [False, True]
+
+
+def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
+    launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
+    drawn = [ranked_sample(launch, seed) for seed in range(40)]
+    for each in drawn:
+        assert each.blocks is not None and len(each.blocks) in (4, 8)
+        assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
+    assert len({each.blocks for each in drawn}) > 20
+    assert (drawn[3].A == ranked_sample(launch, 3).A).all() and drawn[3].shape == SMALL.shape
+    assert {bool((each.A.round() == each.A).all()) for each in drawn} == {True, False}
+
+
+def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
+    found = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
+    assert isinstance(found, WrongAnswer) and found.stage == "sanitize"
+    found = outcome(FakeDevice(), FakeSanitizer(FakeDevice(watched=lambda A, B: 2 * right(A, B))))
+    assert isinstance(found, WrongAnswer)
+
+
+def test_inputs_changed_only_when_watched_are_a_violation() -> None:
+    found = outcome(FakeDevice(product={"changed_inputs": ("A",)}))
+    assert isinstance(found, RuleViolation) and found.rule is Rule.INPUTS_CHANGED
+
+
+def test_a_launch_that_stops_under_a_tool_is_its_verdict() -> None:
+    trap = Stopped(launch=1, fault=Fault(cause="trap", message="it trapped"))
+    found = outcome(FakeDevice(sanitized={"stopped": (trap,)}))
+    shape = sanitizer_cases(LaunchLine(), 7, quick=False)[1].shape
+    assert isinstance(found, RuntimeFault) and f"it trapped at {shape}" in found.message
+
+
+def test_a_tool_that_nobody_could_run_is_no_clean_tool() -> None:
+    broken = FakeDevice(unavailable=("racecheck",))
+    found = outcome(broken)
+    assert isinstance(found, JudgeError) and "racecheck" in found.message
+    assert "out of order" in found.message
+    assert outcome(broken, FakeSanitizer()) is None
+    also_broken = FakeSanitizer(FakeDevice(unavailable=("racecheck", "memcheck")))
+    assert isinstance(outcome(broken, also_broken), JudgeError)
+
+
+def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
+    beside = FakeSanitizer()
+    assert outcome(FakeDevice(), beside, quick=True) is None and not beside.loaded
+    assert outcome(FakeDevice(unavailable=("memcheck",)), beside, quick=True) is None
+    assert beside.loaded == [kernel()] and beside.device.watched_shapes
+
+
+def test_findings_of_both_programs_are_merged_and_counted() -> None:
+    beside = FakeSanitizer(FakeDevice(findings=(RACE, OUTSIDE)))
+    found = run(FakeDevice(findings=(RACE,)), beside)
+    assert isinstance(found, SanitizerResults)
+    assert [(f.hazard, f.occurrences) for f in found.findings] == [
+        (Hazard.RACE, 2),
+        (Hazard.OUT_OF_BOUNDS, 1),
+    ]
+
+
+def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
+    verdict = unsafe((RACE, OUTSIDE), None)
+    assert isinstance(verdict, MemoryFault) and verdict.findings == (OUTSIDE, RACE)
+    assert isinstance(unsafe((RACE,), None), Race)
+    wrong = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
+    assert isinstance(wrong, WrongAnswer)
+    shown = unsafe((RACE,), wrong.counterexample)
+    assert isinstance(shown, Race) and shown.counterexample == wrong.counterexample
+    assert unsafe((), None) is None
+    uninitialised = RACE.model_copy(update={"hazard": Hazard.UNINITIALISED})
+    assert isinstance(unsafe((uninitialised, RACE), None), Race)
+    assert isinstance(unsafe((uninitialised,), None), MemoryFault)
+    barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
+    verdict = unsafe((RACE, barrier), None)
+    assert isinstance(verdict, Race) and verdict.findings == (barrier, RACE)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_shapes_come_from_their_ranges(quick: bool) -> None:
+    launch = LaunchLine(64, 96)
+    drawn = [[case.shape for case in sanitizer_cases(launch, n, quick=quick)] for n in range(400)]
+    ranges = {
+        0: ((2, 40), (17, 70), (2, 40)),
+        -1: ((65, 95), (33, 101), (97, 127)),
+    }
+    if not quick:
+        ranges = {
+            0: ranges[0],
+            1: ((64, 128), (32, 96), (96, 192)),
+            2: ranges[-1],
+            3: ((68, 96), (32, 80), (96, 96)),
+        }
+    for place, sizes in ranges.items():
+        shapes = [found[place] for found in drawn]
+        for name, (low, high) in zip("MNK", sizes, strict=True):
+            seen = {getattr(shape, name) for shape in shapes}
+            assert (min(seen), max(seen)) == (low, high), (place, name)
+    if quick:
+        assert {len(found) for found in drawn} == {2}
+    else:
+        assert {len(found) for found in drawn} == {4, 5, 6}
+        assert all(
+            shape.M % 4 == shape.N % 4 == 0 and shape.K == 96 for shape in (f[3] for f in drawn)
+        )
+
+
+@pytest.mark.parametrize(("tile", "edge"), [(1, 16), (16, 16), (512, 512), (65_536, 512)])
+def test_the_shapes_go_around_tiles_of_any_size(tile: int, edge: int) -> None:
+    for seed in range(20):
+        shape = sanitizer_cases(LaunchLine(tile, tile), seed, quick=True)[1].shape
+        assert edge < shape.M < edge + 32 and edge < shape.K < edge + 32
+
+
+def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
+    for seed in range(30):
+        verified = [case for case in random_cases(seed, 8) if case.shape.flop <= 1 << 23][:2]
+        assert sanitizer_cases(LaunchLine(), seed, quick=False)[4:] == tuple(verified)
+
+
+def test_a_case_of_verification_is_taken_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = random_cases(7, 8)[0]
+    for limit, taken in ((first.shape.flop, True), (first.shape.flop - 1, False)):
+        monkeypatch.setattr("harness.judge.stages.sanitize.EXTRA_FLOP", limit)
+        assert (first in sanitizer_cases(LaunchLine(), 7, quick=False)[4:]) is taken
+
+
+def test_whoever_changes_what_is_sanitized_raises_the_version() -> None:
+    """As for the cases of verification: a digest for this version of them."""
+    drawn = [
+        (*sanitizer_cases(LaunchLine(64, 96), seed, quick=False), mid_size_case(seed))
+        for seed in range(20)
+    ]
+    digest = hashlib.sha256(repr(drawn).encode()).hexdigest()[:16]
+    assert (CASES_VERSION, digest) == (5, "3e77ab5c4ec026ee")
+
+
+def test_all_inputs_of_the_sanitizers_come_up() -> None:
+    drawn = {
+        case.inputs for n in range(50) for case in sanitizer_cases(LaunchLine(), n, quick=True)
+    }
+    assert drawn == {Inputs.UNIFORM, Inputs.NORMAL, Inputs.INTEGERS, Inputs.CHANGING_SCALE}
+
+
+def test_a_case_of_middle_size_is_wide_and_short() -> None:
+    shapes = [mid_size_case(seed).shape for seed in range(800)]
+    assert {min(s.M for s in shapes), min(s.K for s in shapes)} <= {513, 514, 515}
+    assert {max(s.M for s in shapes), max(s.K for s in shapes)} <= {997, 998, 999}
+    assert (min(s.N for s in shapes), max(s.N for s in shapes)) == (17, 48)
+    assert mid_size_case(5) == mid_size_case(5) != mid_size_case(6)
+
+
+def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
+    asked: list[Any] = []
+
+    class Listening(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            asked.append(request)
+            return super().ask(request)
+
+    for quick, beside, tools in (
+        (False, None, tuple(Tool)),
+        (False, FakeSanitizer(), tuple(Tool)),
+        (True, None, tuple(Tool)),
+        (True, FakeSanitizer(), (Tool.MEMCHECK, Tool.RACECHECK)),
+    ):
+        asked.clear()
+        run(Listening(), beside, quick=quick, seconds=33)
+        (request,) = asked
+        assert (request.tools, request.seconds) == (tools, 33)
+        if beside is not None:
+            continue
+        cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
+        whole = [launch for launch in request.launches if launch.blocks is None]
+        for launch, case in zip(whole, cases, strict=True):
+            A, B = case.draw(7)
+            assert launch.shape == case.shape
+            assert (launch.A == A).all() and (launch.B == B).all()
+
+
+def test_a_case_that_failed_is_watched_beside_the_gpu_even_in_a_quick_grading() -> None:
+    beside, failed = FakeSanitizer(), Case(Shape(16, 16, 16))
+    run(FakeDevice(), beside, quick=True, failed=failed)
+    assert beside.device.watched_shapes[0] == failed.shape
+
+
+def test_a_failed_case_is_small_enough_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Case(Shape(16, 17, 18))
+    for limit, first in ((failed.shape.flop, True), (failed.shape.flop - 1, False)):
+        monkeypatch.setattr("harness.judge.stages.sanitize.SMALL_FLOP", limit)
+        device = FakeDevice()
+        run(device, failed=failed, quick=True)
+        assert (device.watched_shapes[0] == failed.shape) is first
+
+
+def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
+    class Stuck(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            return Fault(cause="time-limit", message="no end")
+
+    shape = sanitizer_cases(LaunchLine(), 7, quick=False)[0].shape
+    assert run(Stuck()) == TimeLimit(
+        stage=Stage.SANITIZE, message=f"the kernel did not end within 60 s at {shape}", seconds=60
+    )
+
+
+class Refusing(FakeSanitizer):
+    """A CPU device that cannot run this kernel."""
+
+    def sanitize(self, request: Any) -> Any:
+        return self._done(Refusal(message="no clusters here"))
+
+
+def test_a_device_beside_that_cannot_run_the_kernel_is_said() -> None:
+    found = run(FakeDevice(), Refusing())
+    assert isinstance(found, SanitizerResults) and found.outcome is None
+    beside = found.programs[1]
+    assert (beside.program, beside.shapes) == ("the CPU device", ())
+    assert [(run.tool, run.status, run.seconds, run.message) for run in beside.tools] == [
+        (tool, "unavailable", 0, "no clusters here") for tool in Tool
+    ]
+
+
+def test_a_tool_that_nobody_could_run_says_why_by_each_program() -> None:
+    found = outcome(FakeDevice(unavailable=("racecheck",)), Refusing())
+    assert found == JudgeError(
+        stage=Stage.SANITIZE,
+        message="no sanitizer could run racecheck: a fake says out of order; "
+        "the CPU device says no clusters here",
+    )
+
+
+def test_findings_stand_though_a_tool_could_not_run() -> None:
+    assert outcome(FakeDevice(unavailable=("racecheck",), findings=(OUTSIDE,))) is None
+
+
+def test_what_a_launch_did_wrong_comes_before_a_missing_tool() -> None:
+    wrong = FakeDevice(unavailable=("racecheck",), watched=lambda A, B: 2 * right(A, B))
+    assert isinstance(outcome(wrong), WrongAnswer)
+
+
+def test_changed_inputs_are_named_with_their_case() -> None:
+    found = outcome(FakeDevice(product={"changed_inputs": ("A", "B")}))
+    case = sanitizer_cases(LaunchLine(), 7, quick=False)[0]
+    assert isinstance(found, RuleViolation) and found.stage is Stage.SANITIZE
+    assert found.message == f"the kernel changed A and B at {case}; inputs are not to be written"
+
+
+def test_the_first_program_has_the_word() -> None:
+    device = FakeDevice(watched=lambda A, B: 2 * right(A, B))
+    beside = FakeSanitizer(FakeDevice(product={"changed_inputs": ("A",)}))
+    assert isinstance(outcome(device, beside), WrongAnswer)
+
+
+def hanging(answer: Any, case: Case) -> Any:
+    class Beside(FakeSanitizer):
+        asked: Any = None
+
+        def sanitize(self, request: Any) -> Any:
+            self.asked = request
+            return self._done(answer)
+
+    beside = Beside()
+    return diagnose_hang(beside, kernel(), case, 7), beside
+
+
+def test_a_hang_is_looked_into_where_the_case_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(Shape(16, 16, 16))
+    barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
+    sanitized = Sanitized(program="cpu", runs=(), findings=(barrier,), products=())
+    found, beside = hanging(sanitized, case)
+    assert isinstance(found, Race) and found.findings == (barrier,)
+    assert found.counterexample is None and found.stage is Stage.SANITIZE
+    assert beside.loaded == [kernel()]
+    assert (beside.asked.seconds, beside.asked.tools) == (2, tuple(Tool))
+    assert (case.draw(7)[0] == beside.asked.launches[0].A).all()
+    assert hanging(sanitized.model_copy(update={"findings": ()}), case)[0] is None
+    assert hanging(Fault(cause="time-limit", message="no end"), case)[0] is None
+    monkeypatch.setattr("harness.judge.stages.sanitize.SMALL_FLOP", case.shape.flop)
+    assert hanging(sanitized, case)[0] is not None
+    assert hanging(sanitized, Case(Shape(16, 17, 16)))[0] is None
+
+
+def test_what_is_begun_ahead_is_what_is_asked_beside_a_gpu() -> None:
+    asked: list[Any] = []
+
+    class Listening(FakeSanitizer):
+        def sanitize(self, request: Any) -> Any:
+            asked.append(request)
+            return super().sanitize(request)
+
+    ahead, beside = Listening(FakeDevice(program="ahead")), Listening()
+    begun = begin_beside(ahead, kernel(), 7, seconds=33)
+    assert ahead.loaded == [kernel()]
+    run(FakeDevice(), beside, seconds=33)
+    first, second = asked
+    assert (first.tools, first.seconds) == (second.tools, second.seconds) == (tuple(Tool), 33)
+    assert beside.loaded == [kernel()]
+    for one, other in zip(first.launches, second.launches, strict=True):
+        assert one.shape == other.shape and (one.A == other.A).all() and (one.B == other.B).all()
+    found = run(FakeDevice(), FakeSanitizer(), begun=begun)
+    assert isinstance(found, SanitizerResults)
+    assert [program.program for program in found.programs] == ["a fake", "ahead"]
+    assert len(asked) == 2
+
+
+def test_sanitizing_says_what_it_does_and_finds() -> None:
+    watcher = Watcher()
+    twice = (RACE, RACE.model_copy(update={"at": Place(line=3)}))
+    run(FakeDevice(findings=twice), FakeSanitizer(), progress=watcher)
+    assert watcher.told == [
+        (Stage.SANITIZE, None),
+        "memcheck, racecheck, initcheck, synccheck",
+        "a fake: nothing found by memcheck, initcheck, synccheck",
+        "racecheck: a race (2 times)",
+        "the CPU device",
+        "a fake: nothing found by memcheck, racecheck, initcheck, synccheck",
+    ]
+
+
+def test_a_launch_that_does_not_end_under_a_tool_names_its_limit() -> None:
+    endless = Stopped(launch=0, fault=Fault(cause="time-limit", message="no end"))
+    found = outcome(FakeDevice(sanitized={"stopped": (endless,)}), seconds=44)
+    assert isinstance(found, TimeLimit) and found.seconds == 44 and "within 44 s" in found.message
+
+
+def test_a_device_that_refuses_has_run_no_tool() -> None:
+    class Refused(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            return Refusal(message="no clusters here")
+
+    assert outcome(Refused()) == JudgeError(
+        stage=Stage.SANITIZE,
+        message="no sanitizer could run memcheck: the CPU device says no clusters here",
+    )
+
+
+def test_an_exact_case_is_exact_under_a_tool_too() -> None:
+    case = Case(Shape(16, 40, 16), Inputs.INTEGERS)
+
+    def off(A: Any, B: Any) -> Any:
+        C = right(A, B)
+        if A.shape == (16, 40):
+            C[3, 3] += 1e-3
+        return C
+
+    found = outcome(FakeDevice(watched=off), failed=case)
+    assert isinstance(found, WrongAnswer) and "must be exact" in found.message
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_gpu_begins_with_what_it_will_be_asked(quick: bool) -> None:
+    asked: list[Any] = []
+
+    class Gpu(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            asked.append(request)
+            return super().ask(request)
+
+    begin_on_device(Gpu(), kernel(), 3, quick=quick, seconds=7)
+    sanitize(
+        *(Gpu(), FakeSanitizer(), kernel(), 3),
+        quick=quick,
+        failed=None,
+        seconds=7,
+        progress=Watcher(),
+    )
+    begun, later = asked
+    assert isinstance(begun, BeginSanitizing) and isinstance(later, Sanitize)
+    assert (begun.seconds, begun.sanitize.seconds, begun.sanitize.tools) == (7, 7, later.tools)
+    assert len(later.launches) > 1 and (max(x.shape.M for x in later.launches) > 512) is not quick
+    for one, other in zip(begun.sanitize.launches, later.launches, strict=True):
+        assert one.shape == other.shape
+        assert np.array_equal(one.A, other.A) and np.array_equal(one.B, other.B)

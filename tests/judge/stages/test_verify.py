@@ -1,0 +1,454 @@
+"""Verification on a device that does as it is told: which cases it runs, and what it makes of
+them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.devices.guards import POISON
+from harness.judge.progress import Silent
+from harness.judge.stages.verify import (
+    AHEAD,
+    MAX_LAUNCH_LIMITS,
+    Failure,
+    _largest,
+    check_blocks,
+    prepare,
+    verify,
+)
+from harness.judge.stages.verify import (
+    _cases as chosen_cases,
+)
+from harness.protocol.device import Run
+from harness.protocol.report import (
+    CaseResult,
+    JudgeError,
+    MemoryFault,
+    Outcome,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Stage,
+    TimeLimit,
+    Verification,
+    WrongAnswer,
+)
+from harness.protocol.request import Fault
+from problem import cases
+from problem.cases import CASES, QUICK_CASES, Case, Inputs, Matrix, Shape
+from problem.launcher import LaunchLine
+from problem.reference import MAX_ERROR, compare
+from tests.judge.stages.fakes import FakeDevice, Watcher, right
+
+SMALL_RANKED = Case(Shape(320, 64, 256))
+"""Stands for the ranked size, which takes a second to multiply."""
+
+SEED = 7
+
+
+FEW = (*CASES[:4], Case(Shape(33, 6144, 17)), Case(Shape(31, 6144, 33), Inputs.INTEGERS))
+"""Instead of all cases, which take seconds."""
+
+
+@pytest.fixture(autouse=True)
+def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.judge.stages.verify.RANKED", SMALL_RANKED)
+    monkeypatch.setattr("harness.judge.stages.verify._cases", lambda seed, quick, sampled: [*FEW])
+
+
+def run(device: FakeDevice, **options: Any) -> Verification | Failure:
+    chosen: dict[str, Any] = {
+        "quick": False,
+        "sampled": False,
+        "blocks_depend": False,
+        "seconds": 20.0,
+        "printed": [],
+        "progress": Silent(),
+    }
+    return verify(device, LaunchLine(), SEED, **chosen | options)
+
+
+def outcome(device: FakeDevice, **options: Any) -> Outcome:
+    found = run(device, **options)
+    assert isinstance(found, Failure)
+    return found.outcome
+
+
+@pytest.mark.parametrize(("sampled", "flop"), [(False, 1 << 35), (True, 1 << 28)])
+def test_a_part_of_the_cases_is_known_to_nobody_before(sampled: bool, flop: int) -> None:
+    assert chosen_cases(SEED, False, sampled) == [
+        *CASES,
+        *cases.lone_element_cases(SEED, 8),
+        *cases.random_cases(SEED, 8),
+        *cases.mid_size_cases(SEED, 4, flop),
+    ]
+    assert chosen_cases(SEED, True, sampled) == [
+        *QUICK_CASES,
+        *cases.lone_element_cases(SEED, 4),
+        *cases.random_cases(SEED, 2),
+        *cases.mid_size_cases(SEED, 1, flop // 2),
+    ]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(
+    quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def few(*how: Any) -> list[Case]:
+        asked.append(how)
+        return [*FEW]
+
+    monkeypatch.setattr("harness.judge.stages.verify._cases", few)
+    device, progress = FakeDevice(), Watcher()
+    found = run(device, quick=quick, progress=progress)
+    assert isinstance(found, Verification) and found.note is None
+    assert asked == [(SEED, quick, False)]
+    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    expected = [*FEW] if quick else [*FEW, largest]
+    assert [result.case for result in found.cases] == expected
+    assert progress.told == [(Stage.VERIFY, len(expected)), *map(str, expected)]
+    for request, result in zip(device.ran, found.cases, strict=True):
+        A, B = result.case.draw(SEED)
+        assert request.shape == result.case.shape
+        assert np.array_equal(request.A, A) and np.array_equal(request.B, B)
+        assert request.seconds == 20 and request.blocks is None
+        C = right(A, B)
+        assert result.error == compare(A, B, C, exact=result.case.exact).worst
+        assert result.sampled_blocks is None and 0 < result.seconds < 60
+    errors = [result.error for result in found.cases if not result.case.exact]
+    assert 0 < found.worst_error == max(errors) < MAX_ERROR
+
+
+def test_exact_cases_must_be_exact_and_do_not_count_as_errors() -> None:
+    """One unit of the last place, in a case of integers."""
+
+    def multiply(A: Matrix, B: Matrix) -> Matrix:
+        C = right(A, B)
+        if C.shape == (31, 33):
+            C[0, 0] = np.nextafter(C[0, 0], np.float32(np.inf))
+        return C
+
+    found = run(FakeDevice(multiply=multiply))
+    assert isinstance(found, Failure) and found.case == FEW[5]
+    assert (
+        isinstance(found.outcome, WrongAnswer) and "(must be exact, found" in found.outcome.message
+    )
+
+
+@pytest.mark.parametrize(("factor", "passes"), [(0.9, True), (1.1, False)])
+def test_the_limit_is_the_limit(factor: float, passes: bool) -> None:
+    """Every element off by that part of its allowed error, where tolerance is allowed at all."""
+
+    def multiply(A: Matrix, B: Matrix) -> Matrix:
+        product = A.astype(np.float64) @ B.astype(np.float64)
+        if A.shape[1] < 1000:
+            return product.astype(np.float32)
+        N = A.shape[1]
+        S = np.linalg.norm(A, axis=1)[:, None] * np.linalg.norm(B, axis=0) / np.sqrt(N)
+        larger = np.maximum(np.sqrt((product**2).mean()), np.sqrt((S**2).mean()))
+        return (product + factor * MAX_ERROR * larger).astype(np.float32)
+
+    device = FakeDevice(multiply=multiply)
+    found = run(device)
+    failed_on_long_sum = isinstance(found, Failure) and found.case.shape.N >= 1000
+    if passes:
+        assert isinstance(found, Verification) or found.case.exact
+    else:
+        assert failed_on_long_sum and isinstance(found.outcome, WrongAnswer)
+
+
+def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:
+    def multiply(A: Matrix, B: Matrix) -> Matrix:
+        C = right(A, B)
+        if C.shape == (271, 397):
+            C[100, 200] += 50
+        return C
+
+    device = FakeDevice(multiply=multiply)
+    found = run(device)
+    assert isinstance(found, Failure) and isinstance(found.outcome, WrongAnswer)
+    assert found.case.shape == Shape(271, 137, 397) and len(device.ran) == 3
+    told = found.outcome.message
+    assert told.startswith("wrong at 271×137×397 uniform (error at most 1e-05, found ")
+    assert found.outcome.stage is Stage.VERIFY
+    shown = found.outcome.counterexample
+    assert (shown.case, shown.seed, shown.worst_block) == (found.case, SEED, (6, 12))
+    assert (shown.elements[0].row, shown.elements[0].column) == (100, 200)
+
+
+def test_changed_inputs_and_canaries_are_verdicts() -> None:
+    changed = outcome(FakeDevice(run=lambda _: {"changed_inputs": ("B",)}))
+    assert isinstance(changed, RuleViolation) and changed.rule is Rule.INPUTS_CHANGED
+    beside = outcome(FakeDevice(run=lambda _: {"wrote_outside": ("before A",)}))
+    assert isinstance(beside, MemoryFault) and beside.findings[0].array == "A"
+    assert "wrote before A" in beside.message
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        ("memory", MemoryFault),
+        ("trap", RuntimeFault),
+        ("launch-refused", RuntimeFault),
+        ("time-limit", TimeLimit),
+        ("judge", JudgeError),
+    ],
+)
+def test_a_fault_is_the_verdict_of_its_cause(cause: Any, kind: type) -> None:
+    fault = Fault(cause=cause, message="so it was", printed="last words")
+    printed: list[str] = []
+    found = outcome(FakeDevice(run=lambda _: fault), printed=printed)
+    assert isinstance(found, kind) and printed == ["last words"]
+    assert cause == "judge" or str(CASES[0].shape) in getattr(found, "message", "")
+
+
+def test_launches_that_stay_below_their_limit_have_one_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter(range(10_000))
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(clock)))
+    device = FakeDevice()
+    assert isinstance(run(device, seconds=0.7), Verification)
+    assert len(device.ran) == MAX_LAUNCH_LIMITS * 0.7  # one second each
+    device = FakeDevice()
+    message = "the launches of verification together took more than 4 s"
+    assert outcome(device, seconds=0.4) == TimeLimit(stage=Stage.VERIFY, message=message, seconds=4)
+    assert len(device.ran) == 5
+    found = run(FakeDevice(), seconds=0.4)
+    assert isinstance(found, Failure) and found.case == FEW[4]
+
+
+@pytest.mark.parametrize(
+    ("options", "ahead"),
+    [
+        ({}, True),
+        ({"sampled": True}, True),
+        ({"quick": True}, False),
+        ({"sampled": True, "blocks_depend": True}, False),
+    ],
+)
+def test_every_case_is_drawn_once_and_ahead(
+    options: dict[str, bool], ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a size that follows from the times of all others."""
+    drawn: list[tuple[Case, bool]] = []
+    draw = Case.draw
+
+    def noted(case: Case, seed: int) -> tuple[Matrix, Matrix]:
+        elsewhere = threading.current_thread() is not threading.main_thread()
+        drawn.append((case, elsewhere))
+        return draw(case, seed)
+
+    monkeypatch.setattr(Case, "draw", noted)
+    device = FakeDevice() if not options.get("sampled") else with_tiles(lambda b: b)
+    assert isinstance(run(device, **options), Verification)
+    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    assert [case for case, elsewhere in drawn if elsewhere] == [*FEW, *([largest] * ahead)]
+    assert len(drawn) == len(FEW) + (not options.get("quick", False))
+
+
+def test_so_many_cases_are_begun_with_and_none_that_is_larger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begun(**options: Any) -> tuple[Any, ...]:
+        made: Any = prepare(SEED, sampled=False, **options)
+        return tuple(made)
+
+    monkeypatch.setattr("harness.judge.stages.verify.Preparation", lambda *how: how)
+    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    assert begun(quick=False) == ([*FEW, largest], SEED, True, AHEAD)
+    assert begun(quick=False, ahead=2) == ([*FEW, largest], SEED, True, 2)
+    assert begun(quick=False, ahead=None) == ([*FEW, largest], SEED, True, len(FEW) + 1)
+    by_work = sorted(FEW, key=lambda case: case.shape.flop)
+    most = by_work[-1].shape.flop
+    assert begun(quick=True, max_flop=most)[0] == [*FEW]
+    assert begun(quick=True, max_flop=most - 1)[0] == [each for each in FEW if each != by_work[-1]]
+
+
+def test_what_was_begun_before_is_verified_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = FakeDevice()
+    begun = prepare(SEED, quick=False, sampled=False, ahead=None)
+    monkeypatch.setattr(
+        "harness.judge.stages.verify.prepare", lambda *_, **__: pytest.fail("begun")
+    )
+    assert isinstance(run(device, begun=begun), Verification)
+    assert len(device.ran) == len(FEW) + 1
+
+
+# ------------------------------------------------------------------------------------- samples
+
+
+def sampled(request: Run, tile_of: Any) -> Matrix:
+    """What blocks make of C that compute this tile each: 16×16, by their number."""
+    assert request.blocks is not None
+    C = np.full((request.shape.M, request.shape.K), POISON, np.uint32).view(np.float32)
+    product = right(request.A, request.B)
+    for block in request.blocks:
+        row, column = divmod(tile_of(block), request.shape.K // 16)
+        rows, columns = slice(row * 16, row * 16 + 16), slice(column * 16, column * 16 + 16)
+        C[rows, columns] = product[rows, columns]
+    return C
+
+
+def with_tiles(tile_of: Any) -> FakeDevice:
+    def told(request: Run) -> dict[str, Any]:
+        return {"C": sampled(request, tile_of)} if request.blocks is not None else {}
+
+    return FakeDevice(run=told)
+
+
+BLOCKS = SMALL_RANKED.shape.M // 16 * SMALL_RANKED.shape.K // 16
+
+
+@pytest.mark.parametrize("tile_of", [lambda b: b, lambda b: (7 * b + 3) % BLOCKS])
+def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
+    device = with_tiles(tile_of)
+    found = run(device, sampled=True)
+    assert isinstance(found, Verification)
+    first, second = (set(request.blocks or ()) for request in device.ran[-2:])
+    assert first and second and not first & second
+    assert found.cases[-1].sampled_blocks == len(first) + len(second)
+    assert 0 < found.cases[-1].error < MAX_ERROR
+
+
+@pytest.mark.parametrize("tiles", [1, 4])
+def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
+    """Where all of a sample's tiles are its own, what is missing is seen at once."""
+    found = outcome(with_tiles(lambda b: b % tiles), sampled=True)
+    assert isinstance(found, WrongAnswer)
+    assert "same tile" in found.message or "no element of C was written" in found.message
+
+
+def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> None:
+    device, progress = FakeDevice(), Watcher()
+    found = run(device, sampled=True, blocks_depend=True, progress=progress)
+    assert isinstance(found, Verification)
+    last = found.cases[-1].case
+    assert progress.told == [(Stage.VERIFY, len(FEW) + 1), *map(str, [*FEW, last])]
+    assert len(found.cases) == len(FEW) + 1 and last.shape.flop <= SMALL_RANKED.shape.flop
+    assert last.inputs is cases.lone_element_case(last.shape, SEED).inputs
+    assert found.note == (
+        "the kernel's blocks depend on one another, so no sample of 320×64×256 can be run here; "
+        f"{last.shape} was run whole"
+    )
+    assert all(request.blocks is None for request in device.ran)
+
+
+def test_blocks_may_depend_where_all_of_them_run() -> None:
+    found = run(FakeDevice(), blocks_depend=True)
+    assert isinstance(found, Verification) and found.note is None
+    assert found.cases[-1].case.shape == SMALL_RANKED.shape
+    found = run(FakeDevice(), blocks_depend=True, sampled=True, quick=True)
+    assert isinstance(found, Verification) and found.note is None
+
+
+def taking(seconds: float, shape: Shape) -> CaseResult:
+    return CaseResult(case=Case(shape), error=0, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        # 80 times the work in the quarter of the limit: as it is
+        ([taking(0.01, Shape(320, 64, 256))], Shape(320, 64, 256)),
+        # the slowest is the measure: an eighth of the work in a quarter of 2 s
+        ([taking(1e-3, Shape(16, 16, 16)), taking(4.0, Shape(320, 64, 256))], Shape(160, 32, 128)),
+        ([taking(500.0, Shape(1, 1, 1))], Shape(1, 1, 1)),
+    ],
+)
+def test_the_smaller_size_should_take_a_quarter_of_the_limit(
+    results: list[CaseResult], expected: Shape
+) -> None:
+    assert _largest(results, 2.0000001) == expected
+
+
+def test_what_is_printed_is_kept_from_launch_to_launch() -> None:
+    printed: list[str] = ["before"]
+    run(FakeDevice(run=lambda request: {"printed": str(request.shape.M)}), printed=printed)
+    assert printed == ["before", *(str(case.shape.M) for case in FEW), "320"]
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (
+            {"changed_inputs": ("A", "B")},
+            "the kernel changed A and B at 16×16×16 ones times twos; "
+            "inputs are not to be written to",
+        ),
+        (
+            {"wrote_outside": ("behind C",)},
+            "the kernel wrote behind C at 16×16×16 ones times twos: outside the matrix",
+        ),
+    ],
+)
+def test_a_launch_that_touches_anything_but_c_is_told_where(
+    told: dict[str, Any], message: str
+) -> None:
+    found = outcome(FakeDevice(run=lambda _: told))
+    assert isinstance(found, RuleViolation | MemoryFault)
+    assert (found.message, found.stage) == (message, Stage.VERIFY)
+    if isinstance(found, MemoryFault):
+        assert found.findings[0].shape == Shape(16, 16, 16)
+
+
+def test_a_tile_that_two_blocks_write_is_shown_where_another_is_missing() -> None:
+    """Found only across the two samples: each alone could be blocks in another order."""
+    twice = with_tiles(lambda b: b // 2 * 2)
+    for _ in range(20):
+        found = outcome(twice, sampled=True)
+        assert isinstance(found, WrongAnswer)
+        if "different blocks wrote the same tile of C (row " in found.message:
+            break
+    else:
+        raise AssertionError("never seen")
+    shown = found.counterexample
+    assert shown.case.shape == SMALL_RANKED.shape and shown.blocks == 1
+    missing = {(e.row // 16, e.column // 16) for e in shown.elements}
+    ((row, column),) = missing
+    assert column % 2 == 1 and 0 <= row < 20
+
+
+def test_the_first_of_the_tiles_that_are_missing_is_shown_and_the_first_written_twice_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples = ((0, 1, 2, 3), (4, 5, 6, 7))
+    monkeypatch.setattr("harness.judge.stages.verify.sampled_blocks", lambda *_: samples)
+    found = outcome(with_tiles(lambda b: {4: 2, 5: 3}.get(b, b)), sampled=True)
+    assert isinstance(found, WrongAnswer)
+    assert "wrote the same tile of C (row 0, column 2 of tiles)" in found.message
+    assert {(e.row // 16, e.column // 16) for e in found.counterexample.elements} == {(0, 4)}
+
+
+def test_an_exact_case_is_exact_in_a_sample_too() -> None:
+    case = Case(Shape(64, 40, 48), Inputs.INTEGERS)
+    A, B = case.draw(5)
+    C = right(A, B)
+    assert not isinstance(
+        check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.VERIFY), WrongAnswer
+    )
+    place = np.unravel_index(np.abs(C).argmax(), C.shape)
+    C[place] = np.nextafter(C[place], np.float32(0))
+    assert isinstance(check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.VERIFY), WrongAnswer)
+
+
+def test_a_wrong_tile_of_a_sample_is_held_to_its_limit_and_told() -> None:
+    case = Case(Shape(64, 40, 48))
+    A, B = case.draw(5)
+    C = np.full((64, 48), POISON, np.uint32).view(np.float32)
+    C[16:32, 32:48] = right(A, B)[16:32, 32:48]
+    checked = check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.VERIFY)
+    assert not isinstance(checked, WrongAnswer)
+    assert checked.own == checked.written == {(1, 2)} and 0 < checked.worst < MAX_ERROR
+    C[20, 40] += 1
+    wrong = check_blocks(case, 5, A, B, C, LaunchLine(), (5,), Stage.SANITIZE)
+    assert isinstance(wrong, WrongAnswer) and wrong.stage is Stage.SANITIZE
+    first = wrong.counterexample.elements[0]
+    assert (first.row, first.column, wrong.counterexample.seed) == (20, 40, 5)
+    assert first.found == pytest.approx(first.expected + 1, rel=1e-5)

@@ -1,0 +1,56 @@
+"""What works is said to work, and what does not comes with what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.cli.main import main
+from harness.judge.doctor import Part, examine
+from harness.judge.workers.session import Session
+from harness.protocol.request import Fault
+from tests.judge.stages.fakes import INFO, FakeCompiler, FakeDevice
+from tests.judge.stages.fakes import session as session_of
+
+
+def parts(session: Session) -> dict[str, Part]:
+    return {part.name: part for part in examine(session)}
+
+
+CPU_INFO = INFO.model_copy(update={"kind": "cpu", "name": "a processor"})
+
+
+def session(device: FakeDevice) -> Session:
+    return session_of(FakeCompiler(), device, CPU_INFO)
+
+
+def test_each_part_is_tried() -> None:
+    found = parts(session(FakeDevice()))
+    working = {name for name, part in found.items() if part.works}
+    tools = {"memcheck", "racecheck", "initcheck", "synccheck"}
+    assert working == {"compiler", "disassembler", "device", *tools}
+    assert found["device"].says == "a processor" and found["memcheck"].says == "a fake"
+    assert not found["isolation"].works and "SECURITY.md" in found["isolation"].says
+    held = replace(session(FakeDevice()), isolation=lambda: ("cpu: no network",))
+    assert parts(held)["isolation"] == Part("isolation", True, "cpu: no network")
+
+
+def test_what_does_not_work_says_why() -> None:
+    fault = Fault(cause="judge", message="the driver would not start")
+    found = parts(session(FakeDevice(run=lambda _: fault)))
+    assert found["device"] == Part("device", False, "the driver would not start")
+    assert "memcheck" not in found
+    wrong = parts(session(FakeDevice(multiply=lambda A, B: np.zeros((33, 50), np.float32))))
+    assert wrong["device"].says == "it multiplies wrongly"
+    broken = parts(session(FakeDevice(unavailable=("initcheck",))))
+    assert not broken["initcheck"].works and broken["initcheck"].says == "out of order"
+    assert broken["memcheck"].works
+
+
+def test_the_command_names_every_part_on_the_cpu_device(capsys: object) -> None:
+    assert main(["doctor", "--device", "cpu"]) == 1
+    shown = capsys.readouterr().out  # type: ignore[attr-defined]
+    for name in ("compiler", "device", "racecheck", "isolation"):
+        assert f"\n{name}" in f"\n{shown}"
+    assert "scores        no" in shown

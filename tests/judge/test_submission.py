@@ -1,0 +1,70 @@
+"""Reading a file: one clear sentence for whatever is not a kernel."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from harness.judge.submission import MAX_BYTES, Unreadable, read
+from harness.protocol.errors import UsageError
+from harness.protocol.report import Stage, Submission
+
+
+def test_a_good_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_bytes(b"\xef\xbb\xbf// \xc3\xa9\r\n")
+    submission = read(path, "ada")
+    assert isinstance(submission, Submission)
+    assert (submission.name, submission.author) == ("mine", "ada")
+    assert submission.source == "// é\r\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty"),
+        (b" \n\t", "empty"),
+        (b"\x00\x01\x02" * 4_000_000, "larger than 1 MiB"),
+        (b"int x;\n\xff\xfe\n", "line 2 is not UTF-8"),
+        (b"\n\xff", "line 2 is not UTF-8"),
+        (b"int x;\n\nint \0y;\n\0\n", "line 3 has a NUL byte"),
+        (b"\n\0", "line 2 has a NUL byte"),
+    ],
+)
+def test_what_is_no_kernel_is_a_compile_error(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "bad.cu"
+    path.write_bytes(content)
+    found = read(path)
+    assert isinstance(found, Unreadable)
+    assert message in found.error.message and found.error.stage is Stage.READ
+    (said,) = found.error.diagnostics
+    assert (said.severity, said.message) == ("error", found.error.message)
+    assert found.submission.source == ""
+    assert found.submission.sha256 == sha256(content[: MAX_BYTES + 1]).hexdigest(), "all it reads"
+
+
+def test_the_largest_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.cu"
+    path.write_bytes(b"\n" * (MAX_BYTES - 1) + b";")
+    assert isinstance(read(path), Submission)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("x" * 101, "x" * 100), ("a\x1b[31m\u202eb", "a\ufffd[31m\ufffdb"), ("größe 2", "größe 2")],
+)
+def test_a_name_is_one_that_can_be_shown(tmp_path: Path, name: str, shown: str) -> None:
+    path = tmp_path / f"{name}.cu"
+    path.write_text("int x;")
+    submission = read(path)
+    assert isinstance(submission, Submission) and submission.name == shown
+
+
+def test_no_file_and_a_directory_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no file"):
+        read(tmp_path / "none.cu")
+    with pytest.raises(UsageError, match="is a directory"):
+        read(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"cannot read .*x\.cu: Not a directory"):
+        read(tmp_path / "file" / "x.cu")

@@ -1,0 +1,105 @@
+"""Expressions: the right value or one clear sentence, and nothing else can happen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.judge.tune.expression import MOST, ExpressionError, evaluate
+
+NAMES = {"BM": 128, "BN": 64, "BK": 16, "STAGES": 3, "ZERO": 0}
+
+
+def value(expression: str) -> int:
+    return evaluate(expression, NAMES.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("BM", 128),
+        (" 4 * STAGES * BK * (BM + BN) ", 36_864),
+        ("BM / 48", 2),
+        ("BM // 48", 2),
+        ("-BM / 48", -2),
+        ("-BM % 48", -32),
+        ("BM % -48", 32),
+        ("BM - BN - BK", 48),
+        ("0x10", 16),
+    ],
+)
+def test_whole_numbers_as_c_counts_them(expression: str, expected: int) -> None:
+    assert value(expression) == expected
+
+
+_TREES = st.recursive(
+    st.integers(0, 99).map(str),
+    lambda inner: st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({''.join(t)})"),
+    max_leaves=8,
+)
+
+
+@given(_TREES)
+def test_sums_and_products_are_pythons(expression: str) -> None:
+    assert value(expression) == eval(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "__import__('os').system('true')",
+        "BM.__class__",
+        "BM()",
+        "(lambda: 1)()",
+        "[16][0]",
+        "16 if BM else 8",
+        "9 ** 9 ** 9",
+        "1 << 62",
+        "~BM",
+        "BM < BN",
+        "BM and BN",
+        "'a' * 3",
+        "1.5",
+        "True",
+        "(BM := 3)",
+        "f'{BM}'",
+    ],
+)
+def test_nothing_but_arithmetic_is_said(expression: str) -> None:
+    with pytest.raises(ExpressionError, match="has more in it than whole numbers"):
+        value(expression)
+
+
+@pytest.mark.parametrize("expression", ["", "BM +", "4 * (BM", "a b", "import os", "1;2", "1'000"])
+def test_what_is_no_expression_is_said_to_be_none(expression: str) -> None:
+    with pytest.raises(ExpressionError, match="is not an expression"):
+        value(expression)
+
+
+@pytest.mark.parametrize("expression", ["BM / ZERO", "BM // ZERO", "BM % ZERO"])
+def test_division_by_zero_is_said(expression: str) -> None:
+    with pytest.raises(ExpressionError, match="divides by zero"):
+        value(expression)
+
+
+def test_numbers_stay_small_and_expressions_short() -> None:
+    assert value(str(MOST)) == MOST
+    with pytest.raises(ExpressionError, match="too large a number"):
+        value(f"{MOST} + 1")
+    with pytest.raises(ExpressionError) as long:
+        value("1+" * 100 + "1")
+    assert str(long.value) == f"`{'1+' * 10}...` is longer than 200 characters"
+    assert value("1+" * 99 + "11") == 110
+    assert value("(" * 80 + "1" + ")" * 80) == 1
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_number_or_a_sentence(expression: str) -> None:
+    def unknown(name: str) -> int:
+        raise ExpressionError(f"unknown {name}")
+
+    try:
+        assert isinstance(evaluate(expression, unknown), int)
+    except ExpressionError as error:
+        assert str(error)

@@ -1,0 +1,392 @@
+"""Tuning in a session of fakes: what is tried, in which order, and how each variant is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from harness import __version__
+from harness.judge.progress import Progress
+from harness.judge.stages import rounds
+from harness.judge.stages.rounds import QUICK
+from harness.judge.tune.tunable import Setting
+from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
+from harness.judge.workers.session import Session
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
+from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.report import (
+    Accepted,
+    CompileError,
+    DisassembledKernel,
+    JudgeError,
+    Rule,
+    RuleViolation,
+    RuntimeFault,
+    Stage,
+    Submission,
+    TimeLimit,
+    Unscored,
+    Unsupported,
+    Verdict,
+    WrongAnswer,
+)
+from harness.protocol.request import Fault
+from harness.protocol.timing import Checked
+from problem.cases import Case, Matrix, Shape
+from problem.launcher import LaunchLine
+from tests.judge.stages.fakes import (
+    INFO,
+    FakeDevice,
+    Watcher,
+    disassembled,
+    kernel,
+    right,
+    session,
+)
+from tests.judge.stages.playing import Table
+
+SOURCE = """\
+// solve: tile=16x16
+// tune: solve tile={16 * ROWS}x16
+constexpr int ROWS = 1;  // tune: 1 2 3
+"""
+SUBMISSION = Submission(name="rows", author="ada", sha256="0" * 64, source=SOURCE)
+CASE = Case(Shape(17, 33, 18))
+ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
+
+
+@pytest.fixture(autouse=True)
+def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.judge.stages.verify._cases", lambda *how: [CASE])
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
+
+
+class Listener(Watcher):
+    """Remembers all that it is told."""
+
+    def plan(self, planned: int, possible: int, seed: int) -> None:
+        self.told.append(("plan", planned, possible, seed))
+
+    def trying(self, number: int, setting: Setting) -> None:
+        self.told.append(("trying", number, setting))
+
+    def tried(self, number: int, variant: Variant) -> None:
+        self.told.append(("tried", number, variant))
+
+    def of(self, word: str) -> list[Any]:
+        return [each for each in self.told if each[0] == word]
+
+
+def rows_of(source: str) -> int:
+    """What was put in."""
+    return int(source.partition("ROWS = ")[2][0])
+
+
+@dataclass
+class Machine:
+    """A session whose compiler and device answer by the rows of a variant."""
+
+    compiled: Callable[[int], Any] = lambda rows: None
+    """Another answer than a kernel."""
+    disassembled: Callable[[int], Any] = lambda rows: None
+    """Another answer than what is known of a kernel."""
+    loaded: Callable[[int], Any] = lambda rows: Ready()
+    multiply: Callable[[int], Callable[[Matrix, Matrix], Matrix]] = lambda rows: right
+    ms: dict[int, float] | None = None
+    """A GPU's times; None for a device without."""
+    asked: list[Any] = field(default_factory=list)
+    renewed: int = 0
+    turns: int = 0
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        self.device = FakeDevice()
+        self.table = Table([8.0], noise=1e-5)
+
+    def ask(self, request: Any) -> Any:
+        """As compiler and as device."""
+        self.asked.append(request)
+        match request:
+            case Compile():
+                self.rows = rows_of(request.source)
+                answer = self.compiled(self.rows)
+                made = kernel(LaunchLine(tile_rows=16 * self.rows))
+                return answer or Compiled(kernel=made, warnings=(), nvrtc="13.0")
+            case Disassemble():
+                return self.disassembled(self.rows) or Disassembled(
+                    kernel=disassembled(request.kernel), warnings=()
+                )
+            case Load():
+                if self.ms is not None:
+                    self.table.players[0].ms = self.ms[self.rows]
+                return self.loaded(self.rows)
+        self.device.multiply = self.multiply(self.rows)
+        return self.device.ask(request)
+
+    def renew(self) -> None:
+        self.renewed += 1
+
+    @contextmanager
+    def turn(self, progress: Progress) -> Iterator[None]:
+        assert callable(progress.begin)
+        self.turns += 1
+        yield
+
+    @property
+    def session(self) -> Session:
+        timing = self.table.workers[0] if self.ms is not None else None
+        return session(self, self, timing=timing, renew=self.renew, turn=self.turn)
+
+
+def tuned(machine: Machine, listener: Listener | None = None, **options: Any) -> Tuning:
+    chosen = TuningOptions(**{"seed": 5} | options)
+    return tune(SUBMISSION, machine.session, chosen, listener or Listener())
+
+
+def outcomes(machine: Machine) -> list[Any]:
+    return [variant.outcome for variant in tuned(machine).variants]
+
+
+def test_every_variant_is_tried_in_order_and_told() -> None:
+    machine, listener = Machine(), Listener()
+    found = tuned(machine, listener)
+    assert machine.turns == 1 and machine.renewed == 0
+    assert [variant.setting for variant in found.variants] == ROWS
+    assert listener.told[0] == ("plan", 3, 3, 5)
+    assert listener.of("trying") == [("trying", n, ROWS[n - 1]) for n in (1, 2, 3)]
+    assert listener.of("tried") == [("tried", n, found.variants[n - 1]) for n in (1, 2, 3)]
+    assert [each for each in listener.told if each[0] is Stage.COMPILE] == 3 * [
+        (Stage.COMPILE, None)
+    ]
+    assert (found.judge, found.seed, found.submission) == (__version__, 5, SUBMISSION)
+    assert (found.device, found.possible, found.planned) == (INFO, 3, 3)
+    assert found.created.microsecond == 0 and found.created.tzinfo is UTC
+    assert abs((datetime.now(UTC) - found.created).total_seconds()) < 60
+
+
+def test_a_sample_has_the_file_as_it_stands_first() -> None:
+    listener = Listener()
+    found = tuned(Machine(), listener, limit=2)
+    assert (found.planned, found.possible) == (2, 3)
+    assert listener.told[0] == ("plan", 2, 3, 5)
+    assert found.as_it_stands == found.variants[0] and found.variants[0].setting == {"ROWS": 1}
+
+
+def test_a_sample_is_drawn_by_the_seed() -> None:
+    def drawn(seed: int) -> list[Setting]:
+        return [each.setting for each in tuned(Machine(), seed=seed, limit=2).variants]
+
+    assert drawn(3) == drawn(3)
+    assert len({str(drawn(seed)) for seed in range(8)}) == 2
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_a_device_without_a_clock_runs_samples(
+    sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "harness.judge.stages.verify._cases", lambda *how: asked.append(how) or [CASE]
+    )
+    tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
+    assert asked == [(5, True, sampled)]
+
+
+def test_without_a_seed_one_is_drawn() -> None:
+    first, second = (tuned(Machine(), seed=None) for _ in range(2))
+    assert first.seed != second.seed
+    assert 0 <= first.seed < 1 << 48
+
+
+def test_each_variant_is_compiled_for_the_device_and_verified_with_the_seed() -> None:
+    machine = Machine()
+    found = tuned(machine, seconds=7.0)
+    compiles = [request for request in machine.asked if isinstance(request, Compile)]
+    assert [rows_of(each.source) for each in compiles] == [1, 2, 3]
+    assert "// solve: tile=48x16" in compiles[2].source
+    assert {each.arch for each in compiles} == {INFO.arch}
+    first, *others = machine.device.ran
+    assert len(others) == 2  # nothing of the ranked size
+    assert (CASE.draw(5)[0] == first.A).all() and first.seconds == 7
+    facts = [variant.kernel for variant in found.variants]
+    assert [each and each.launch.tile_rows for each in facts] == [16, 32, 48]
+
+
+def test_without_a_gpu_nothing_is_scored() -> None:
+    found = tuned(Machine())
+    unscored = Unscored(reason="device", message="scores come from a GPU")
+    assert {variant.outcome for variant in found.variants} == {Accepted(score=unscored)}
+    assert all(variant.score is None for variant in found.variants)
+    assert found.best is None and found.best_source is None
+
+
+def test_the_fastest_is_the_best() -> None:
+    listener = Listener()
+    machine = Machine(ms={1: 10.0, 2: 6.4, 3: 8.0})
+    found = tuned(machine, listener)
+    scores = [variant.score for variant in found.variants]
+    assert [each and round(each.ratio, 3) for each in scores] == [0.8, 1.25, 1.0]
+    assert found.best == found.variants[1]
+    assert found.best_source is not None and rows_of(found.best_source) == 2
+    assert listener.told.count((Stage.MEASURE, None)) == 3
+    assert len(machine.table.launches) > 3 * 2 * QUICK.rounds
+    assert machine.table.launch_seconds == {20.0}
+    assert machine.table.baseline.as_baseline and not machine.table.players[0].as_baseline
+
+
+def test_of_two_that_are_equally_fast_one_is_the_best() -> None:
+    found = tuned(Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}))
+    same = found.variants[0].model_copy(update={"setting": {"ROWS": 9}})
+    assert found.model_copy(update={"variants": (same, found.variants[0])}).best == same
+
+
+def test_a_best_one_needs_a_score() -> None:
+    machine = Machine(compiled=lambda rows: broken() if rows > 1 else None, ms={1: 9.0})
+    found = tuned(machine)
+    assert found.best == found.as_it_stands == found.variants[0]
+    nothing = found.model_copy(update={"variants": ()})
+    assert nothing.as_it_stands is None and nothing.best is None
+
+
+def broken() -> CompileError:
+    return CompileError(stage=Stage.COMPILE, message="three rows are too many")
+
+
+def test_a_variant_that_does_not_compile_is_never_run() -> None:
+    machine = Machine(compiled=lambda rows: broken())
+    found = tuned(machine)
+    assert [variant.outcome for variant in found.variants] == 3 * [broken()]
+    assert all(variant.kernel is None for variant in found.variants)
+    assert {type(request) for request in machine.asked} == {Compile}
+
+
+def test_a_variant_that_the_device_refuses_is_not_run() -> None:
+    machine = Machine(loaded=lambda rows: Refusal(message="no clusters here"))
+    assert {type(each) for each in outcomes(machine)} == {Unsupported}
+    assert not machine.device.ran
+
+
+def test_a_wrong_variant_is_not_timed() -> None:
+    machine = Machine(
+        multiply=lambda rows: lambda A, B: right(A, B) * (1 if rows == 1 else 2),
+        ms={1: 8.0, 2: 1.0, 3: 1.0},
+    )
+    first, *others = tuned(machine).variants
+    assert first.score is not None
+    assert {type(each.outcome) for each in others} == {WrongAnswer}
+    assert all(each.kernel is not None and each.score is None for each in others)
+
+
+def test_a_variant_that_is_wrong_when_timed_has_no_score() -> None:
+    machine = Machine(ms={1: 8.0, 2: 8.0, 3: 8.0})
+    machine.table.check = lambda player, launch: Checked(
+        error=3.0 if machine.rows == 2 and player is machine.table.players[0] else 0.1
+    )
+    found = outcomes(machine)
+    assert [each.verdict for each in found] == [
+        Verdict.ACCEPTED,
+        Verdict.RULE_VIOLATION,
+        Verdict.ACCEPTED,
+    ]
+
+
+def test_a_variant_faster_than_the_gpu_can_be_is_not_the_best() -> None:
+    found = tuned(Machine(ms={1: 8.0, 2: 0.1, 3: 9.0}))
+    impossible = found.variants[1].outcome
+    assert isinstance(impossible, RuleViolation) and impossible.rule is Rule.IMPOSSIBLE_SCORE
+    assert found.best == found.variants[0]
+
+
+def test_only_what_is_timed_is_disassembled() -> None:
+    slow = Fault(cause="time-limit", message="no end")
+    machine = Machine(
+        multiply=lambda rows: lambda A, B: right(A, B) * (1 if rows != 2 else 2),
+        disassembled=lambda rows: slow if rows == 3 else None,
+        ms={1: 8.0, 2: 1.0, 3: 1.0},
+    )
+    first, wrong, unread = tuned(machine).variants
+    assert isinstance(first.kernel, DisassembledKernel) and first.score is not None
+    for variant, kind in ((wrong, WrongAnswer), (unread, TimeLimit)):
+        assert isinstance(variant.outcome, kind)
+        assert variant.kernel is not None and not isinstance(variant.kernel, DisassembledKernel)
+    without_times = Machine()
+    tuned(without_times)
+    assert not any(isinstance(request, Disassemble) for request in without_times.asked)
+
+
+def test_blocks_that_depend_on_one_another_are_run_whole() -> None:
+    machine = Machine(loaded=lambda rows: Ready(blocks_depend_on_one_another=True))
+    assert {type(each) for each in outcomes(machine)} == {Accepted}
+    assert all(request.blocks is None for request in machine.device.ran)
+
+
+# ------------------------------------------------------------------------ what happens meanwhile
+
+
+def test_an_interruption_ends_it_with_what_there_is() -> None:
+    def interrupted(rows: int) -> None:
+        if rows == 2:
+            raise KeyboardInterrupt
+
+    found = tuned(Machine(compiled=interrupted))
+    assert [variant.setting for variant in found.variants] == ROWS[:1]
+    assert (found.planned, found.possible) == (3, 3)
+
+
+def test_a_defect_of_the_judge_costs_one_variant() -> None:
+    def defective(rows: int) -> None:
+        assert rows != 3, "a defect"
+
+    *_, last = outcomes(Machine(compiled=defective))
+    assert isinstance(last, JudgeError) and last.stage is Stage.COMPILE
+    assert "AssertionError" in last.message and "a defect" in last.message
+    assert "tune.py" in last.details
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(cause="time-limit", message="no end"),
+        Fault(cause="judge", message="it was ended", signal="SIGXCPU"),
+        Fault(cause="judge", message="it was ended by SIGKILL"),
+    ],
+)
+def test_what_may_be_a_worn_out_worker_is_tried_in_a_new_one(fault: Fault) -> None:
+    tries: list[int] = []
+
+    def worn_out(rows: int) -> Fault | None:
+        tries.append(rows)
+        return fault if tries == [1, 2] else None
+
+    machine = Machine(compiled=worn_out)
+    assert {type(each) for each in outcomes(machine)} == {Accepted}
+    assert tries == [1, 2, 2, 3] and machine.renewed == 1
+
+
+def test_the_first_variant_is_in_new_workers_already() -> None:
+    fault = Fault(cause="time-limit", message="no end")
+    machine = Machine(compiled=lambda rows: fault if rows == 1 else None)
+    found = outcomes(machine)
+    assert machine.renewed == 0
+    assert isinstance(found[0], TimeLimit) and found[0].stage is Stage.COMPILE
+
+
+def test_what_a_kernel_does_is_tried_once() -> None:
+    """Its own trap or its own time limit is no worker's age."""
+    for cause, kind in (("trap", RuntimeFault), ("time-limit", TimeLimit)):
+        machine = Machine()
+        machine.device.run = lambda _, cause=cause: Fault(cause=cause, message="so")  # type: ignore[misc,arg-type]
+        assert {type(each) for each in outcomes(machine)} == {kind}
+        assert machine.renewed == 0
+
+
+def test_an_unscored_variant_has_no_score() -> None:
+    scored = tuned(Machine(ms={1: 8.0, 2: 8.0, 3: 8.0})).variants[0]
+    unscored = Accepted(score=Unscored(reason="throttled", message="hot"))
+    assert scored.score is not None
+    assert scored.model_copy(update={"outcome": unscored}).score is None

@@ -1,0 +1,255 @@
+"""What may vary in a file: found where it is said, put in without touching another byte."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.compiling.source import parse
+from harness.judge.tune.tunable import Setting, find_tunables
+from harness.protocol.errors import UsageError
+
+TILE = """\
+// Ein Kernel für alle Größen.
+// solve: tile=128x64 shared_memory=9216
+// tune: solve tile={BM}x{BN} shared_memory={4 * STAGE}
+constexpr int BM = 128;   // tune: 64 128 256
+constexpr int BN = 64;// tune: 64, 128
+constexpr int BK = 12, PAD = 0;
+constexpr int STAGE = BK * (BM + BN);
+#define VECTORS  4   // tune: 2 4
+template <int TM = 8>  // tune: 4 8
+__device__ void f() {}
+static constexpr bool SERPENTINE = true;  // tune: true false
+/* tune: not this */
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
+                                             int K) {
+    const int shift = -2; // tune: -2 -1 0
+}
+"""
+
+
+def variant(**changed: int | bool) -> Setting:
+    return {**find_tunables(TILE).written, **changed}
+
+
+def test_constants_are_found_wherever_one_may_stand() -> None:
+    tunables = find_tunables(TILE)
+    assert {each.constant.name: (each.written, each.values) for each in tunables.tuned} == {
+        "BM": (128, (64, 128, 256)),
+        "BN": (64, (64, 128)),
+        "VECTORS": (4, (2, 4)),
+        "TM": (8, (4, 8)),
+        "SERPENTINE": (True, (True, False)),
+        "shift": (-2, (-2, -1, 0)),
+    }
+    assert tunables.count == 3 * 2 * 2 * 2 * 2 * 3
+
+
+def test_the_file_as_it_stands_is_the_first_variant_byte_for_byte() -> None:
+    tunables = find_tunables(TILE)
+    first = tunables.settings(limit=5, seed=1)[0]
+    assert tunables.source(first) == TILE
+
+
+def test_other_values_are_put_in_and_the_launch_line_follows() -> None:
+    changed = find_tunables(TILE).source(variant(BM=256, VECTORS=2, SERPENTINE=False, shift=0))
+    expected = (
+        TILE.replace("BM = 128;", "BM = 256;")
+        .replace("VECTORS  4 ", "VECTORS  2 ")
+        .replace("SERPENTINE = true", "SERPENTINE = false")
+        .replace("shift = -2;", "shift = 0;")
+        .replace("solve: tile=128x64 shared_memory=9216", "solve: tile=256x64 shared_memory=15360")
+    )
+    assert changed == expected
+    assert parse(changed).launch.tile_rows == 256
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@given(data=st.data())
+def test_every_variant_can_be_turned_back_into_the_file(newline: str, data: st.DataObject) -> None:
+    text = TILE.replace("\n", newline)
+    tunables = find_tunables(text)
+    setting = {
+        each.constant.name: data.draw(st.sampled_from(each.values)) for each in tunables.tuned
+    }
+    changed = find_tunables(tunables.source(setting))
+    assert changed.written == setting
+    assert changed.source(tunables.written) == text
+
+
+def test_the_product_is_whole_and_has_the_file_as_it_stands_once() -> None:
+    settings = find_tunables(TILE).settings(limit=1000, seed=1)
+    assert len(settings) == 144
+    assert len({tuple(setting.items()) for setting in settings}) == 144
+    assert settings.count(find_tunables(TILE).written) == 1
+
+
+def test_a_file_whose_own_value_is_not_listed_is_tried_besides() -> None:
+    tunables = find_tunables("constexpr int BK = 4;  // tune: 8 16\n")
+    assert tunables.count == 3
+    assert tunables.settings(limit=10, seed=1) == [{"BK": 4}, {"BK": 8}, {"BK": 16}]
+
+
+def test_more_than_the_limit_is_a_sample_that_its_seed_repeats() -> None:
+    lines = [f"constexpr int C{i} = 0;  // tune: 0 1 2 3 4 5 6 7 8 9\n" for i in range(25)]
+    tunables = find_tunables("".join(lines))
+    assert tunables.count == 10**25
+    sample = tunables.settings(limit=50, seed=3)
+    assert len({tuple(setting.items()) for setting in sample}) == len(sample) == 50
+    assert sample[0] == tunables.written
+    assert sample == tunables.settings(limit=50, seed=3) != tunables.settings(limit=50, seed=4)
+    assert find_tunables(TILE).settings(limit=1, seed=1) == [find_tunables(TILE).written]
+    nearly_all = find_tunables(TILE).settings(limit=143, seed=1)
+    assert len({tuple(setting.items()) for setting in nearly_all}) == 143
+
+
+def test_to_the_judge_the_comments_are_nothing() -> None:
+    tuned = "\n".join(line for line in TILE.splitlines() if "#define" not in line)
+    bare = re.sub(r"// tune:.*", "", tuned)
+    assert bare != tuned and parse(bare).code_sha256 == parse(tuned).code_sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("constexpr int BK = 16;\n", "no constant may vary; list values behind one"),
+        ("\nconstexpr int BK = 16; // tune:\n", "line 2: no values for BK"),
+        ("constexpr int BK = 16; // tune: 8 x\n", "line 1: `x` is no value for BK; list whole"),
+        ("constexpr int BK = 16; // tune: true\n", "`true` is no value for BK"),
+        ("constexpr bool S = true; // tune: 0\n", "`0` is no value for S; list true and false"),
+        ("constexpr int BK = 16; // tune: 99999999999\n", "is no value for BK"),
+        ("constexpr int P = BM + 4; // tune: 8\n", "P is `BM + 4`; only a plain whole number"),
+        ("constexpr float F = 1.5f; // tune: 8\n", "F is `1.5f`; only a plain whole number"),
+        ("constexpr int A = 1, B = 2; // tune: 8\n", "line 1: A and B share a line"),
+        ("// tune: 8 16\nconstexpr int BK = 16;\n", "line 1: this `// tune:` stands behind no"),
+        (
+            "void f() { int X = 1; // tune: 1 2\n}\nvoid g() { int X = 1; // tune: 1 2\n}\n",
+            "X is tuned more than once, in lines 1 and 3",
+        ),
+    ],
+)
+def test_a_wrong_comment_gets_a_sentence_with_its_line(text: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        find_tunables(text)
+
+
+CONSTANT = "constexpr int BM = 16;  // tune: 0 16 32\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("// tune: solve tile={BM}x16\n", "the file has no `// solve:` line"),
+        ("// solve: tile=16x16\n// tune: solve tile={XM}x16\n", "`XM` is no constant"),
+        (
+            "// solve: tile=16x16\n// tune: solve tile={BM}x{2 * BM}\n",
+            "line 3: with the file's own values this is `tile=16x32`, but its launch line says "
+            "`tile=16x16`; make them agree",
+        ),
+        ("// solve: tile=16x16\n// tune: solve tile={BM\n", "launch line: `tile={BM` is not"),
+        ("// solve: tile=16x16\n// tune: solve block={BM}\n", "unknown word `block=16`"),
+        (
+            "// solve: tile=16x16\n// tune: solve tile={BM}x16\n// tune: solve tile={BM}x16\n",
+            "line 4: a second `// tune: solve` line",
+        ),
+        (
+            "// solve: tile=16x16\n// tune: solve tile={A}x16\nconstexpr int A = B, B = A;\n",
+            "is defined by too many other constants",
+        ),
+        (
+            "// solve: tile=16x16\n// tune: solve tile={__import__('os')}x16\n",
+            "has more in it than whole numbers",
+        ),
+    ],
+)
+def test_a_wrong_launch_template_gets_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        find_tunables(CONSTANT + text)
+
+
+def test_a_template_that_fails_for_one_variant_names_it() -> None:
+    text = f"{CONSTANT}// solve: tile=16x16\n// tune: solve tile={{BM}}x{{256 / BM}}\n"
+    with pytest.raises(UsageError, match=r"line 3: `256 / BM` divides by zero \(with BM=0\)"):
+        find_tunables(text).source({"BM": 0})
+
+
+def test_constants_that_square_each_other_end_at_once() -> None:
+    chain = "".join(f"constexpr int C{i} = C{i - 1} * C{i - 1};\n" for i in range(1, 30))
+    with pytest.raises(UsageError, match="too large a number"):
+        find_tunables(
+            f"{CONSTANT}constexpr int C0 = BM;\n{chain}"
+            "// solve: tile=16x16\n// tune: solve tile={C29}x16\n"
+        )
+
+
+def test_the_example_of_the_readme_says_what_varies() -> None:
+    example = Path(__file__).resolve().parents[3] / "solutions" / "13_async_copies.cu"
+    tunables = find_tunables(example.read_text(encoding="utf-8"))
+    assert tunables.written == {"BK": 16, "STAGES": 3}
+    changed = tunables.source({"BK": 8, "STAGES": 4})
+    assert "BK = 8" in changed and "shared_memory=33280" in changed
+
+
+@pytest.mark.parametrize(("deep", "fits"), [(32, True), (33, False)])
+def test_constants_follow_from_others_so_deep(deep: int, fits: bool) -> None:
+    chain = "".join(f"constexpr int C{i} = C{i - 1};\n" for i in range(1, deep))
+    text = (
+        f"{CONSTANT}constexpr int C0 = BM;\n{chain}"
+        f"// solve: tile=16x16\n// tune: solve tile={{C{deep - 1}}}x16\n"
+    )
+    if fits:
+        assert "tile=32x16" in find_tunables(text).source({"BM": 32})
+    else:
+        with pytest.raises(UsageError, match="too many other constants"):
+            find_tunables(text)
+
+
+def test_a_comment_ends_with_its_line_whatever_stands_in_it() -> None:
+    sentence = "line 1: `//` is no value for BK; list whole numbers, separated by spaces"
+    with pytest.raises(UsageError, match=sentence):
+        find_tunables("#define BK 16  // tune: 8 16 // the best\n")
+
+
+def test_a_file_without_a_template_keeps_its_launch_line() -> None:
+    text = "// solve: tile=16x16\nconstexpr int BM = 128;  // tune: 64 128\n"
+    assert find_tunables(text).source({"BM": 64}) == text.replace("BM = 128", "BM = 64")
+
+
+def test_a_launch_line_is_written_anew_only_where_a_value_changes() -> None:
+    text = TILE.replace("// solve: tile=128x64 ", "// solve:   tile=128x64   ")
+    assert find_tunables(text).source(variant()) == text
+    assert "// solve: tile=256x64 " in find_tunables(text).source(variant(BM=256))
+
+
+def test_a_constant_that_is_defined_twice_has_no_value() -> None:
+    text = TILE.replace("constexpr int STAGE", "constexpr int STAGE = 8;\nconstexpr int STAGE")
+    with pytest.raises(UsageError, match="`STAGE` is no constant that the file defines once"):
+        find_tunables(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "constexpr int N = 4; //tune: 2 4",
+        "#define N 4 //tune: 2 4",
+        "#define N 4 /* four */ // tune: 2 4",
+        "#define FLAG\n#define N 4 // tune: 2 4",
+        "#define OTHER 7\nconstexpr int N = 4; // tune: 2 4",
+    ],
+)
+def test_a_comment_is_found_however_it_is_written(line: str) -> None:
+    tunables = find_tunables(line)
+    (only,) = tunables.tuned
+    assert (only.constant.name, only.written, only.values) == ("N", 4, (2, 4))
+    assert tunables.source({"N": 2}) == line.replace("N = 4", "N = 2").replace("N 4", "N 2")
+
+
+def test_a_long_word_is_shown_in_part() -> None:
+    with pytest.raises(UsageError) as error:
+        find_tunables(f"constexpr int N = 4; // tune: {'x' * 50}")
+    assert f"`{'x' * 40}` is no value for N" in str(error.value)

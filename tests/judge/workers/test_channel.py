@@ -1,0 +1,105 @@
+"""The wire: what is sent arrives, and what is not all there is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+from multiprocessing import Pipe
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from harness.judge.workers import channel
+from harness.protocol.device import Finished, Run
+from harness.protocol.matrix import SentMatrix
+from harness.protocol.report import Value
+from harness.protocol.request import answer_to
+from problem.cases import Shape
+
+FINISHED = TypeAdapter(Finished)
+
+
+class Many(Value):
+    """More matrices than a grading ever sends."""
+
+    matrices: tuple[SentMatrix, ...]
+
+
+def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
+    A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 4), np.float32)
+    ours, theirs = Pipe()
+    channel.send(ours, Run(shape=Shape(2, 3, 4), A=A, B=B, seconds=7))
+    found = channel.receive(theirs, lambda name: TypeAdapter({"Run": Run}[name]))
+    assert np.array_equal(found.A, A) and np.array_equal(found.B, B)
+    assert (found.shape, found.seconds, found.blocks) == (Shape(2, 3, 4), 7, None)
+
+
+def test_the_answer_to_a_request_is_read_as_the_kind_that_it_names() -> None:
+    read = answer_to(Run).validate_json('{"kind":"finished","seconds":1,"C":0}', context=[FLOATS])
+    assert isinstance(read, Finished) and read.C is FLOATS
+
+
+FLOATS = np.zeros((5, 5), np.float32)
+
+
+def announced(*shape: int, C: int = 0) -> bytes:
+    """An answer up to its matrix."""
+    body = json.dumps({"seconds": 1, "C": C})
+    header = json.dumps({"name": "Finished", "body": body, "shapes": [shape]}).encode()
+    return struct.pack("!i", len(header)) + header
+
+
+@pytest.mark.parametrize("sent", [0, 4, 99])
+def test_a_matrix_shorter_than_announced_is_no_answer(sent: int) -> None:
+    ours, theirs = Pipe()
+    os.write(theirs.fileno(), announced(5, 5) + bytes(sent))
+    theirs.close()
+    with pytest.raises(EOFError):
+        channel.receive(ours, lambda _: FINISHED)
+
+
+def test_what_lies_behind_a_matrix_belongs_to_the_next_message() -> None:
+    ours, theirs = Pipe()
+    os.write(theirs.fileno(), announced(5, 5) + FLOATS.tobytes() + announced(1, 1) + bytes(4))
+    shapes = [channel.receive(ours, lambda _: FINISHED).C.shape for _ in range(2)]
+    assert shapes == [(5, 5), (1, 1)]
+
+
+def test_a_matrix_that_comes_in_many_parts_is_put_together() -> None:
+    ours, theirs = Pipe()
+    C = np.arange(3000 * 1000, dtype=np.float32).reshape(3000, 1000)
+    sending = threading.Thread(target=channel.send, args=(theirs, Finished(seconds=1, C=C)))
+    sending.start()
+    assert np.array_equal(channel.receive(ours, lambda _: FINISHED).C, C)
+    sending.join()
+
+
+@pytest.mark.parametrize("number", [1, -1, 2])
+def test_a_matrix_that_did_not_come_is_missed(number: int) -> None:
+    ours, theirs = Pipe()
+    os.write(theirs.fileno(), announced(1, 1, C=number) + bytes(4))
+    with pytest.raises(ValueError, match="no such matrix"):
+        channel.receive(ours, lambda _: FINISHED)
+
+
+def test_matrices_travel_in_single_precision() -> None:
+    ours, theirs = Pipe()
+    channel.send(ours, Finished(seconds=1, C=np.ones((2, 3))))
+    assert np.array_equal(channel.receive(theirs, lambda _: FINISHED).C, np.ones((2, 3)))
+
+
+def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_MAX_BYTES", 50)
+    ours, theirs = Pipe()
+    channel.send(ours, Finished(seconds=1, C=FLOATS))
+    with pytest.raises(OSError, match="bad message length"):
+        channel.receive(theirs, lambda _: FINISHED)
+
+
+def test_too_many_matrices_are_refused() -> None:
+    ours, _ = Pipe()
+    with pytest.raises(ValueError, match="at most"):
+        channel.send(ours, Many(matrices=(FLOATS,) * 1000))

@@ -1,0 +1,64 @@
+"""Which cores measure: two for each GPU, where as many are left to it for all else."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import pytest
+
+from harness.judge.workers.cores import Cores, keep_to, shared_out
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="others know no affinity")
+
+
+def test_each_gpu_has_its_share_of_those_that_lie_together() -> None:
+    assert shared_out(2, [8, 7, 6, 5, 4, 3, 2, 1, 0]) == [
+        Cores(frozenset({0, 1}), frozenset({2, 3})),
+        Cores(frozenset({4, 5}), frozenset({6, 7, 8})),
+    ]
+
+
+@pytest.mark.parametrize(("gpus", "cores", "enough"), [(1, 4, True), (1, 3, False), (3, 11, False)])
+def test_too_few_are_shared_with_nobody(gpus: int, cores: int, enough: bool) -> None:
+    assert (shared_out(gpus, range(cores)) is not None) is enough
+
+
+def test_by_default_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", {0: {3, 5, 7, 9}}.__getitem__)
+    assert shared_out(1) == [Cores(frozenset({3, 5}), frozenset({7, 9}))]
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert shared_out(1) is None
+
+
+def test_a_process_is_held_with_all_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: dict[int, object] = {}
+    monkeypatch.setattr(os, "sched_setaffinity", held.__setitem__)
+    waiting = threading.Event()
+    thread = threading.Thread(target=waiting.wait)
+    thread.start()
+    try:
+        keep_to(os.getpid(), frozenset({1}))
+        assert {os.getpid(), thread.native_id} <= held.keys() and set(held.values()) == {
+            frozenset({1})
+        }
+    finally:
+        waiting.set()
+        thread.join()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    held.clear()
+    keep_to(os.getpid(), frozenset({1}))
+    assert not held
+
+
+def test_a_thread_that_has_just_ended_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def ended(thread: int, cores: object) -> None:
+        asked.append(thread)
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "sched_setaffinity", ended)
+    keep_to(os.getpid(), frozenset({0}))
+    assert os.getpid() in asked

@@ -1,0 +1,566 @@
+"""Each rule that a worker is held to, proved by a process that is held to it and tries."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.judge.workers import isolation
+from harness.judge.workers.isolation import Role, confine
+from harness.judge.workers.worker import Worker
+from tests.forked import in_fork
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules are Linux's")
+
+ROOT = Path(__file__).resolve().parents[3]
+READERS = [Role.COMPILER, Role.CPU]
+
+
+def attempt(role: Role, code: str, scratch: Path) -> tuple[list[str], str]:
+    """What was enforced on a process, and what became of its attempt in the folder `scratch`."""
+
+    def work() -> tuple[list[str], str]:
+        os.chdir(scratch)
+        enforced = [*confine(role, scratch)]
+        try:
+            exec(code, {"Path": Path, "scratch": scratch})
+        except BaseException as error:
+            return enforced, f"{type(error).__name__} {getattr(error, 'errno', '')} {error}"
+        return enforced, "done"
+
+    result = in_fork(work)
+    return result if isinstance(result, tuple) else ([], f"ended {result}")
+
+
+def held(role: Role, phrase: str, tmp_path: Path) -> None:
+    """Skip where this system does not have the rule: then the report does not claim it either."""
+    enforced, _ = attempt(role, "pass", tmp_path)
+    if not any(phrase in found for found in enforced):
+        pytest.skip(f"this system does not enforce: {phrase}")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    """A port on which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_scratch_folder_can_be_used(role: Role, scratch: Path) -> None:
+    code = "p = Path(scratch, 'x'); p.write_text('1'); assert p.read_text() == '1'; p.unlink()"
+    assert attempt(role, code, scratch)[1] == "done"
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("where", ["outside", "home", "judge"])
+def test_nothing_is_written_elsewhere(
+    role: Role, where: str, scratch: Path, tmp_path: Path
+) -> None:
+    held(role, "scratch folder", scratch)
+    folder = {"outside": tmp_path, "home": Path.home(), "judge": ROOT / "harness"}[where]
+    path = folder / "matmul-arena-was-here"
+    try:
+        _, result = attempt(role, f"open({str(path)!r}, 'w')", scratch)
+        assert result.startswith("PermissionError") and not path.exists()
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_nothing_is_removed_or_renamed_elsewhere(role: Role, scratch: Path, tmp_path: Path) -> None:
+    held(role, "scratch folder", scratch)
+    victim = tmp_path / "victim"
+    victim.write_text("still here")
+    for code in (
+        f"Path({str(victim)!r}).unlink()",
+        f"Path({str(victim)!r}).rename(Path(scratch, 'mine'))",
+        f"import os; os.truncate({str(victim)!r}, 0)",
+    ):
+        result = attempt(role, code, scratch)[1]
+        assert "Error" in result, (code, result)
+    assert victim.read_text() == "still here"
+
+
+@pytest.mark.parametrize("role", READERS)
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "/proc/1/environ", "/proc/self/environ", "README.md", ".git/config"]
+)
+def test_nothing_else_is_read(role: Role, path: str, scratch: Path) -> None:
+    held(role, "reads only", scratch)
+    if not (ROOT / path).exists():
+        pytest.skip(f"there is no {path} here")
+    result = attempt(role, f"open({str(ROOT / path)!r}).read(1)", scratch)[1]
+    assert result.startswith("PermissionError"), result
+
+
+@pytest.mark.parametrize("role", READERS)
+def test_no_symlink_leads_out(role: Role, scratch: Path, tmp_path: Path) -> None:
+    held(role, "reads only", scratch)
+    secret = tmp_path / "secret"
+    secret.write_text("a secret")
+    (scratch / "link").symlink_to(secret)
+    result = attempt(role, "Path(scratch, 'link').read_text()", scratch)[1]
+    assert result.startswith("PermissionError"), result
+
+
+@pytest.mark.parametrize("role", READERS)
+def test_nobody_is_called_on_the_network(role: Role, scratch: Path, listening: int) -> None:
+    enforced, result = attempt(
+        role, f"import socket; socket.create_connection(('127.0.0.1', {listening}), 5)", scratch
+    )
+    if not {"no network", "no TCP"} & set(enforced):
+        pytest.skip("this system enforces neither")
+    assert "Error" in result, result
+
+
+@pytest.mark.parametrize("role", READERS)
+def test_nothing_is_sent_without_a_connection(role: Role, scratch: Path) -> None:
+    held(role, "no network", scratch)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(0.3)
+        port = server.getsockname()[1]
+        code = (
+            "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+            f"s.sendto(b'secret', ('127.0.0.1', {port}))"
+        )
+        attempt(role, code, scratch)
+        with pytest.raises(TimeoutError):
+            server.recv(10)
+
+
+def test_the_cuda_role_keeps_the_loopback(scratch: Path, listening: int) -> None:
+    """compute-sanitizer speaks to the program that it watches over TCP."""
+    code = f"import socket; socket.create_connection(('127.0.0.1', {listening}), 5)"
+    enforced, result = attempt(Role.CUDA, code, scratch)
+    assert result == "done" and not {"no network", "no TCP"} & set(enforced)
+
+
+@pytest.mark.parametrize("role", READERS)
+def test_memory_is_bounded(role: Role, scratch: Path) -> None:
+    enforced, result = attempt(role, "bytearray(17 << 30)", scratch)
+    assert any(phrase.startswith("memory") for phrase in enforced)
+    assert result.startswith("MemoryError")
+
+
+@pytest.mark.parametrize("role", Role)
+def test_files_are_bounded(role: Role, scratch: Path) -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "f = open(Path(scratch, 'x'), 'wb'); f.truncate(2 << 30)"
+    )
+    assert attempt(role, code, scratch)[1].startswith("OSError 27")
+
+
+@pytest.mark.parametrize("role", Role)
+def test_open_files_are_bounded(role: Role, scratch: Path) -> None:
+    code = "kept = [open('/dev/null') for _ in range(2000)]"
+    assert attempt(role, code, scratch)[1].startswith("OSError 24")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the system does not count root's processes")
+def test_processes_are_bounded(scratch: Path) -> None:
+    code = (
+        "import threading, time\n"
+        "for _ in range(400): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    )
+    assert attempt(Role.COMPILER, code, scratch)[1].startswith("RuntimeError")
+
+
+GIB = 1 << 30
+
+
+def limits_of(role: Role, scratch: Path) -> dict[int, tuple[int, int]]:
+    """The soft and the hard limits of a confined process."""
+    which = ("CORE", "CPU", "FSIZE", "NOFILE", "AS", "NPROC")
+    numbers = [getattr(resource, f"RLIMIT_{name}") for name in which]
+
+    def work() -> dict[int, tuple[int, int]]:
+        confine(role, scratch)
+        return {number: resource.getrlimit(number) for number in numbers}
+
+    found: dict[int, tuple[int, int]] = in_fork(work)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("role", "seconds", "memory"),
+    [
+        (Role.COMPILER, 120, 8 * GIB),
+        (Role.CPU, 3600, 16 * GIB),
+        (Role.CUDA, 3600, None),
+        (Role.CHECKER, 3600, None),
+    ],
+)
+def test_each_role_has_its_limits_and_says_them(
+    role: Role, seconds: int, memory: int | None, scratch: Path
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limits = limits_of(role, scratch)
+    assert limits[resource.RLIMIT_CORE] == (0, 0)
+    assert limits[resource.RLIMIT_CPU] == (seconds, seconds)
+    assert limits[resource.RLIMIT_FSIZE] == (GIB, GIB)
+    assert limits[resource.RLIMIT_NOFILE] == (1024, 1024)
+    assert limits[resource.RLIMIT_AS] == ((memory, memory) if memory else before)
+    if os.geteuid() == 0:
+        assert limits[resource.RLIMIT_NPROC] == resource.getrlimit(resource.RLIMIT_NPROC)
+    said = attempt(role, "pass", scratch)[0]
+    memories = [f"memory {memory // GIB} GiB"] if memory else []
+    assert said[: 3 + len(memories)] == [
+        f"CPU time {seconds} s",
+        "file size 1 GiB",
+        "1024 open files",
+        *memories,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "more"),
+    [(Role.COMPILER, 256), (Role.CPU, 256), (Role.CUDA, 1024), (Role.CHECKER, 1024)],
+)
+def test_who_is_not_root_may_start_so_many_more_tasks_than_there_are(
+    role: Role, more: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    monkeypatch.setattr(isolation, "_tasks", lambda: 70)
+    assert limits_of(role, scratch)[resource.RLIMIT_NPROC] == (70 + more, 70 + more)
+    assert f"{more} processes and threads" in attempt(role, "pass", scratch)[0]
+
+
+NOBODY = 65_533
+
+
+def test_tasks_are_those_of_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes and threads; others may end and begin meanwhile."""
+    with Worker(Role.COMPILER) as worker:
+        before = isolation._tasks()
+        worker.start()
+        assert worker.process_id is not None
+        mine = [*Path("/proc/self/task").iterdir()]
+        assert isolation._tasks() >= len(mine) + 1 and before >= len(mine)
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    assert isolation._tasks() == 0
+
+
+def test_each_thread_of_a_process_is_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task in ("12/task/12", "12/task/13", "7/task/7", "self/task/7", "9"):
+        (tmp_path / task).mkdir(parents=True)
+    monkeypatch.setattr(isolation, "Path", lambda _: tmp_path)
+    assert isolation._tasks() == 3
+
+
+def test_a_limit_that_is_lower_already_stays(scratch: Path) -> None:
+    def work() -> tuple[int, int]:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+        confine(Role.COMPILER, scratch)
+        return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    assert in_fork(work) == (300, 300)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_what_else_is_writable_can_be_named(role: Role, scratch: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+
+    def work() -> str:
+        confine(role, scratch, [cache])
+        (cache / "file").write_text("kept")
+        return (cache / "file").read_text()
+
+    assert in_fork(work) == "kept"
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_confined_process_ends_with_its_parent(role: Role, scratch: Path) -> None:
+    def work() -> int:
+        confine(role, scratch)
+        signal_at_death = ctypes.c_int()
+        ctypes.CDLL(None).prctl(GET_PDEATHSIG, ctypes.byref(signal_at_death), 0, 0, 0)
+        return signal_at_death.value
+
+    assert in_fork(work) == signal.SIGKILL
+
+
+GET_PDEATHSIG = 2
+
+
+class Kernel:
+    """Linux, as far as it is asked for rules: it answers what it is told and notes the rest."""
+
+    def __init__(self, abi: int = 4, ruleset: int = 77, restricts: int = 0) -> None:
+        self.answers = {444: [abi, ruleset], 445: [0] * 999, 446: [restricts]}
+        self.attributes = b""
+        self.rules: dict[str, int] = {}
+        self.unshared: list[int] = []
+        self.prctls: list[tuple[int, ...]] = []
+
+    def syscall(self, number: int, *arguments: Any) -> int:
+        if number == 444 and arguments[0] is None:  # LANDLOCK_CREATE_RULESET_VERSION
+            assert (arguments[1].value, arguments[2]) == (0, 1)
+        elif number == 444:
+            self.attributes = arguments[0]
+            assert (arguments[1].value, arguments[2].value) == (len(arguments[0]), 0)
+        elif number == 446:
+            assert arguments[0] == 77 and arguments[1].value == 0
+        else:
+            assert arguments[:2] == (77, 1) and arguments[3].value == 0  # ..._RULE_PATH_BENEATH
+            access, handle = struct.unpack("=Qi", arguments[2])
+            self.rules[str(Path(f"/proc/self/fd/{handle}").readlink())] = access
+        return self.answers[number].pop(0)
+
+    def prctl(self, *arguments: int) -> int:
+        self.prctls.append(arguments)
+        return 0
+
+    def unshare(self, flags: int) -> int:
+        self.unshared.append(flags)
+        return 0
+
+
+def asked(
+    kernel: Kernel, role: Role, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    """What is said to be enforced by this kernel; nothing is in fact."""
+    monkeypatch.setattr(isolation, "_libc", lambda: kernel)
+    monkeypatch.setattr(isolation, "_limits", lambda role: [])
+    monkeypatch.setattr(os, "close", lambda handle: handle == 77 or CLOSE(handle))
+    return confine(role, scratch)
+
+
+OPEN, CLOSE = os.open, os.close
+
+READS = "reads only programs, libraries and CUDA's headers"
+WRITES = "writes only to a scratch folder"
+
+
+@pytest.mark.parametrize(
+    ("role", "abi", "rules"),
+    [
+        (Role.CPU, 4, ["no network", WRITES, READS, "no TCP"]),
+        (Role.CPU, 3, ["no network", WRITES, READS]),
+        (Role.COMPILER, 1, ["no network", WRITES, READS]),
+        (Role.COMPILER, 0, ["no network"]),
+        (Role.CUDA, 4, [f"{WRITES}, /dev and /proc"]),
+        (Role.CHECKER, 2, [f"{WRITES}, /dev and /proc"]),
+        (Role.CUDA, -1, []),
+    ],
+)
+def test_what_a_kernel_does_not_have_is_not_said_to_be_enforced(
+    role: Role, abi: int, rules: list[str], scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(os, "open", lambda path, how: opened.append(how) or OPEN(path, how))
+    assert [*asked(Kernel(abi), role, scratch, monkeypatch)] == rules
+    assert {*opened} <= {os.O_PATH | os.O_CLOEXEC}
+
+
+def test_rules_that_the_kernel_refuses_are_not_said(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked(Kernel(ruleset=-1), Role.CUDA, scratch, monkeypatch) == ()
+    assert asked(Kernel(restricts=-1), Role.CUDA, scratch, monkeypatch) == ()
+
+
+FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
+"""All rights of a version of Landlock (landlock.rst): version 2 adds REFER, version 3 TRUNCATE."""
+
+READ = 1 << 0 | 1 << 2 | 1 << 3
+WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
+
+
+@pytest.mark.parametrize("abi", [1, 2, 3, 4])
+@pytest.mark.parametrize("role", [Role.CPU, Role.CUDA])
+def test_each_version_is_asked_for_all_that_it_can_hold(
+    role: Role, abi: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = Kernel(abi)
+    asked(kernel, role, scratch, monkeypatch)
+    on_gpu = role is Role.CUDA
+    files = FILES[abi] & ~READ if on_gpu else FILES[abi]
+    tcp = [3] if abi == 4 and not on_gpu else []
+    assert kernel.attributes == b"".join(struct.pack("=Q", each) for each in [files, *tcp])
+    assert kernel.rules[str(scratch)] == files
+    device = files & (READ | WRITE_FILE | TRUNCATE)
+    if on_gpu:
+        assert kernel.rules == {str(scratch): files, "/dev": device, "/proc": device}
+        assert kernel.unshared == []
+    else:
+        assert kernel.rules["/dev/null"] == device & ~(1 << 3)
+        assert kernel.rules[str(ROOT / "harness")] == kernel.rules[str(ROOT / "problem")] == READ
+        assert str(ROOT) not in kernel.rules and "/dev" not in kernel.rules
+    assert (38, 1, 0, 0, 0) in kernel.prctls  # PR_SET_NO_NEW_PRIVS
+    assert (1, signal.SIGKILL, 0, 0, 0) in kernel.prctls  # PR_SET_PDEATHSIG
+
+
+@pytest.mark.parametrize(
+    ("visible", "closed"),
+    [
+        ("GPU-a", ["/dev/nvidia1", "/dev/nvidia3"]),
+        ("GPU-c", ["/dev/nvidia0", "/dev/nvidia1"]),
+        ("GPU-d", []),
+        ("0,1", []),
+        (None, []),
+    ],
+)
+def test_a_worker_opens_no_gpu_but_its_own(
+    visible: str | None,
+    closed: list[str],
+    tmp_path: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for bus, (uuid, minor) in enumerate([("GPU-a", 0), ("GPU-b", 1), ("GPU-c", 3)]):
+        (tmp_path / f"0000:0{bus}:00.0").mkdir()
+        text = f"Model: \t\t NVIDIA H200\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
+        (tmp_path / f"0000:0{bus}:00.0" / "information").write_text(text)
+    (tmp_path / "0000:09:00.0").mkdir()
+    (tmp_path / "0000:09:00.0" / "information").write_text("Model: \t\t Unknown\n")
+    (tmp_path / "0000:0a:00.0" / "information").mkdir(parents=True)
+    monkeypatch.setattr(isolation, "_GPUS", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert sorted(map(str, isolation._files_of_other_gpus())) == closed
+    # A file that is there in place of those, for the tests' machine has no GPU.
+    monkeypatch.setattr(
+        isolation, "_files_of_other_gpus", lambda: [Path("/dev/zero")] if closed else []
+    )
+    kernel = Kernel()
+    rules = asked(kernel, Role.CUDA, scratch, monkeypatch)
+    assert ("no GPU but its own" in rules) is bool(closed)
+    assert ("/dev" in kernel.rules) is not closed
+    assert ("/dev/full" in kernel.rules) is bool(closed) and "/dev/zero" not in kernel.rules
+    assert "/proc" in kernel.rules
+    # Who has no GPU is held to more than that.
+    assert "no GPU but its own" not in asked(Kernel(), Role.CPU, scratch, monkeypatch)
+
+
+def test_a_device_file_that_is_closed_cannot_be_written_to(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(Role.CUDA, "writes only to", scratch)
+    monkeypatch.setattr(isolation, "_files_of_other_gpus", lambda: [Path("/dev/zero")])
+    enforced, said = attempt(Role.CUDA, "Path('/dev/null').write_bytes(b'1')", scratch)
+    assert "no GPU but its own" in enforced and said == "done"
+    _, said = attempt(Role.CUDA, "Path('/dev/zero').write_bytes(b'1')", scratch)
+    assert said.startswith("PermissionError 13")
+
+
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+
+
+@pytest.mark.parametrize(("user", "flags"), [(0, NEW_NETWORK), (NOBODY, NEW_NETWORK | NEW_USER)])
+def test_an_ordinary_user_leaves_the_network_by_a_namespace_of_its_own(
+    user: int, flags: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    kernel = Kernel()
+    assert "no network" in asked(kernel, Role.COMPILER, scratch, monkeypatch)
+    assert kernel.unshared == [flags]
+    monkeypatch.setattr(kernel, "unshare", lambda flags: -1)
+    kernel.answers[444] = [-1]
+    assert "no network" not in asked(kernel, Role.COMPILER, scratch, monkeypatch)
+
+
+def test_programs_are_where_python_and_cuda_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join([str(tmp_path / "a"), "", "/opt/b"]))
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda-13"))
+    monkeypatch.setattr(sys, "path", ["", str(ROOT), str(tmp_path / "packages")])
+    found = isolation._program_files()
+    assert {
+        tmp_path / "cuda",
+        tmp_path / "cuda-13",
+        tmp_path / "a",
+        Path("/opt/b"),
+        tmp_path / "packages",
+    } <= found
+    assert {Path(sys.prefix), Path(sys.base_prefix)} <= found
+    libraries = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/local/cuda")
+    counted = ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")
+    assert {Path(each) for each in (*libraries, "/etc/ld.so.cache", *counted)} <= found
+    assert {ROOT / "harness", ROOT / "problem"} <= found
+    assert not {ROOT, Path(), Path.cwd(), Path("/"), Path("/etc"), Path.home()} & found
+    for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
+        monkeypatch.delenv(name)
+    fewer = isolation._program_files()
+    assert fewer < found and all(path.is_absolute() for path in fewer)
+
+
+def test_rules_hold_every_thread(scratch: Path) -> None:
+    """A worker is confined before it loads what starts threads."""
+    held(Role.COMPILER, "reads only", scratch)
+    with Worker(Role.COMPILER) as worker:
+        worker.start()
+        process = worker.process_id
+        assert process is not None
+        from harness.protocol.compiler import Compile
+
+        worker.ask(Compile(source="__global__ void k() {}"))
+        held_to: set[str] = set()
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+                status = (task / "status").read_text()
+                held_to |= {line for line in status.splitlines() if line.startswith("NoNewPrivs:")}
+    assert held_to == {"NoNewPrivs:\t1"}
+
+
+def test_a_worker_has_nothing_of_the_users_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "hunter2")
+    with Worker(Role.COMPILER) as worker:
+        worker.start()
+        environment = Path(f"/proc/{worker.process_id}/environ").read_bytes()
+    assert b"hunter2" not in environment
+
+
+def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
+    program = (
+        "from harness.judge.workers.worker import Worker\n"
+        "from harness.judge.workers.isolation import Role\n"
+        "from harness.protocol.device import Describe; import time\n"
+        "w = Worker(Role.CPU); w.ask(Describe())\n"
+        "print(w.process_id, w.scratch, flush=True); time.sleep(1000)\n"
+    )
+    environment = dict(os.environ, TMPDIR=str(tmp_path), PYTHONPATH=str(ROOT))
+    judge = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert judge.stdout is not None
+    process = int(judge.stdout.readline().split()[0])
+    judge.kill()
+    judge.wait()
+    judge.stdout.close()
+    eventually(lambda: _has_ended(process), "the worker ended")
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return True

@@ -1,0 +1,48 @@
+"""What a kernel prints is kept up to a bound, however much it is."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from harness.judge.workers.output_capture import OutputCapture
+from harness.protocol.report import MAX_PRINTED
+from tests.forked import in_fork
+
+
+def captured(*parts: bytes) -> Any:
+    """What is taken after each part was written to standard output."""
+
+    def work() -> list[str]:
+        capture, taken = OutputCapture(), []
+        for part in parts:
+            view = memoryview(part)
+            while view:
+                view = view[os.write(1, view) :]
+            taken.append(capture.take())
+        return taken
+
+    return in_fork(work)
+
+
+def test_each_taking_has_what_came_since_the_last() -> None:
+    assert captured(b"one\n", b"", b"two \xc3\xa9\n", b"\xff") == ["one\n", "", "two é\n", "\ufffd"]
+
+
+def test_a_flood_is_read_and_only_its_beginning_kept() -> None:
+    """More than a pipe holds, so that a writer would wait for ever if nobody read."""
+    flood = b"first" + b"x" * (MAX_PRINTED + (3 << 20))
+    kept, after = captured(flood, b"next")
+    assert kept == flood[:MAX_PRINTED].decode()
+    assert after == "next"
+
+
+def test_what_waits_in_a_buffer_of_c_is_taken_too() -> None:
+    def work() -> str:
+        capture = OutputCapture()
+        libc = ctypes.CDLL(None)
+        libc.printf(b"from C")
+        return capture.take()
+
+    assert in_fork(work) == "from C"

@@ -1,0 +1,162 @@
+"""Scratch folders: gone with their worker, and what a killed judge left is gone with the next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.judge.workers import scratch as module
+from harness.judge.workers.scratch import Scratch, sweep
+
+ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no locks to tell by")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
+def aged(path: Path) -> Path:
+    old = time.time() - 3600
+    os.utime(path, (old, old), follow_symlinks=False)
+    return path
+
+
+def test_a_folder_goes_with_what_is_in_it() -> None:
+    scratch = Scratch()
+    assert scratch.path.name.startswith("matmul-arena-")
+    (scratch.path / "file").write_text("x")
+    scratch.remove()
+    scratch.remove()
+    assert not scratch.path.exists()
+
+
+def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
+    program = (
+        "import os; from harness.judge.workers.scratch import Scratch; "
+        "s = Scratch(); os.kill(os.getpid(), 9)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    (left,) = tmp_path.glob("matmul-arena-*")
+    (left / "file").write_text("x")
+    sweep()
+    assert left.exists(), "it may be a moment old and not yet locked"
+    aged(left)
+    sweep()
+    assert not left.exists()
+
+
+def test_a_folder_in_use_stays(tmp_path: Path) -> None:
+    program = (
+        "import sys; from harness.judge.workers.scratch import Scratch; s = Scratch(); "
+        "print(s.path, flush=True); sys.stdin.read()"
+    )
+    judge = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert judge.stdout is not None
+    folder = aged(Path(judge.stdout.readline().strip()))
+    sweep()
+    assert folder.is_dir()
+    judge.communicate("")
+
+
+def test_only_our_folders_are_swept(tmp_path: Path) -> None:
+    other, target = tmp_path / "another-folder", tmp_path / "target"
+    other.mkdir()
+    target.mkdir()
+    link = tmp_path / "matmul-arena-link"
+    link.symlink_to(target)
+    file = tmp_path / "matmul-arena-file"
+    file.write_text("x")
+    for path in (other, target, link, file):
+        aged(path)
+    sweep()
+    assert other.is_dir() and target.is_dir() and link.is_symlink() and file.is_file()
+
+
+UNLINK = os.unlink
+
+
+def left(path: Path) -> Path:
+    """A folder of ours that a killed judge left behind, with something in it."""
+    path.mkdir()
+    (path / "file").write_text("x")
+    return aged(path)
+
+
+def test_a_folder_is_locked_from_its_beginning() -> None:
+    scratch = Scratch()
+    aged(scratch.path)
+    sweep()
+    assert scratch.path.is_dir()
+    scratch.remove()
+
+
+def test_a_system_without_locks_sweeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    folder, scratch = left(tmp_path / "matmul-arena-left"), Scratch()
+    sweep()
+    assert folder.is_dir() and scratch._lock is None
+    scratch.remove()
+    assert not scratch.path.exists()
+
+
+def test_what_is_as_old_as_new_ones_may_be_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = left(tmp_path / "matmul-arena-left")
+    for later, stays in ((60, True), (61, False)):
+        monkeypatch.setattr(module.time, "time", lambda at=folder.stat().st_mtime + later: at)
+        sweep()
+        assert folder.exists() is stays
+
+
+def test_one_that_stays_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new one, another user's, one that is gone: those behind them are swept all the same."""
+    new, theirs, gone, old = (tmp_path / f"matmul-arena-{n}" for n in ("new", "their", "gone", "o"))
+    new.mkdir()
+    left(theirs)
+    left(old)
+
+    def lstat(path: Path) -> os.stat_result:
+        found = [*os.lstat(path)]
+        found[4] += path == theirs  # st_uid
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [new, theirs, gone, old])
+    sweep()
+    assert new.is_dir() and theirs.is_dir() and not old.exists()
+
+
+def test_what_cannot_be_removed_is_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = left(tmp_path / "matmul-arena-left")
+
+    def unlink(path: str, *, dir_fd: int | None = None) -> None:
+        if Path(path).name == "file":
+            raise PermissionError
+        UNLINK(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    sweep()
+    lock = module._locked(folder)
+    assert lock is not None
+    os.close(lock)

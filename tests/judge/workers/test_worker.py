@@ -1,0 +1,224 @@
+"""A worker that hangs, dies or talks nonsense costs itself only."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.judge.workers import worker as worker_of
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.scratch import Scratch
+from harness.judge.workers.worker import Worker, processes_of_session
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import Describe, DeviceRequest, Finished, Load, Ready, Run
+from harness.protocol.report import DeviceInfo
+from harness.protocol.request import Fault
+from problem.cases import Case, Shape
+from problem.reference import compare
+from tests.waiting import PATIENCE, eventually
+
+KERNEL = (
+    "__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, "
+    "int M, int N, int K) { C[0] = 1; }"
+)
+
+
+@pytest.fixture
+def compiler() -> Iterator[Worker]:
+    compiler = Worker(Role.COMPILER)
+    yield compiler
+    compiler.close()
+
+
+def test_a_killed_worker_is_replaced(compiler: Worker) -> None:
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    first = compiler.process_id
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    answer = compiler.ask(Compile(source=KERNEL))
+    assert isinstance(answer, Fault) and answer.signal == "SIGKILL" and answer.cause == "judge"
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    assert compiler.process_id != first
+
+
+def test_a_worker_that_takes_too_long_is_ended(compiler: Worker) -> None:
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    process = compiler.process_id
+    assert process is not None
+    os.kill(process, signal.SIGSTOP)
+    answer = compiler.ask(Compile(source=KERNEL, seconds=1))
+    assert isinstance(answer, Fault) and answer.cause == "time-limit"
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_who_asks_while_another_does_waits_for_its_turn(compiler: Worker) -> None:
+    answers: list[object] = []
+    wrong = KERNEL.replace("1;", "1")
+
+    def ask(source: str) -> None:
+        answers.append(compiler.ask(Compile(source=source)))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in (KERNEL, wrong) * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert (
+        sorted(type(answer).__name__ for answer in answers)
+        == ["CompileError"] * 3 + ["Compiled"] * 3
+    )
+
+
+def test_who_starts_it_and_who_asks_it_at_once_have_one_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[object] = []
+    start = worker_of._start
+
+    def slowly(*how: Any) -> Any:
+        started.append(how)
+        time.sleep(0.1)  # others come meanwhile
+        return start(*how)
+
+    monkeypatch.setattr(worker_of, "_start", slowly)
+    with Worker(Role.COMPILER) as worker:
+        asking = threading.Thread(target=worker.ask, args=(Compile(source=KERNEL),))
+        starting = [threading.Thread(target=worker.start) for _ in range(3)]
+        for thread in (asking, *starting):
+            thread.start()
+        for thread in (asking, *starting):
+            thread.join(PATIENCE)
+    assert len(started) == 1
+
+
+class Misread(DeviceRequest[Ready]):
+    """A request whose answer is of another kind than it names."""
+
+
+def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
+    with Worker(Role.CPU) as worker:
+        answer = worker.ask(Misread())
+        assert isinstance(answer, Fault) and answer.cause == "judge"
+        assert isinstance(worker.ask(Describe()), DeviceInfo)
+
+
+def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    process = compiler.process_id
+    scratch = compiler.scratch
+    assert process is not None and scratch is not None and scratch.is_dir()
+    compiler.close()
+    assert not Path(scratch).exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_who_closes_it_while_another_does_waits_until_nothing_is_left(
+    compiler: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler.ask(Compile(source=""))
+    scratch = compiler.scratch
+    assert scratch is not None
+    killing, go_on, kill = threading.Event(), threading.Event(), worker_of._Child.kill
+
+    def kill_slowly(child: worker_of._Child) -> None:
+        killing.set()
+        assert go_on.wait(PATIENCE)
+        kill(child)
+
+    monkeypatch.setattr(worker_of._Child, "kill", kill_slowly)
+    left: list[bool] = []
+    first = threading.Thread(target=compiler.close)
+    second = threading.Thread(target=lambda: (compiler.close(), left.append(scratch.exists())))
+    first.start()
+    assert killing.wait(PATIENCE)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    go_on.set()
+    for thread in (first, second):
+        thread.join(PATIENCE)
+    assert left == [False]
+
+
+def test_the_worker_says_what_it_is_held_to(compiler: Worker) -> None:
+    compiler.ask(Compile(source=KERNEL))
+    assert any("CPU time" in rule for rule in compiler.isolation)
+
+
+RIGHT = """
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
+    C[row * K + column] = sum;
+}
+"""
+
+
+def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Worker) -> None:
+    compiled = compiler.ask(Compile(source=RIGHT))
+    assert isinstance(compiled, Compiled)
+    shape = Shape(17, 5, 33)
+    A, B = Case(shape).draw(1)
+    run = Run(shape=shape, A=A, B=B, seconds=20)
+    with Worker(Role.CPU) as device:
+        assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
+        assert isinstance(device.ask(run), Finished)
+        assert device.process_id is not None
+        os.kill(device.process_id, signal.SIGKILL)
+        assert isinstance(device.ask(run), Fault)
+        again = device.ask(run)
+        assert isinstance(again, Finished)
+        assert compare(A, B, again.C, exact=False).passed
+        device.close()
+        assert isinstance(device.ask(run), Finished)
+
+
+def test_what_a_worker_started_ends_with_it_whatever_group_it_is_in() -> None:
+    """As compute-sanitizer and the program that it watches."""
+    program = (
+        "import subprocess, sys; "
+        "subprocess.Popen(['sleep', '600'], process_group=0); print(flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    process.stdout.readline()
+    assert len(processes_of_session(process.pid)) == 2
+    ours, theirs = Pipe()
+    scratch = Scratch()
+    worker_of._Child(Role.CUDA, process, ours, scratch).kill()
+    process.wait()
+    eventually(lambda: not processes_of_session(process.pid), "all are gone")
+    scratch.remove()
+    for each in (ours, theirs, process.stdin, process.stdout):
+        each.close()
+
+
+def test_a_worker_outlives_the_thread_that_started_it() -> None:
+    """Sessions of several GPUs are opened by threads that are soon gone."""
+    with Worker(Role.CPU) as worker:
+        opening = threading.Thread(target=lambda: worker.ask(Describe()))
+        opening.start()
+        opening.join()
+        thread = Path(f"/proc/self/task/{opening.native_id}")
+        eventually(lambda: not thread.exists(), "the system has ended the thread, too")
+        process = worker.process_id
+        assert not isinstance(worker.ask(Describe()), Fault)
+        assert worker.process_id == process

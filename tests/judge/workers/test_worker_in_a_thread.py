@@ -1,0 +1,532 @@
+"""Asking a worker whose process is a thread: what is sent, what is awaited, who takes its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from harness.judge.workers import channel, processes
+from harness.judge.workers import worker as worker_of
+from harness.judge.workers.isolation import Role
+from harness.judge.workers.processes import environment
+from harness.judge.workers.server import Hello
+from harness.judge.workers.worker import Worker
+from harness.protocol.compiler import Compile, Kernel
+from harness.protocol.device import Describe, Finished, Load, Ready, Run
+from harness.protocol.report import CompileError
+from harness.protocol.request import GRACE_SECONDS, Fault, request_named
+from problem.cases import Shape
+from tests.judge.stages.fakes import INFO, kernel
+
+RUN = Run(
+    shape=Shape(2, 3, 4), A=np.ones((2, 3), np.float32), B=np.ones((3, 4), np.float32), seconds=0.5
+)
+
+
+class FakeProcess:
+    """A process that ends when it is killed, or with the code that it is given."""
+
+    def __init__(self, pid: int, code: int | None) -> None:
+        self.pid, self.code = pid, code
+        self.killed = threading.Event()
+        self.patience: list[float | None] = []
+
+    def kill(self) -> None:
+        self.killed.set()
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.patience.append(timeout)
+        if self.code is None and not self.killed.is_set():
+            raise subprocess.TimeoutExpired("a worker", timeout or 0)
+        return -signal.SIGKILL if self.code is None else self.code
+
+
+class FakeScratch:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.path.mkdir()
+        self.removed = False
+
+    def remove(self) -> None:
+        self.removed = True
+
+
+class Child:
+    """Says hello and then answers, in a thread; where the answer is a number, it hangs up and has
+    ended with that code."""
+
+    def __init__(self, number: int, folder: Path, answer: Callable[[Any], Any]) -> None:
+        self.asked: list[Any] = []
+        self.answer = answer
+        ours, self.theirs = Pipe()
+        self.process = FakeProcess(1000 + number, None)
+        self.scratch = FakeScratch(folder / str(number))
+        self.inner = worker_of._Child(Role.CPU, self.process, ours, self.scratch)  # type: ignore[arg-type]
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        with suppress(EOFError, OSError):
+            channel.send(self.theirs, Hello(isolation=("a rule",)))
+            while True:
+                request = channel.receive(
+                    self.theirs, lambda name: TypeAdapter(request_named(name))
+                )
+                self.asked.append(request)
+                said = self.answer(request)
+                if isinstance(said, int):
+                    self.process.code = said
+                    return self.hang_up()
+                if isinstance(said, bytes):
+                    self.theirs.send_bytes(said)
+                elif said is not None:
+                    channel.send(self.theirs, said)
+
+    def hang_up(self) -> None:
+        with suppress(OSError), socket.socket(fileno=os.dup(self.theirs.fileno())) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
+
+
+class Nursery:
+    """All children that a worker has had, the last one last."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.children: list[Child] = []
+        self.started: list[tuple[Role, str | None]] = []
+        self.answer: Callable[[Any], Any] = self.well
+        self.cores: list[tuple[int, object]] = []
+
+    @staticmethod
+    def well(request: Any) -> Any:
+        match request:
+            case Describe():
+                return INFO
+            case Load():
+                return Ready()
+            case Run():
+                return Finished(seconds=1, C=request.A @ request.B)
+
+    def start(self, role: Role, gpu: str | None) -> Any:
+        self.started.append((role, gpu))
+        self.children.append(Child(len(self.children), self.folder, self.answer))
+        return self.children[-1].inner
+
+
+@pytest.fixture
+def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
+    made = Nursery(tmp_path)
+    monkeypatch.setattr(worker_of, "_start", made.start)
+    monkeypatch.setattr(worker_of.cores_of, "keep_to", lambda *how: made.cores.append(how))
+
+    def killpg(group: int, number: int) -> None:
+        assert number == signal.SIGKILL
+        child = made.children[group - 1000]
+        child.process.kill()
+        child.hang_up()
+
+    monkeypatch.setattr(os, "killpg", killpg)
+    return made
+
+
+def loaded(kernel: Kernel) -> Load:
+    return Load(kernel=kernel)
+
+
+def test_a_process_is_started_when_it_is_first_needed_and_kept(nursery: Nursery) -> None:
+    worker = Worker(Role.CPU, "GPU-7")
+    assert nursery.started == [] and worker.process_id is None and worker.scratch is None
+    assert worker.ask(Describe()) == INFO == worker.ask(Describe())
+    assert nursery.started == [(Role.CPU, "GPU-7")]
+    assert worker.isolation == ("a rule",)
+    assert worker.process_id == 1000 and worker.scratch == nursery.folder / "0"
+    assert nursery.children[0].asked == [Describe(), Describe()]
+
+
+def test_starting_waits_for_nothing_and_does_so_once(nursery: Nursery) -> None:
+    worker = Worker(Role.CUDA)
+    worker.start()
+    worker.start()
+    assert nursery.started == [(Role.CUDA, None)] and worker.isolation == ()
+    assert worker.ask(Describe()) == INFO and len(nursery.started) == 1
+
+
+def test_closing_ends_the_process_and_what_it_left(nursery: Nursery) -> None:
+    with Worker(Role.CPU) as worker:
+        worker.ask(Describe())
+    (child,) = nursery.children
+    assert child.process.killed.is_set() and child.scratch.removed
+    assert child.inner.connection.closed and worker.process_id is None
+    worker.close()
+    assert worker.ask(Describe()) == INFO and len(nursery.children) == 2
+
+
+@pytest.mark.parametrize("cause", ["trap", "judge"])
+def test_after_a_fault_there_is_another_process(nursery: Nursery, cause: Any) -> None:
+    fault = Fault(cause=cause, message="it went wrong", printed="last words")
+    nursery.answer = lambda request: fault if isinstance(request, Run) else nursery.well(request)
+    worker = Worker(Role.CPU)
+    assert worker.ask(RUN) == fault
+    assert worker.process_id is None and nursery.children[0].process.killed.is_set()
+    assert worker.ask(Describe()) == INFO and len(nursery.children) == 2
+
+
+def test_a_process_that_ends_is_said_with_its_code_and_its_log(nursery: Nursery) -> None:
+    def answer(request: Any) -> int:
+        log = nursery.children[-1].scratch.path / "worker.log"
+        log.write_text("x" * 5000 + "at /home/ada/kernel.cu")
+        return 3
+
+    nursery.answer = answer
+    fault = Worker(Role.CPU).ask(Describe())
+    assert isinstance(fault, Fault) and fault.cause == "judge" and fault.signal is None
+    assert fault.message == "the cpu worker ended with exit code 3"
+    assert fault.details.endswith("at …/kernel.cu") and 4000 < len(fault.details) < 4096
+    assert nursery.children[0].scratch.removed
+
+
+def test_a_process_that_is_ended_by_a_signal_names_it(nursery: Nursery) -> None:
+    def answer(request: Any) -> int:
+        log = nursery.children[-1].scratch.path / "worker.log"
+        log.write_bytes(b"x" * 5000 + b"\xff")
+        return -signal.SIGSEGV
+
+    nursery.answer = answer
+    assert Worker(Role.CPU).ask(Describe()) == Fault(
+        cause="judge",
+        message="the cpu worker was ended by SIGSEGV",
+        details="x" * 4095 + "\ufffd",
+        signal="SIGSEGV",
+    )
+
+
+def test_a_process_that_hangs_up_and_goes_on_is_ended(nursery: Nursery) -> None:
+    def hang_up(request: Any) -> None:
+        nursery.children[-1].hang_up()
+
+    nursery.answer = hang_up
+    assert Worker(Role.CPU).ask(Describe()) == Fault(
+        cause="judge", message="the cpu worker hung up"
+    )
+    assert nursery.children[0].process.killed.is_set()
+    assert nursery.children[0].process.patience == [GRACE_SECONDS, None]
+
+
+def test_a_process_that_ends_well_has_not_answered(nursery: Nursery) -> None:
+    nursery.answer = lambda request: 0
+    message = "the cpu worker ended with exit code 0"
+    assert Worker(Role.CPU).ask(Describe()) == Fault(cause="judge", message=message)
+
+
+def test_a_process_that_does_not_answer_in_time_is_ended(
+    nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "time_limit", property(lambda request: request.seconds / 4))
+    nursery.answer = lambda request: None
+    worker = Worker(Role.CPU)
+    assert worker.ask(RUN) == Fault(cause="time-limit", message="no end within 0.125 s")
+    assert nursery.children[0].process.killed.is_set() and worker.process_id is None
+
+
+def test_a_process_that_never_says_hello_is_given_up(
+    nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_of, "START_SECONDS", 0.1)
+    monkeypatch.setattr(Child, "_serve", lambda child: None)
+    fault = Worker(Role.CPU).ask(Describe())
+    assert fault == Fault(cause="time-limit", message="no end within 0.1 s")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"no JSON", "Invalid JSON"),
+        (b'{"name": "DeviceInfo", "body": "{}", "shapes": []}', "DeviceInfo"),
+        (b'{"name": "Ready", "body": "{\\"kind\\": \\"ready\\"}", "shapes": []}', "DeviceInfo"),
+    ],
+)
+def test_an_answer_that_is_none_is_the_judges_fault(
+    nursery: Nursery, said: bytes, why: str
+) -> None:
+    nursery.answer = lambda request: said
+    worker = Worker(Role.CPU)
+    fault = worker.ask(Describe())
+    assert isinstance(fault, Fault) and fault.cause == "judge"
+    assert fault.message == "the cpu worker sent an answer that is none"
+    assert why in fault.details
+    assert worker.process_id is None
+
+
+def test_a_worker_that_cannot_be_started_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*how: Any) -> Any:
+        raise OSError("no room in /var/tmp/here")
+
+    monkeypatch.setattr(worker_of, "_start", none)
+    worker = Worker(Role.CPU)
+    worker.start()
+    assert worker.ask(Describe()) == Fault(
+        cause="judge", message="no cpu worker can be started", details="no room in …/here"
+    )
+
+
+# ----------------------------------------------------------- who takes the place of another
+
+
+def test_another_process_is_given_the_kernel_before_it_launches(nursery: Nursery) -> None:
+    worker, load = Worker(Role.CPU), loaded(kernel())
+    assert worker.ask(load) == Ready()
+    assert isinstance(worker.ask(RUN), Finished)
+    assert [type(each) for each in nursery.children[0].asked] == [Load, Run]
+    worker.close()
+    assert worker.ask(Describe()) == INFO
+    assert [type(each) for each in nursery.children[1].asked] == [Describe]
+    finished = worker.ask(RUN)
+    assert isinstance(finished, Finished) and (finished.C == 3).all()
+    assert isinstance(worker.ask(RUN), Finished)
+    assert [type(each) for each in nursery.children[1].asked] == [Describe, Load, Run, Run]
+
+
+def test_the_kernel_is_the_last_one_that_was_loaded(nursery: Nursery) -> None:
+    worker = Worker(Role.CPU)
+    second = loaded(kernel().model_copy(update={"entry": "second"}))
+    worker.ask(loaded(kernel()))
+    worker.ask(second)
+    worker.close()
+    worker.ask(RUN)
+    assert nursery.children[1].asked[0] == second
+
+
+def test_a_process_that_cannot_take_the_kernel_launches_nothing(nursery: Nursery) -> None:
+    worker = Worker(Role.CPU)
+    worker.ask(loaded(kernel()))
+    worker.close()
+    fault = Fault(cause="judge", message="no memory")
+    nursery.answer = lambda request: fault
+    assert worker.ask(RUN) == fault
+    assert [type(each) for each in nursery.children[1].asked] == [Load]
+
+
+def test_without_a_kernel_nothing_is_loaded(nursery: Nursery) -> None:
+    worker = Worker(Role.CPU)
+    assert isinstance(worker.ask(RUN), Finished)
+    assert [type(each) for each in nursery.children[0].asked] == [Run]
+
+
+def test_cores_hold_for_the_process_and_for_the_next(nursery: Nursery) -> None:
+    worker, cores = Worker(Role.CPU), frozenset({1})
+    worker.start()
+    assert nursery.cores == []
+    worker.keep_to(cores)
+    assert nursery.cores == [(1000, cores)]
+    worker.close()
+    worker.start()
+    assert nursery.cores == [(1000, cores), (1001, cores)]
+    before = Worker(Role.CPU)
+    before.keep_to(cores)
+    assert len(nursery.cores) == 2
+
+
+# ------------------------------------------------------------------------------ the processes
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("gpu", [None, "GPU-7"])
+def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
+    role: Role, gpu: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [*os.environ]:
+        monkeypatch.delenv(name)
+    given = {"PATH": "/bin", "LD_LIBRARY_PATH": "/l", "CUDA_HOME": "/c", "CUDA_PATH": "/p"}
+    given |= {"CUDA_VISIBLE_DEVICES": "0,1", "LANG": "C.UTF-8"}
+    for name, value in (given | {"SECRET_TOKEN": "hunter2", "PYTHONPATH": "/mine"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(processes, "cache_directory", lambda: tmp_path / "cache")
+    found = environment(role, tmp_path, gpu)
+    assert found == given | {
+        **({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}),
+        "PYTHONPATH": f"{processes.ROOT}{os.pathsep}/mine",
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "CUDA_CACHE_DISABLE": "1",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MATMUL_ARENA_SCRATCH": str(tmp_path),
+        **({"MATMUL_ARENA_CACHE": str(tmp_path / "cache")} if role is Role.CPU else {}),
+    }
+
+
+class Popen:
+    """Notes how a process would be started."""
+
+    how: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, command: list[str], **how: Any) -> None:
+        type(self).how = {"command": command, **how}
+        self.pid = 7
+
+
+def test_a_process_has_a_session_a_folder_and_a_log_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[bool] = []
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    monkeypatch.setattr(processes, "sweep", lambda: swept.append(True))
+    child = worker_of._start(Role.CPU, "GPU-7")
+    how = Popen.how
+    handle = how["command"][-1]
+    assert how["command"][:-1] == [sys.executable, "-m", "harness.judge.workers.entry_point", "cpu"]
+    assert how["pass_fds"] == (int(handle),) and how["start_new_session"] is True
+    assert how["stdin"] == how["stdout"] == subprocess.DEVNULL
+    assert Path(how["stderr"].name) == child.scratch.path / "worker.log"
+    assert how["cwd"] == child.scratch.path and child.scratch.path.parent == tmp_path
+    assert how["env"] == environment(Role.CPU, child.scratch.path, "GPU-7")
+    assert swept == [True] and not child.greeted and child.load is None
+    assert child.role is Role.CPU
+    with pytest.raises(OSError):
+        os.fstat(int(handle))  # this side has let go of it
+    child.connection.close()
+    child.scratch.remove()
+
+
+def test_a_process_that_was_started_ahead_is_that_of_the_first_worker_of_its_role() -> None:
+    processes.start_ahead(Role.COMPILER)
+    ahead = processes._ahead[Role.COMPILER].process.pid
+    with Worker(Role.COMPILER) as first, Worker(Role.COMPILER) as second:
+        assert isinstance(first.ask(Compile(source="")), CompileError)
+        assert first.process_id == ahead
+        second.start()
+        assert second.process_id not in (None, ahead)
+
+
+def test_a_process_that_nobody_took_ends_with_the_judge(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "grade", "--no-such-option"]
+    told = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(processes.ROOT)}
+    done = subprocess.run(
+        command, env=os.environ | told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and "--no-such-option" in done.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+def test_nothing_is_left_of_a_process_that_nobody_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_ahead", {})
+    processes.start_ahead(Role.COMPILER)
+    started = processes._ahead[Role.COMPILER]
+    processes._end_ahead()
+    assert processes.taken(Role.COMPILER) is None
+    assert started.process.returncode == -signal.SIGKILL
+    assert started.connection.closed and not started.scratch.path.exists()
+
+
+def test_what_cannot_be_started_ahead_is_told_by_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    processes.start_ahead(Role.COMPILER)
+    assert not processes._ahead
+    with Worker(Role.COMPILER) as worker:
+        answer = worker.ask(Compile(source=""))
+    assert isinstance(answer, Fault) and "no compiler worker can be started" in answer.message
+
+
+def test_what_could_not_be_started_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(OSError):
+        worker_of._start(Role.CPU, None)
+    assert list(tmp_path.iterdir()) == []
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_a_session_that_is_gone_or_anothers_is_ended_by_its_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for error in (ProcessLookupError, PermissionError):
+
+        def refused(group: int, number: int, error: type[OSError] = error) -> None:
+            raise error
+
+        monkeypatch.setattr(os, "killpg", refused)
+        process = FakeProcess(1, None)
+        child = worker_of._Child(
+            Role.CPU,
+            process,  # type: ignore[arg-type]
+            Pipe()[0],
+            FakeScratch(tmp_path / error.__name__),  # type: ignore[arg-type]
+        )
+        child.kill()
+        assert process.killed.is_set()
+
+
+class Tools:
+    """What a worker on a GPU has started and still lives, by the process id; time that passes by
+    sleeping alone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.left: list[set[int]] = []
+        """Each time that one looks; then what there is the last time."""
+        self.killed: list[int] = []
+        self.now = 1000.0
+        self.slept: list[float] = []
+        monkeypatch.setattr(worker_of, "processes_of_session", self.of_session)
+        monkeypatch.setattr(worker_of, "time", self)
+        monkeypatch.setattr(os, "killpg", self.kill)
+        monkeypatch.setattr(os, "kill", self.kill)
+        process, scratch = FakeProcess(1, None), FakeScratch(folder / "1")
+        self.child = worker_of._Child(Role.CUDA, process, Pipe()[0], scratch)  # type: ignore[arg-type]
+
+    def of_session(self, leader: int) -> set[int]:
+        assert leader == 1
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def kill(self, process: int, number: int) -> None:
+        assert number == signal.SIGKILL
+        self.killed.append(process)
+        if process == 7:
+            raise ProcessLookupError
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_what_a_worker_on_a_gpu_started_is_killed_until_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = Tools(monkeypatch, tmp_path)
+    tools.left = [{1, 7, 8}, {1, 9}, {1}]
+    tools.child.kill()
+    assert tools.killed[0] == 1 and sorted(tools.killed[1:]) == [7, 8, 9]
+    assert tools.slept == [0.005, 0.005]
+
+
+def test_what_waits_for_the_driver_is_not_waited_for_any_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = Tools(monkeypatch, tmp_path)
+    tools.left = [{8}]
+    tools.child.kill()
+    assert GRACE_SECONDS < tools.now - 1000 < GRACE_SECONDS + 0.01

@@ -1,0 +1,60 @@
+"""Where compiled kernels are kept, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.protocol.files import cache_directory, write_whole
+
+
+def test_the_cache_lies_where_the_user_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "matmul-arena"
+    assert cache_directory().stat().st_mode & 0o077 == 0
+
+
+def test_without_a_wish_the_cache_lies_in_the_users_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / ".cache" / "matmul-arena"
+    assert cache_directory().is_dir()
+
+
+def test_a_file_is_written_beside_the_old_one_where_nobody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the same file system, so that it can take its place; and hidden until then."""
+    written: list[Path] = []
+
+    def no_room(self: Path, target: Path) -> None:
+        written.append(self)
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "replace", no_room)
+    with pytest.raises(OSError, match="no space left"):
+        write_whole(tmp_path / "report.json", "new")
+    (beside,) = written
+    assert beside.parent == tmp_path and beside.name.startswith(".report.json.")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_file_is_replaced_at_once_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    write_whole(path, "old")
+    write_whole(path, "new")
+    assert path.read_text() == "new" and [*tmp_path.iterdir()] == [path]
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_what_cannot_be_written_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    write_whole(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "\ud800")
+    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]

@@ -1,0 +1,135 @@
+"""The report goes to JSON and back without loss, and cannot contradict itself."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from harness.protocol.report import (
+    Accepted,
+    BlockMap,
+    CompileError,
+    Counterexample,
+    Element,
+    Environment,
+    Occupancy,
+    Report,
+    Score,
+    Stage,
+    Submission,
+    Unscored,
+    WrongAnswer,
+)
+from problem.cases import Case, Shape
+from tests.board.factory import report as accepted_report
+from tests.judge.stages.fakes import disassembled, kernel
+
+
+def report(**fields: Any) -> Report:
+    values: dict[str, Any] = {
+        "environment": Environment(judge="0", cases=1, python="3", system="test"),
+        "created": datetime(2026, 1, 1, tzinfo=UTC),
+        "seed": 1,
+        "quick": False,
+        "submission": Submission(name="x", author=None, sha256="0" * 64, source="é\0\r\n"),
+        "device": None,
+        "outcome": CompileError(stage=Stage.READ, message="no"),
+    }
+    return Report(**values | fields)
+
+
+def counterexample(found: float) -> Counterexample:
+    return Counterexample(
+        case=Case(Shape(1, 2, 3)),
+        seed=5,
+        error=float("inf"),
+        worst_block=(0, 0),
+        wrong_blocks=1,
+        blocks=1,
+        elements=(Element(row=0, column=0, expected=0.1, found=found),),
+        map=BlockMap(rows=("#",)),
+        pattern="p",
+    )
+
+
+@pytest.mark.parametrize("found", [float("inf"), float("-inf"), 0.1, -0.0, 1e-45])
+def test_json_and_back(found: float) -> None:
+    wrong = WrongAnswer(stage=Stage.VERIFY, message="m", counterexample=counterexample(found))
+    before = report(outcome=wrong)
+    text = before.model_dump_json()
+    assert Report.model_validate_json(text) == before
+    json.loads(text, parse_constant=pytest.fail)  # strict JSON: no bare NaN or Infinity
+
+
+def test_nan_survives() -> None:
+    wrong = WrongAnswer(
+        stage=Stage.VERIFY, message="m", counterexample=counterexample(float("nan"))
+    )
+    after = Report.model_validate_json(report(outcome=wrong).model_dump_json())
+    assert isinstance(after.outcome, WrongAnswer)
+    assert after.outcome.counterexample.elements[0].found != 0.0
+    assert str(after.outcome.counterexample.elements[0].found) == "nan"
+
+
+SCORE = Score(ratio=1, low=0.99, high=1.01, kernel_ms=1, baseline_ms=1, tflops=1, peak_share=None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ({"outcome": Accepted(score=SCORE)}, "device, kernel, verification, sanitizing, measure"),
+        ({"outcome": Accepted(score=Unscored(reason="device", message="m"))}, "verification"),
+    ],
+)
+def test_an_accepted_report_shows_what_it_rests_on(fields: Any, missing: str) -> None:
+    with pytest.raises(ValidationError, match=missing):
+        report(**fields)
+
+
+def test_a_score_without_its_rounds_is_no_report() -> None:
+    scored = accepted_report().model_dump()
+    assert Report.model_validate(scored).score is not None
+    with pytest.raises(ValidationError, match="measurement"):
+        Report.model_validate(scored | {"measurement": None})
+
+
+def test_shared_memory_and_occupancy_are_told_as_the_gpu_sees_them() -> None:
+    taken = kernel().facts.resources.model_copy(
+        update={"static_shared_bytes": 1024, "dynamic_shared_bytes": 512}
+    )
+    assert taken.shared_bytes == 1536
+    assert Occupancy(blocks=6, warps=48, max_warps=64, limited_by="registers").fraction == 0.75
+
+
+def test_an_accepted_kernel_has_been_disassembled() -> None:
+    known = disassembled(kernel())
+    assert Report.model_validate_json(report(kernel=known).model_dump_json()).kernel == known
+    accepted = Accepted(score=Unscored(reason="device", message="m"))
+    for missing, facts in (("device, verification", known), ("device, kernel", kernel().facts)):
+        with pytest.raises(ValidationError, match=f"needs {missing}"):
+            report(outcome=accepted, kernel=facts)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 2},
+        {"seed": -1},
+        {"outcome": {"verdict": "accepted"}},
+        {"outcome": {"verdict": "wrong-answer", "stage": "verify", "message": "m"}},
+        {"outcome": {"verdict": "excellent"}},
+        {"surprise": 1},
+        {"submission": {"name": "x", "author": None, "sha256": "12", "source": ""}},
+    ],
+)
+def test_a_report_edited_by_hand_is_refused(change: dict[str, Any]) -> None:
+    edited = json.loads(report().model_dump_json()) | change
+    with pytest.raises(ValidationError):
+        Report.model_validate_json(json.dumps(edited))
+
+
+def test_a_report_is_frozen() -> None:
+    with pytest.raises(ValidationError):
+        report().seed = 2  # type: ignore[misc]

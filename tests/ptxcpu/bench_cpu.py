@@ -1,0 +1,60 @@
+"""How fast the CPU device is: launches with all checks, translation, sanitizing, counting.
+
+Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`; GFLOP/s are in the extra info.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.devices.cpu.device import CpuDevice
+from harness.protocol.device import Load, Run
+from harness.protocol.request import Fault
+from problem.cases import Shape
+from problem.launcher import LaunchLine
+from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
+
+SHAPE = Shape(512, 256, 384)
+TILES = {"naive": 16, "tile": 16, "register64": 64, "double128": 128}
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
+    kernel = compiled((KERNELS / f"{name}.cu").read_text())
+    line = LaunchLine(tile_rows=TILES[name], tile_columns=TILES[name])
+    cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
+    A, B = inputs(SHAPE)
+    request = Run(shape=SHAPE, A=A, B=B, seconds=60)
+    result = benchmark(cpu.device.run, request)
+    assert not isinstance(result, Fault)
+    benchmark.extra_info["GFLOP/s"] = round(SHAPE.flop / benchmark.stats.stats.min / 1e9, 2)
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_translate(benchmark: Any, name: str, tmp_path: Path) -> None:
+    """PTX to machine code, with nothing in the cache."""
+    kernel = compiled((KERNELS / f"{name}.cu").read_text())
+    CpuDevice(tmp_path)
+
+    def translate() -> None:
+        for entry in (tmp_path / "cpu").iterdir():
+            entry.unlink()
+        device.load(Load(kernel=kernel))
+
+    device = CpuDevice(tmp_path)
+    benchmark(translate)
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_sanitize(benchmark: Any, cpu: Runner, name: str) -> None:
+    cpu.load_file(name)
+    benchmark(cpu.findings, Shape(136, 64, 136))
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_count(benchmark: Any, cpu: Runner, name: str) -> None:
+    cpu.load_file(name)
+    benchmark(cpu.count, Shape(256, 256, 256), 2)

@@ -1,0 +1,100 @@
+"""Compiles kernels and asks the CPU device about them, in the short words of the tests."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.compiling.compiler import compile_source, disassemble_kernel
+from harness.devices.cpu.device import CpuDevice
+from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
+from harness.protocol.device import Counted, Finished, Ready, Refusal, Run, Sanitized
+from harness.protocol.report import Counters, DisassembledKernel, Finding
+from harness.protocol.request import Fault
+from problem.cases import Matrix, Shape
+from tests.requests import count_on, sanitize_on
+
+KERNELS = Path(__file__).parent / "kernels"
+
+
+@functools.cache
+def compiled(source: str) -> Kernel:
+    """A submission's kernel, as the judge compiles it."""
+    answer = compile_source(Compile(source=source))
+    assert isinstance(answer, Compiled), answer
+    return answer.kernel
+
+
+@functools.cache
+def disassembled(source: str) -> DisassembledKernel:
+    """What its machine code says of it, too, which takes half a second."""
+    return disassemble_kernel(Disassemble(kernel=compiled(source))).kernel
+
+
+def inputs(shape: Shape) -> tuple[Matrix, Matrix]:
+    random = np.random.default_rng([shape.M, shape.N, shape.K])
+    A = random.uniform(-1, 1, (shape.M, shape.N)).astype(np.float32)
+    B = random.uniform(-1, 1, (shape.N, shape.K)).astype(np.float32)
+    return A, B
+
+
+def product(A: Matrix, B: Matrix) -> np.ndarray:
+    return A.astype(np.float64) @ B.astype(np.float64)
+
+
+@dataclass
+class Runner:
+    """A device with one kernel loaded, and short ways to ask it."""
+
+    device: CpuDevice
+
+    def load(self, source: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready | Refusal:
+        kernel = compiled(source)
+        return self.device.load_ptx(kernel.ptx, kernel.entry, kernel.launch, block)
+
+    def load_file(self, name: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready:
+        ready = self.load((KERNELS / f"{name}.cu").read_text(), block)
+        assert isinstance(ready, Ready), ready
+        return ready
+
+    def run(
+        self, shape: Shape, blocks: tuple[int, ...] | None = None, seconds: float = 20.0
+    ) -> Finished | Fault:
+        A, B = inputs(shape)
+        return self.device.run(Run(shape=shape, A=A, B=B, blocks=blocks, seconds=seconds))
+
+    def finish(self, shape: Shape) -> Finished:
+        """A run that must come to its end."""
+        result = self.run(shape)
+        assert not isinstance(result, Fault), result.message
+        return result
+
+    def fault(self, shape: Shape, seconds: float = 20.0) -> Fault:
+        """A run that must not."""
+        result = self.run(shape, seconds=seconds)
+        assert isinstance(result, Fault)
+        return result
+
+    def error(self, shape: Shape) -> float:
+        """The largest difference from the float64 product."""
+        C = self.finish(shape).C
+        return float(np.abs(C - product(*inputs(shape))).max())
+
+    def findings(self, *shapes: Shape) -> tuple[Finding, ...]:
+        answer = self.device.sanitize(sanitize_on(*shapes))
+        assert isinstance(answer, Sanitized), answer
+        for run in answer.runs:
+            assert (run.status == "found") == any(f.tool is run.tool for f in answer.findings)
+        return answer.findings
+
+    def count(self, shape: Shape, blocks: int = 1 << 20) -> Counters:
+        answer = self.device.count(count_on(shape, blocks))
+        assert isinstance(answer, Counted), answer
+        return answer.counters
+
+    def count_one_block(self, shape: Shape) -> Counters:
+        """The counters of the first block alone."""
+        return self.count(shape, blocks=1)

@@ -1,0 +1,176 @@
+"""The cache of machine code: by content, safe with several processes, never trusted blindly."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.devices.cpu.device import CpuDevice
+from harness.judge.workers.isolation import CACHE_VARIABLE, Role
+from harness.judge.workers.processes import environment
+from harness.protocol.device import Load, Ready
+from harness.ptxcpu.execution import native
+from harness.ptxcpu.execution.cache import SECRET_NAME, Cache
+from problem.cases import Shape
+from tests.ptxcpu.runner import KERNELS, Runner, compiled
+from tests.waiting import PATIENCE
+
+
+def test_made_once_for_each_key(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"code"
+
+    assert [Cache(tmp_path).get(("a", "b"), make) for _ in range(3)] == [b"code"] * 3
+    assert len(made) == 1
+    Cache(tmp_path).get(("ab", ""), make)
+    assert len(made) == 2
+
+
+def entry(folder: Path) -> Path:
+    """The one entry of a cache."""
+    (path,) = (path for path in (folder / "cpu").iterdir() if path.name != SECRET_NAME)
+    return path
+
+
+def test_only_what_this_cache_wrote_for_a_key_is_taken(tmp_path: Path) -> None:
+    """Code under another key, or written by somebody who does not know the secret."""
+    cache = Cache(tmp_path)
+    cache.get(("key",), lambda: b"code")
+    path = entry(tmp_path)
+    kept, name = path.read_bytes(), path.name
+    Cache(tmp_path / "other").get(("key",), lambda: b"forged")
+    for forged in (
+        hashlib.sha256(b"code").digest() + b"code",
+        entry(tmp_path / "other").read_bytes(),
+    ):
+        path.write_bytes(forged)
+        assert cache.get(("key",), lambda: b"made") == b"made"
+    cache.get(("another",), lambda: b"another")
+    for other in (tmp_path / "cpu").iterdir():
+        if other.name not in (SECRET_NAME, name):
+            other.write_bytes(kept)
+    assert cache.get(("another",), lambda: b"anew") == b"anew"
+
+
+def test_it_is_the_cpu_devices_alone(tmp_path: Path) -> None:
+    given = [role for role in Role if CACHE_VARIABLE in environment(role, tmp_path)]
+    assert given == [Role.CPU]
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40, None])
+def test_damaged_entries_are_made_anew(tmp_path: Path, damage: bytes | None) -> None:
+    cache = Cache(tmp_path)
+    cache.get(("key",), lambda: b"first")
+    path = entry(tmp_path)
+    kept = path.read_bytes()
+    path.write_bytes(damage if damage is not None else kept[:-1] + b"!")
+    assert cache.get(("key",), lambda: b"second") == b"second"
+    assert cache.get(("key",), lambda: b"third") == b"second"
+
+
+def test_the_directory_is_ours_alone(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir(mode=0o777)
+    (tmp_path / "cpu").chmod(0o777)
+    Cache(tmp_path)
+    assert stat.S_IMODE((tmp_path / "cpu").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs another user's folder")
+def test_another_users_directory_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    os.chown(tmp_path / "cpu", 12345, 12345)
+    assert Cache(tmp_path).get(("key",), lambda: b"made") == b"made"
+    assert list((tmp_path / "cpu").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_no_loss(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert Cache(tmp_path / "file").get(("key",), lambda: b"made") == b"made"
+
+
+def test_kernels_are_taken_from_it(
+    cpu: Runner, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu.load_file("tile")
+    first = cpu.error(Shape(20, 20, 20))
+
+    def never(text: str) -> bytes:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(native, "compile_ir", never)
+    again = Runner(CpuDevice(cache_directory))
+    again.load_file("tile")
+    assert again.error(Shape(20, 20, 20)) == first
+
+
+def test_damage_in_the_folder_costs_nothing_but_time(
+    cpu_device: CpuDevice, cache_directory: Path, tmp_path: Path
+) -> None:
+    kernel = compiled((KERNELS / "naive.cu").read_text())
+    cpu_device.load(Load(kernel=kernel))
+    shutil.copytree(cache_directory / "cpu", tmp_path / "cpu")
+    for path in (tmp_path / "cpu").iterdir():
+        path.write_bytes(b"garbage")  # the secret among them
+    bench = Runner(CpuDevice(tmp_path))
+    assert isinstance(bench.device.load(Load(kernel=kernel)), Ready)
+    assert bench.error(Shape(9, 9, 9)) < 1e-5
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from harness.ptxcpu.execution import cache as of
+cache, made = of.Cache(Path(sys.argv[1])), Path(sys.argv[2])
+def make():
+    with made.open("a") as file:
+        file.write("made\\n")
+    time.sleep(0.5)
+    return b"code"
+of.WAIT_SECONDS = float(sys.argv[3])
+with cache.one_at_a_time():
+    assert cache.get(("key",), make) == b"code"
+"""
+
+
+def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(folder / "made"), str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen(command, env=environment)
+
+
+def test_what_one_process_makes_the_others_wait_for(tmp_path: Path) -> None:
+    running = [begun(tmp_path, PATIENCE) for _ in range(4)]
+    assert [process.wait(PATIENCE) for process in running] == [0] * 4
+    assert (tmp_path / "made").read_text() == "made\n"
+
+
+def test_who_keeps_the_others_out_is_not_waited_for_long(tmp_path: Path) -> None:
+    with Cache(tmp_path).one_at_a_time():
+        assert begun(tmp_path, 0.1).wait(PATIENCE) == 0
+    assert (tmp_path / "made").read_text() == "made\n"
+
+
+def test_several_processes_at_once(tmp_path: Path) -> None:
+    script = """
+import sys
+from pathlib import Path
+from harness.ptxcpu.execution.cache import SECRET_NAME, Cache
+cache = Cache(Path(sys.argv[1]))
+for i in range(200):
+    key = str(i % 7)
+    assert cache.get((key,), lambda: key.encode() * 5000) == key.encode() * 5000
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    running = [subprocess.Popen(command, env=environment) for _ in range(4)]
+    assert [process.wait(PATIENCE) for process in running] == [0] * 4

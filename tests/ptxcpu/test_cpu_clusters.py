@@ -1,0 +1,252 @@
+"""Thread block clusters: each piece of their semantics by a kernel of its own, each check by one
+that it catches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.protocol.device import Ready, Refusal
+from harness.protocol.report import Array, Finding, Hazard, Tool
+from problem.cases import Matrix, Shape
+from problem.launcher import Clusters, LaunchLine
+from tests.ptxcpu.cluster_kernels import (
+    KERNELS,
+    RACES,
+    SIZES,
+    expected_places,
+    kernel,
+    places,
+)
+from tests.ptxcpu.runner import Runner, inputs
+
+ROW = Shape(16, 16, 64)
+"""Four blocks along x."""
+
+PLACES = Shape(33, 5, 70)
+"""5 by 3 blocks, rounded up to whole clusters."""
+
+
+def load(cpu: Runner, source: str) -> None:
+    answer = cpu.load(source)
+    assert isinstance(answer, Ready), answer
+
+
+def tiles(C: Matrix) -> list[Matrix]:
+    """What each of the four blocks of ROW wrote, thread by thread."""
+    return [C[:, 16 * b : 16 * b + 16].reshape(-1) for b in range(4)]
+
+
+# ---- what the registers say
+
+
+@pytest.mark.parametrize("cluster", SIZES, ids=str)
+def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
+    load(cpu, places(cluster))
+    assert np.array_equal(cpu.finish(PLACES).C, expected_places(PLACES, cluster))
+    assert cpu.findings(PLACES) == ()
+
+
+# ---- what works, and is clean
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel(cpu: Runner, name: str) -> None:
+    """Every thread gets what its neighbour, the next block of its cluster, had of A or B."""
+    source, expected = KERNELS[name]
+    load(cpu, source)
+    C = cpu.finish(ROW).C
+    for block, tile in enumerate(tiles(C)):
+        assert np.array_equal(tile, expected(block, *inputs(ROW))), block
+    assert cpu.findings(ROW) == ()
+
+
+def test_clusters_run_whole_where_blocks_are_sampled(cpu: Runner) -> None:
+    load(cpu, KERNELS["mapa.u64"][0])
+    sampled = cpu.run(ROW, blocks=(1,))
+    C = sampled.C  # type: ignore[union-attr]
+    assert [bool(np.isfinite(tile).all()) for tile in tiles(C)] == [True, True, False, False]
+    assert cpu.count(ROW, 1).counted_blocks == 2
+    assert cpu.count(ROW).counted_blocks == 4
+
+
+def test_counters_add_up(cpu: Runner) -> None:
+    """A cluster of two costs twice what one block of it costs, wherever the words lie."""
+    load(cpu, KERNELS["mapa.u64"][0])
+    half, whole = cpu.count(ROW, 2), cpu.count(ROW)
+    assert whole.shared_load_requests == 2 * half.shared_load_requests == 4 * 8
+    assert whole.shared_store_requests == 2 * half.shared_store_requests == 4 * 8
+    assert whole.global_load_sectors == 2 * half.global_load_sectors == 4 * 32
+    assert sum(line.global_first_sectors for line in whole.lines) == 4 * (32 + 32)
+    assert sum(x.instructions for x in whole.lines) == sum(whole.instructions.values())
+
+
+# ---- the grid
+
+
+def test_the_grid_is_of_whole_clusters() -> None:
+    line = LaunchLine(16, 16, cluster=(2, 4, 1))
+    assert line.grid(16, 16) == (2, 4, 1)
+    assert line.grid(65, 33) == (4, 8, 1)
+    assert line == LaunchLine() and line.is_default, "no part of what the file declares"
+    for sizes in ((0, 1, 1), (3, 3, 1)):
+        with pytest.raises(ValueError, match="cluster"):
+            LaunchLine(cluster=sizes)
+
+
+@pytest.mark.parametrize("cluster", [(1, 1, 1), (2, 1, 1), (1, 4, 1), (2, 2, 2)])
+def test_every_block_is_of_one_cluster(cluster: tuple[int, int, int]) -> None:
+    clusters = Clusters((4, 8, 2), cluster)
+    blocks = [clusters.blocks(number) for number in range(clusters.count)]
+    assert sorted(block for each in blocks for block in each) == list(range(64))
+    assert all(clusters.of(block) == n for n, each in enumerate(blocks) for block in each)
+
+
+# ---- checks
+
+
+def only(findings: tuple[Finding, ...], hazard: Hazard) -> Finding:
+    found = [f for f in findings if f.hazard is hazard]
+    assert found, findings
+    return found[0]
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_race(cpu: Runner, name: str) -> None:
+    source, words = RACES[name]
+    load(cpu, source)
+    finding = only(cpu.findings(ROW), Hazard.RACE)
+    assert finding.tool is Tool.RACECHECK and words in finding.message, finding.message
+
+
+def test_a_race_names_the_blocks_of_both(cpu: Runner) -> None:
+    load(cpu, RACES["a write that no barrier orders"][0])
+    finding = only(cpu.findings(ROW), Hazard.RACE)
+    assert finding.other is not None and finding.at.block is not None
+    assert finding.other.block is not None
+    assert {finding.at.block[0], finding.other.block[0]} == {0, 1}
+
+
+def test_outside_the_neighbours_shared_memory(cpu: Runner) -> None:
+    source = kernel(
+        """__shared__ float s[256];
+        s[id] = 1;
+        cluster.sync();
+        float* other = cluster.map_shared_rank(s, rank ^ 1);
+        value = other[id + 1];
+        cluster.sync();"""
+    )
+    load(cpu, source)
+    finding = cpu.fault(ROW).finding
+    assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
+    assert finding.array is Array.SHARED and finding.bytes_outside == 0
+    assert "in block 0 of the cluster" in finding.message, finding.message
+    assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).at.line == finding.at.line
+
+
+def test_uninitialised_in_the_neighbour(cpu: Runner) -> None:
+    source = kernel(
+        """__shared__ float s[256];
+        if (rank == 0) s[id] = 1;
+        cluster.sync();
+        value = cluster.map_shared_rank(s, rank ^ 1)[id];
+        cluster.sync();"""
+    )
+    load(cpu, source)
+    finding = only(cpu.findings(ROW), Hazard.UNINITIALISED)
+    assert finding.at.block == (0, 0, 0) and finding.array is Array.SHARED
+
+
+def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
+    """Not even where the address is the neighbour's, by mapa."""
+    load(cpu, KERNELS["ld.shared::cluster"][0].replace("ld.shared::cluster", "ld.shared::cta"))
+    finding = cpu.fault(ROW).finding
+    assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
+    assert "does not reach" in finding.message, finding.message
+    assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
+
+
+def test_a_block_that_is_over(cpu: Runner) -> None:
+    source = kernel(
+        """__shared__ float s[256];
+        s[id] = 1;
+        cluster.sync();
+        if (rank == 1) return;
+        for (int i = 0; i < 3; ++i) { __syncthreads(); __nanosleep(1); }
+        value = cluster.map_shared_rank(s, 1)[id];"""
+    )
+    load(cpu, source)
+    finding = cpu.fault(ROW).finding
+    assert finding is not None and finding.tool is Tool.MEMCHECK
+    assert "all threads of which had returned" in finding.message, finding.message
+    assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
+
+
+# ---- the barrier
+
+
+MISUSES = {
+    "arrives twice": ("arrive(); arrive(); wait();", "a second time"),
+    "waits without having arrived": ("wait();", "without having arrived"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_the_barrier_misused(cpu: Runner, name: str) -> None:
+    body, words = MISUSES[name]
+    load(cpu, kernel(body))
+    fault = cpu.fault(ROW)
+    assert fault.cause == "trap" and words in fault.message, fault
+
+
+def test_threads_that_return_are_not_waited_for(cpu: Runner) -> None:
+    load(cpu, kernel("if (id >= 100 && rank == 1) return; arrive(); wait(); value = 2;"))
+    assert (tiles(cpu.finish(ROW).C)[0] == 2).all()
+    assert cpu.findings(ROW) == ()
+
+
+def test_deadlock_across_blocks(cpu: Runner) -> None:
+    """Block 0 waits for block 1, which waits at a barrier of its own that nobody completes."""
+    load(cpu, kernel('if (rank == 0) { arrive(); wait(); } else asm volatile("bar.sync 1, 512;");'))
+    fault = cpu.fault(ROW)
+    assert fault.cause == "deadlock" and "512 threads" in fault.message
+    assert only(cpu.findings(ROW), Hazard.DEADLOCK).tool is Tool.SYNCCHECK
+
+
+def test_a_warp_that_arrives_at_two_instructions(cpu: Runner) -> None:
+    aligned = 'asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");'
+    source = kernel(f"if (id & 1) {{ {aligned} value = 1; }} else {{ {aligned} }} wait();")
+    load(cpu, source)
+    finding = only(cpu.findings(ROW), Hazard.DIVERGENT_BARRIER)
+    assert finding.tool is Tool.SYNCCHECK
+    load(cpu, source.replace(".aligned", ""))
+    assert cpu.findings(ROW) == ()
+
+
+# ---- operands that the instructions do not allow
+
+
+OPERANDS = {
+    "mapa of a rank that is none": 'unsigned d; asm("mapa.shared::cluster.u32 %0, %1, 7;"'
+    ' : "=r"(d) : "r"(0)); value = d;',
+    "mapa of a global address": 'long long d; asm("mapa.u64 %0, %1, 1;" : "=l"(d) : "l"(A));'
+    " value = d;",
+    "getctarank of a global address": 'int d; asm("getctarank.u64 %0, %1;" : "=r"(d) : "l"(A));'
+    " value = d;",
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_operands(cpu: Runner, name: str) -> None:
+    load(cpu, kernel(OPERANDS[name]))
+    assert "operand" in cpu.fault(ROW).message
+
+
+def test_the_size_of_a_cluster(cpu: Runner) -> None:
+    """What PTX says, where no compiler has looked at it."""
+    ptx = """.version 8.0
+    .target sm_90
+    .address_size 64
+    .visible .entry k(.param .u64 A) .reqnctapercluster 16, 1, 1 { ret; }"""
+    answer = cpu.device.load_ptx(ptx, "k")
+    assert isinstance(answer, Refusal) and "1 to 8 blocks" in answer.message

@@ -1,0 +1,230 @@
+"""The counters: six published figures, and what can be counted by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.protocol.device import Count, Counted, LaunchInputs, Ready
+from harness.protocol.report import LineCounters
+from problem.cases import Shape
+from tests.ptxcpu.runner import KERNELS, Runner
+
+WIDTH32 = Shape(32, 32, 32)
+
+
+def test_naive_gives_the_published_figures(cpu: Runner) -> None:
+    """5120 and 128 (a profiler's table for width 32, one 32x32 block)."""
+    cpu.load_file("reference32_naive", block=(32, 32, 1))
+    counters = cpu.count_one_block(WIDTH32)
+    assert counters.global_load_sectors == 5120
+    assert counters.global_store_sectors == 128
+    assert counters.shared_load_requests == counters.shared_store_requests == 0
+
+
+def test_tile_gives_the_published_figures(cpu: Runner) -> None:
+    """256, 128, 1536 and 64; the 1536 from 1280 instructions, 256 of them 128-bit, as ptxas
+    makes them."""
+    cpu.load_file("reference32_tile", block=(32, 32, 1))
+    counters = cpu.count_one_block(WIDTH32)
+    assert counters.global_load_sectors == 256
+    assert counters.global_store_sectors == 128
+    assert counters.shared_load_wavefronts == 1536
+    assert counters.shared_load_requests == 1280
+    assert counters.shared_store_wavefronts == 64
+    assert counters.bank_conflicts == 0
+    assert counters.divergent_branches == 0
+
+
+def test_lines_add_up(cpu: Runner) -> None:
+    cpu.load_file("tile")
+    counters = cpu.count(Shape(48, 40, 33))
+    lines = counters.lines
+    assert sum(x.global_sectors for x in lines) == (
+        counters.global_load_sectors + counters.global_store_sectors
+    )
+    assert sum(x.shared_wavefronts for x in lines) == (
+        counters.shared_load_wavefronts + counters.shared_store_wavefronts
+    )
+    assert sum(x.instructions for x in lines) == sum(counters.instructions.values())
+    text = (KERNELS / "tile.cu").read_text().splitlines()
+    costly = max(lines, key=lambda x: x.shared_wavefronts)
+    assert "sum +=" in text[costly.line - 1]
+
+
+def test_instructions_are_counted_by_threads(cpu: Runner) -> None:
+    cpu.load_file("naive")
+    shape = Shape(20, 24, 36)
+    counters = cpu.count(shape)
+    assert counters.instructions["fma.rn.f32"] == shape.M * shape.N * shape.K
+    assert counters.instructions["st.global.f32"] == shape.M * shape.K
+    assert counters.flop == shape.flop
+    assert counters.divergent_branches > 0  # the ragged edge
+
+
+def test_sampled_blocks(cpu: Runner) -> None:
+    cpu.load_file("naive")
+    whole, part = (cpu.count(Shape(64, 32, 64), blocks) for blocks in (16, 4))
+    assert (whole.counted_blocks, part.counted_blocks, part.blocks) == (16, 4, 16)
+    assert whole.global_load_sectors == 4 * part.global_load_sectors
+    assert whole.flop_per_global_byte == pytest.approx(part.flop_per_global_byte)
+
+
+CONFLICTS = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ float s[32 * 33];
+    int id = threadIdx.y * 16 + threadIdx.x;
+    s[id * M % 1056] = A[0];
+    __syncthreads();
+    C[0] = s[id];
+}"""
+
+
+@pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1)])
+def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
+    """A warp that stores with a stride takes as many wavefronts as lanes meet in one bank."""
+    cpu.load(CONFLICTS, block=(16, 2, 1))
+    counters = cpu.count_one_block(Shape(stride, 1, 1))
+    assert counters.shared_store_requests == 1
+    assert counters.shared_store_wavefronts == ways
+    assert counters.bank_conflicts == ways - 1
+
+
+COPIES = """// solve: shared_memory=65536
+#define COPY(how, bytes, filled) if (from >= 0) \\
+    asm volatile("cp.async." how ".shared.global [%0], [%1], " #bytes ", %2;" :: \\
+        "r"(tile + to * bytes), "l"((const char*)B + from * bytes), "r"(filled) : "memory");
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    extern __shared__ float s[];
+    const unsigned tile = (unsigned)__cvta_generic_to_shared(s);
+    int lane = threadIdx.x, from, to;
+"""
+
+
+def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
+    """Each pattern of addresses on a line of its own, its addresses in A: lane by lane, where it is
+    read in B and where it is written."""
+    patterns = json.loads((Path(__file__).parent / "async_copies.json").read_text())["patterns"]
+    text = COPIES
+    lines = {}
+    for i, x in enumerate(patterns):
+        filled = f"{'lane % 2 ? 0 : ' if x['zeros'] else ''}{x['bytes']}"
+        text += f"from = A[{64 * i} + lane], to = A[{64 * i + 32} + lane];\n"
+        text += f'COPY("{x["copy"]}", {x["bytes"]}, {filled})\n'
+        lines[text.count("\n")] = x
+    cpu.load(text + "}", block=(32, 1, 1))
+    A = np.array([x["from"] + x["to"] for x in patterns], np.float32).reshape(1, -1)
+    shape = Shape(1, A.size, 4)
+    inputs = LaunchInputs(shape=shape, A=A, B=np.zeros((shape.N, shape.K), np.float32))
+    answer = cpu.device.count(Count(inputs=inputs, max_blocks=1, seconds=60))
+    assert isinstance(answer, Counted), answer
+    differing = [
+        (*(lines[x.line][name] for name in ("copy", "bytes", "name", *HARDWARE)), _of(x))
+        for x in answer.counters.lines
+        if x.line in lines and _of(x) != tuple(lines[x.line][name] for name in HARDWARE)
+    ]
+    assert differing == []
+    assert len(patterns) > 400
+
+
+HARDWARE = ("sectors", "passes", "wavefronts", "fewest")
+
+
+def _of(line: LineCounters) -> tuple[int, ...]:
+    return (
+        line.global_sectors,
+        line.global_passes,
+        line.shared_wavefronts,
+        line.shared_min_wavefronts,
+    )
+
+
+DATA_DECIDES = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ int steps[1];
+    if (threadIdx.x == 0 && threadIdx.y == 0) steps[0] = A[0] < 2.0f ? 7 : 3;
+    __syncthreads();
+    float sum = 0.0f;
+    for (int i = 0; i < steps[0]; ++i) sum += B[threadIdx.x + i];
+    C[threadIdx.x] = sum;
+}"""
+
+
+def test_data_that_decides_is_computed(cpu: Runner) -> None:
+    """How often the loop runs comes out of A by way of shared memory."""
+    cpu.load(DATA_DECIDES, block=(32, 1, 1))
+    counters = cpu.count_one_block(Shape(32, 32, 32))
+    loads = [x for x in counters.lines if "B[" in DATA_DECIDES.splitlines()[x.line - 1]]
+    assert sum(x.global_requests for x in loads) == 7
+
+
+def test_sectors_that_are_read_again_are_told_from_the_first(cpu: Runner) -> None:
+    """One block of 32x32 reads each sector of A and B in many warps and steps, and C once."""
+    cpu.load_file("reference32_naive", block=(32, 32, 1))
+    counters = cpu.count_one_block(WIDTH32)
+    touched = sum(x.global_sectors for x in counters.lines)
+    first = sum(x.global_first_sectors for x in counters.lines)
+    assert touched == 5120 + 128
+    assert first == 3 * 32 * 32 * 4 // 32
+
+
+def test_the_fewest_sectors_of_a_column(cpu: Runner) -> None:
+    """A warp that reads 32 rows of A at one column touches 32 sectors; 32 words fit into 4."""
+    cpu.load(
+        DATA_DECIDES.replace("B[threadIdx.x + i]", "B[threadIdx.x * 32 + i]"), block=(32, 1, 1)
+    )
+    counters = cpu.count_one_block(Shape(32, 32, 32))
+    worst = max(counters.lines, key=lambda x: x.global_sectors)
+    assert (worst.global_sectors, worst.global_min_sectors) == (7 * 32, 7 * 4)
+    assert worst.global_passes == 7 * 32
+
+
+DIVERGES = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    float sum = 0.0f;
+    if (threadIdx.x % 2)
+        for (int i = 0; i < M; ++i) sum += A[i] * sqrtf(B[i]);
+    else
+        for (int i = 0; i < N; ++i) sum -= A[i] / B[i + 1];
+    C[threadIdx.x] = sum;
+}"""
+
+
+def test_a_warp_that_parts_issues_for_each_part(cpu: Runner) -> None:
+    cpu.load(DIVERGES, block=(32, 1, 1))
+    counters = cpu.count_one_block(Shape(16, 16, 16))
+    parted = [x for x in counters.lines if "for (" in DIVERGES.splitlines()[x.line - 1]]
+    assert counters.divergent_branches > 0
+    assert parted
+    for line in parted:
+        assert line.instructions < 20 * line.warp_instructions
+
+
+COPIES_BEHIND = """// solve: shared_memory=1024
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ volatile STATIC
+    extern __shared__ __align__(16) float tile[];
+    int id = threadIdx.y * 16 + threadIdx.x;
+    before[0] = 1;
+    if (id < 32)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16; cp.async.wait_all;" ::
+            "r"((unsigned)__cvta_generic_to_shared(tile + 4 * id)), "l"(A + 4 * id) : "memory");
+    C[id] = tile[id] + before[0];
+}"""
+
+
+@pytest.mark.parametrize(("static", "sectors"), [("char before[1];", 32), ("int before[8];", 16)])
+def test_dynamic_shared_memory_begins_where_ptxas_lets_it(
+    cpu: Runner, static: str, sectors: int
+) -> None:
+    """Right behind the static: half a sector further, a copy past the L1 cache goes in two pieces
+    for each sector, as an H100 counts it for 19, and not for 20."""
+    assert isinstance(cpu.load(COPIES_BEHIND.replace("STATIC", static)), Ready)
+    counted = cpu.count(Shape(16, 16, 16))
+    copy = next(line for line in counted.lines if line.copy_passes)
+    assert copy.global_sectors == sectors

@@ -1,0 +1,308 @@
+"""Every form of every arithmetic instruction against exact references, on awkward operands."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from harness.protocol.device import Ready, Run
+from harness.protocol.request import Fault
+from harness.ptxcpu.analysis.flatten import flatten
+from harness.ptxcpu.codegen.instructions import (
+    INSTRUCTIONS,
+    bits,
+    convert,
+    floating,
+    integer,
+    select,
+)
+from harness.ptxcpu.codegen.matching import Form
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.ptx.types import TYPES
+from problem.cases import Shape
+from problem.launcher import LaunchLine
+from tests.ptxcpu import oracle
+from tests.ptxcpu.runner import Runner
+
+FAMILIES = {
+    "integer": integer.TABLE,
+    "bits": bits.TABLE,
+    "select": select.TABLE,
+    "floating": floating.TABLE,
+    "convert": convert.TABLE,
+}
+# Not functions of their operands alone, or tested by name below.
+ELSEWHERE = {"cvta", "isspacep", "mov"}
+
+THREADS = 512 if settings().max_examples > 1000 else 32  # the nightly profile tries more
+CLASSES = ("b16", "b32", "b64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "pred")
+
+HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C,
+                  .param .u32 M, .param .u32 N, .param .u32 K)
+{
+.reg .b64 %in, %out, %row, %size, %d; .reg .b32 %t; .reg .pred %p, %q;
+"""
+
+
+def expansions(form: Form) -> Iterator[tuple[str, dict[str, str]]]:
+    """Every opcode that a row of the table stands for, with the choices made."""
+    parts = re.findall(r"\{\.([\w:]+)\}|\.([\w:]+)", form.opcode)
+    options: list[list[tuple[str, str]]] = []
+    for optional, plain in parts:
+        name = optional or plain
+        words = [(name, f".{word}") for word in form.choices.get(name, (name,))]
+        options.append([(name, ""), *words] if optional else words)
+    root = re.match(r"\w+", form.opcode)[0]  # type: ignore[index]
+    for chosen in itertools.product(*options):
+        yield root + "".join(x for _, x in chosen), {n: x[1:] for n, x in chosen}
+
+
+def operand_types(form: Form, opcode: str, choice: dict[str, str]) -> list[str]:
+    """The types of the sources."""
+    if opcode.startswith("cvt") and "from" in choice and "pack" not in opcode:
+        return [choice["from"]]
+    main = choice.get("type", "b32")
+    found = []
+    for name in form.operands[1:]:
+        plain, _, given = name.partition(":")
+        if opcode.startswith("mad.wide") and plain == "c":
+            given = f"b{2 * TYPES[main].bits}"
+        if opcode.startswith("setp") and plain == "c":
+            given = "pred"
+        if opcode.startswith("dp4a"):
+            given = "b32"
+        found.append(given or main)
+    return found
+
+
+def register_class(type_: str) -> str:
+    return type_ if type_ in CLASSES else f"b{max(16, TYPES[type_].bits)}"
+
+
+def cases(table: InstructionTable) -> list[tuple[str, list[str]]]:
+    """Opcode and source types of everything in a table of instructions."""
+    found = {}
+    for row in table:
+        if row.form.root in ELSEWHERE:
+            continue
+        for opcode, choice in expansions(row.form):
+            if not re.match(r"(add|sub)c?\.cc|addc|subc|mad\.(lo|hi)\.cc|madc", opcode):
+                found[opcode] = operand_types(row.form, opcode, choice)
+    return list(found.items())
+
+
+# ---- operands
+
+SPECIAL = {
+    "int": [0, 1, 2, 3, 7, 15, 16, 31, 32, 33, 63, 64, 255, 256, -1, -2, 0x12345678, 1 << 62],
+    "float": ["0", "-0", "1", "-1.5", "2.5", "-2.5", "0.5", "3", "1e10", "-1e10", "2147483647.5"],
+}
+
+
+def patterns(class_: str, rng: random.Random) -> int:
+    if class_ == "pred":
+        return rng.getrandbits(1)
+    if class_.endswith("x2"):
+        half = class_[:-2]
+        return patterns(half, rng) | patterns(half, rng) << 16
+    if class_ not in oracle.FORMATS:
+        bits = int(class_[1:])
+        edge = rng.choice([1 << bits - 1, (1 << bits - 1) - 1, (1 << bits) - 1])
+        pool = [rng.choice(SPECIAL["int"]), edge, rng.getrandbits(bits)]
+        return rng.choice(pool) & (1 << bits) - 1
+    f = oracle.FORMATS[class_]
+    infinity = ((1 << f.exponent) - 1) << f.mantissa
+    sign = rng.getrandbits(1) << f.bits - 1
+    number = oracle.Fraction(
+        rng.choice(["0", "1", "1.5", "2.5", "0.5", "3", "7", "255", "1000000"])
+    )
+    pool = [
+        sign | oracle.encode(oracle.Number(False, number), f),
+        sign
+        | rng.choice(
+            [infinity, infinity | 1, infinity - 1, 1, 2, (1 << f.mantissa) - 1, 1 << f.mantissa]
+        ),
+        sign
+        | (rng.getrandbits(f.exponent - 3) + (3 << f.exponent - 3)) << f.mantissa
+        | rng.getrandbits(f.mantissa),
+        rng.getrandbits(f.bits),
+    ]
+    return rng.choice(pool)
+
+
+def table(seed: int) -> dict[str, list[list[int]]]:
+    """For each class of register and each of four operands, a pattern per thread."""
+    rng = random.Random(seed)
+    return {c: [[patterns(c, rng) for _ in range(THREADS)] for _ in range(4)] for c in CLASSES}
+
+
+# ---- one kernel for many instructions
+
+
+def kernel(batch: list[tuple[str, list[str]]]) -> str:
+    lines = [HEAD]
+    for class_ in CLASSES:
+        width = {"pred": ".pred"}.get(class_, f".b{TYPES[class_].bits}")
+        lines.append(f".reg {width} %{class_}_<4>; .reg .b64 %w_{class_};")
+    per_thread = 8 * 4 * len(CLASSES)
+    lines.append("ld.param.u64 %in, [A]; ld.param.u64 %out, [C]; mov.u32 %t, %tid.x;")
+    lines.append(f"mul.wide.u32 %row, %t, {per_thread}; add.s64 %in, %in, %row;")
+    lines.append(f"mul.wide.u32 %row, %t, {16 * len(batch)}; add.s64 %out, %out, %row;")
+    used = {register_class(type_) for _, types in batch for type_ in types}
+    for i, (class_, j) in enumerate(itertools.product(CLASSES, range(4))):
+        if class_ not in used:
+            continue
+        at = f"[%in+{8 * i}]"
+        if class_ == "pred":
+            lines.append(f"ld.global.u64 %w_pred, {at}; setp.ne.u64 %pred_{j}, %w_pred, 0;")
+        else:
+            lines.append(f"ld.global.b{TYPES[class_].bits} %{class_}_{j}, {at};")
+    for i, (opcode, types) in enumerate(batch):
+        sources = [f"%{register_class(type_)}_{j}" for j, type_ in enumerate(types)]
+        if opcode.startswith("lop3"):
+            sources[3] = str(LOOKUP)
+        predicate = opcode.startswith(("setp", "testp")) or opcode.endswith(".pred")
+        target = "%p|%q" if opcode.startswith("setp") else "%p" if predicate else "%d"
+        lines.append("mov.u64 %d, 0; " + f"{opcode} {target}, {', '.join(sources)};")
+        if predicate:
+            lines.append("selp.u64 %d, 1, 0, %p;")
+        lines.append(f"st.global.u64 [%out+{16 * i}], %d;")
+        second = "selp.u64 %d, 1, 0, %q;" if opcode.startswith("setp") else "mov.u64 %d, 0;"
+        lines.append(f"{second} st.global.u64 [%out+{16 * i + 8}], %d;")
+    return "\n".join([*lines, "ret;\n}"])
+
+
+LOOKUP = 0xCA
+
+
+REFUSED = re.compile(
+    # a comparison of halves whose result has another type
+    r"set\.\w+\.(?!(\w+)\.\1$)(f16|bf16)(x2)?\.(f16|bf16)(x2)?"
+    # rounding to 16 bits in a direction
+    r"|cvt\.r[zmp](\.ftz)?(\.sat)?\.(f16|bf16)\.\w+"
+    # 64-bit integers that a double does not hold exactly
+    r"|cvt\.rn(\.sat)?\.(f16|bf16)\.[su]64"
+    r"|cvt\.r[zmp](\.sat)?\.(f32|f64)\.[su]64"
+)
+"""Combinations that the forms allow and the device refuses: all others must be translated."""
+
+COUNTS = {"integer": 120, "bits": 43, "select": 968, "floating": 276, "convert": 1262}
+"""How many are translated: a form that is lost is noticed."""
+
+
+def is_translatable(case: tuple[str, list[str]]) -> bool:
+    try:
+        flat = flatten(parse(kernel([case])), "k", 0)
+        ThreadTranslator(flat, INSTRUCTIONS, (THREADS, 1, 1), Mode.RUN).module()
+    except CannotTranslate:
+        return False
+    return True
+
+
+def results(cpu: Runner, text: str, operands: dict[str, list[list[int]]], count: int) -> np.ndarray:
+    """[thread][instruction][first, second] as 64-bit words."""
+    raw = np.zeros((THREADS, len(CLASSES), 4), np.uint64)
+    for i, class_ in enumerate(CLASSES):
+        for j in range(4):
+            raw[:, i, j] = operands[class_][j]
+    A = raw.reshape(THREADS, -1).view(np.float32)
+    shape = Shape(THREADS, A.shape[1], 4 * count)
+    line = LaunchLine(tile_rows=shape.M, tile_columns=shape.K)
+    ready = cpu.device.load_ptx(text, "k", line, (THREADS, 1, 1))
+    assert isinstance(ready, Ready), ready
+    B = np.zeros((shape.N, shape.K), np.float32)
+    done = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    assert not isinstance(done, Fault), done.message
+    return done.C.view(np.uint64).reshape(THREADS, count, 2)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_form(cpu: Runner, family: str) -> None:
+    every = cases(FAMILIES[family])
+    chosen = [case for case in every if not REFUSED.fullmatch(case[0])]
+    assert len(chosen) == COUNTS[family]
+    unknown = [case[0] for case in every if case not in chosen and is_translatable(case)]
+    assert not unknown, "translated, and compared with nothing: " + ", ".join(unknown)
+    operands = table(len(chosen))
+    wrong = []
+    for batch in _batches(chosen):
+        found = results(cpu, kernel(list(batch)), operands, len(batch))
+        for i, (opcode, types) in enumerate(batch):
+            wrong += mistakes(opcode, types, operands, found[:, i])
+    assert not wrong, "\n".join(wrong[:40])
+
+
+def _batches(chosen: list[tuple[str, list[str]]]) -> Iterator[list[tuple[str, list[str]]]]:
+    for start in range(0, len(chosen), 150):
+        yield chosen[start : start + 150]
+
+
+def mistakes(
+    opcode: str, types: list[str], operands: dict[str, list[list[int]]], found: np.ndarray
+) -> list[str]:
+    """The first operands for which the device differs."""
+    for thread in range(THREADS):
+        given = [operands[register_class(type_)][j][thread] for j, type_ in enumerate(types)]
+        if opcode.startswith("lop3"):
+            given[3] = LOOKUP
+        expected = oracle.evaluate(opcode, given)
+        first, second = (int(x) for x in found[thread])
+        if not expected.agrees(first) or expected.second not in (None, second):
+            shown = ", ".join(hex(x) for x in given)
+            return [f"{opcode} {shown}: {first:#x}, expected {expected.bits:#x}"]
+    return []
+
+
+def test_products_of_several_words(cpu: Runner) -> None:
+    """A 64-bit product from 32-bit words, as the math library computes it."""
+    text = kernel([("mov.b64", ["b64"])]).replace(
+        "mov.u64 %d, 0; mov.b64 %d, %b64_0;",
+        """.reg .b32 %a<2>, %b<2>, %z<4>;
+        mov.b64 {%a0, %a1}, %b64_0; mov.b64 {%b0, %b1}, %b64_1; mov.u32 %z0, 0;
+        mul.lo.u32 %z1, %a0, %b0; mul.hi.u32 %z2, %a0, %b0;
+        mad.lo.cc.u32 %z2, %a1, %b0, %z2; madc.hi.u32 %z3, %a1, %b0, 0;
+        mad.lo.cc.u32 %z2, %a0, %b1, %z2; madc.hi.cc.u32 %z3, %a0, %b1, %z3; addc.u32 %z0, 0, 0;
+        mad.lo.cc.u32 %z3, %a1, %b1, %z3; madc.hi.u32 %z0, %a1, %b1, %z0;
+        mov.b64 %d, {%z1, %z2};""",
+    )
+    text = text.replace(
+        "mov.u64 %d, 0; st.global.u64 [%out+8]", "mov.b64 %d, {%z3, %z0}; st.global.u64 [%out+8]"
+    )
+    operands = table(1)
+    found = results(cpu, text, operands, 1)[:, 0]
+    for thread in range(THREADS):
+        a, b = (operands["b64"][j][thread] for j in (0, 1))
+        assert int(found[thread, 0]) | int(found[thread, 1]) << 64 == a * b
+
+
+def test_packing_and_carries(cpu: Runner) -> None:
+    """mov of vectors, and sums of two words."""
+    text = kernel([("mov.b64", ["b64"])])
+    text = text.replace(
+        "mov.u64 %d, 0; mov.b64 %d, %b64_0;",
+        """.reg .b32 %lo<3>, %hi<3>;
+        mov.b64 {%lo0, %hi0}, %b64_0; mov.b64 {%lo1, %hi1}, %b64_1;
+        add.cc.u32 %lo2, %lo0, %lo1; addc.u32 %hi2, %hi0, %hi1; mov.b64 %d, {%lo2, %hi2};""",
+    ).replace(
+        "mov.u64 %d, 0; st.global.u64 [%out+8]",
+        """sub.cc.u32 %lo2, %lo0, %lo1; subc.u32 %hi2, %hi0, %hi1; mov.b64 %d, {%lo2, %hi2};
+        st.global.u64 [%out+8]""",
+    )
+    operands = table(1)
+    found = results(cpu, text, operands, 1)[:, 0]
+    for thread in range(THREADS):
+        a, b = (operands["b64"][j][thread] for j in (0, 1))
+        assert int(found[thread, 0]) == (a + b) % (1 << 64)
+        assert int(found[thread, 1]) == (a - b) % (1 << 64)

@@ -1,0 +1,447 @@
+"""Every check is proved by a kernel that it catches, and by one that it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.devices.cpu import device
+from harness.protocol.device import Refusal, Sanitize, Sanitized
+from harness.protocol.report import Array, Finding, Hazard, Tool
+from harness.protocol.request import Fault
+from problem.cases import Shape
+from tests.ptxcpu.runner import KERNELS, Runner
+from tests.requests import given
+
+SUBMISSIONS = KERNELS.parent.parent / "submissions"
+SHAPE = Shape(17, 33, 18)
+EVEN = Shape(32, 32, 32)
+
+
+def line_of(name: str, text: str) -> int:
+    """The line of a kernel that contains `text`."""
+    lines = (KERNELS / f"{name}.cu").read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if text in line)
+
+
+def only(findings: tuple[Finding, ...], hazard: Hazard) -> Finding:
+    found = [f for f in findings if f.hazard is hazard]
+    assert found, findings
+    return found[0]
+
+
+# ---- what must stay clean
+
+CLEAN = [
+    ("naive", SHAPE),
+    ("tile", SHAPE),
+    ("register64", Shape(70, 33, 66)),
+    ("double128", Shape(136, 16, 136)),
+    ("shuffle_sum", SHAPE),
+    ("atomics", SHAPE),
+    ("functions", SHAPE),
+    ("warp_ordered", SHAPE),
+    ("released_tile", SHAPE),
+    ("cp_async", SHAPE),
+    ("bulk_copy", Shape(20, 36, 24)),
+    ("mma_tf32", SHAPE),
+    ("ldmatrix_f16", SHAPE),
+]
+
+
+@pytest.mark.parametrize(("name", "shape"), CLEAN, ids=[name for name, _ in CLEAN])
+def test_clean(cpu: Runner, name: str, shape: Shape) -> None:
+    cpu.load_file(name)
+    assert cpu.findings(shape) == ()
+
+
+def test_a_relaxed_count_releases_nothing(cpu: Runner) -> None:
+    cpu.load_file("tile_not_released")
+    found = only(cpu.findings(SHAPE), Hazard.RACE)
+    assert found.at.line == line_of("tile_not_released", "tile[i] = 0.0f")
+
+
+# ---- every part of a wide access, atomics, dynamic shared memory
+
+KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    int id = threadIdx.y * 16 + threadIdx.x;
+"""
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("wide_first", [False, True], ids=["written before", "written behind"])
+def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_first: bool) -> None:
+    """Thread 0 writes 16 bytes, a thread of another warp one of its four words; or they change
+    places."""
+    wide, narrow = (0, 64) if wide_first else (64, 0)
+    body = f"""__shared__ __align__(16) float s[4];
+    if (id == {wide}) *(float4*)s = make_float4(A[0], A[1], A[2], A[3]);
+    if (id == {narrow}) s[{part}] = B[0];
+    __syncthreads();
+    C[id] = s[id % 4];
+}}"""
+    cpu.load(KERNEL + body)
+    finding = only(cpu.findings(Shape(16, 16, 16)), Hazard.RACE)
+    assert finding.array is Array.SHARED
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) -> None:
+    source = (
+        KERNEL
+        + f"""__shared__ __align__(16) float s[4];
+    if (id < 4 && id != {part}) s[id] = A[id];
+    __syncthreads();
+    if (id == 0) {{ float4 v = *(float4*)s; C[0] = v.x + v.y + v.z + v.w; }}
+}}"""
+    )
+    cpu.load(source)
+    assert only(cpu.findings(Shape(16, 16, 16)), Hazard.UNINITIALISED).size == 16
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["atomicAdd(&s, 1)", "atomicExch(&s, 1)", "atomicCAS(&s, 0, 1)", "atomicMax(&s, 1)"],
+)
+def test_an_atomic_on_uninitialised_memory(cpu: Runner, operation: str) -> None:
+    body = f"__shared__ int s; {operation}; __syncthreads(); C[id] = s; }}"
+    cpu.load(KERNEL + body)
+    finding = only(cpu.findings(Shape(16, 16, 16)), Hazard.UNINITIALISED)
+    assert finding.access == "atomic" and finding.array is Array.SHARED
+    cpu.load(KERNEL + body.replace("int s;", "int s; if (id == 0) s = 0; __syncthreads();"))
+    assert cpu.findings(Shape(16, 16, 16)) == ()
+
+
+def test_dynamic_shared_memory_is_as_large_as_the_launch_says(cpu: Runner) -> None:
+    source = (
+        KERNEL
+        + """extern __shared__ float s[];
+    unsigned bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    s[id] = bytes;
+    __syncthreads();
+    C[id] = s[255 - id];
+}"""
+    )
+    cpu.load("// solve: shared_memory=1024\n" + source)
+    C = cpu.finish(Shape(16, 16, 16)).C
+    assert (C == 1024).all() and cpu.findings(Shape(16, 16, 16)) == ()
+    cpu.load("// solve: shared_memory=1020\n" + source)
+    finding = cpu.fault(Shape(16, 16, 16)).finding
+    assert finding is not None and finding.array is Array.SHARED and finding.bytes_outside == 0
+
+
+# ---- memory
+
+
+def test_read_behind_a(cpu: Runner) -> None:
+    cpu.load_file("tile_unchecked")
+    fault = cpu.fault(SHAPE)
+    finding = fault.finding
+    assert fault.cause == "memory" and finding is not None
+    assert finding.hazard is Hazard.OUT_OF_BOUNDS and finding.tool is Tool.MEMCHECK
+    found = cpu.findings(SHAPE)
+    read = next(f for f in found if f.array is Array.A)
+    assert read.at.line == line_of("tile_unchecked", "As[ty][tx] = ")
+    assert read.access == "read" and read.size == 4
+    assert read.row is not None and read.column is not None and read.bytes_outside is not None
+    # the first access outside: element row*N + column lies bytes_outside behind the last
+    element = read.row * SHAPE.N + read.column
+    assert read.bytes_outside == 4 * (element - SHAPE.M * SHAPE.N) >= 0
+    assert {f.array for f in found} >= {Array.A, Array.B, Array.C}
+
+
+def test_the_same_fault_is_reported_each_time(cpu: Runner) -> None:
+    cpu.load_file("tile_unchecked")
+    assert len({cpu.fault(Shape(60, 70, 50)).message for _ in range(5)}) == 1
+
+
+def test_write_before_c(cpu: Runner) -> None:
+    cpu.load_file("writes_before_c")
+    finding = cpu.fault(SHAPE).finding
+    assert finding is not None
+    assert (finding.array, finding.access, finding.bytes_outside) == (Array.C, "write", 0)
+    assert (finding.row, finding.column) == (-1, 17)
+    assert finding.at.thread == (3, 2, 0) and finding.at.block == (1, 1, 0)
+    assert "before its beginning" in finding.message
+
+
+def test_misaligned(cpu: Runner) -> None:
+    cpu.load_file("misaligned_float4")
+    finding = cpu.fault(Shape(17, 34, 18)).finding
+    assert finding is not None
+    assert finding.hazard is Hazard.MISALIGNED and finding.size == 16
+    assert finding.array is Array.A and (finding.row, finding.column) == (1, 0)
+    assert only(cpu.findings(Shape(17, 34, 18)), Hazard.MISALIGNED).at.line == finding.at.line
+    assert cpu.error(Shape(17, 36, 18)) < 1e-5
+
+
+def test_overflow_into_the_next_shared_array(cpu: Runner) -> None:
+    cpu.load_file("shared_overflow")
+    finding = only(cpu.findings(SHAPE), Hazard.OUT_OF_BOUNDS)
+    assert finding.array is Array.SHARED and finding.bytes_outside == 0
+    assert finding.at.line == line_of("shared_overflow", "first[id] = ")
+    assert "first" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("shared_out_of_bounds", Array.SHARED), ("local_out_of_bounds", Array.LOCAL)],
+)
+def test_outside_shared_and_local(cpu: Runner, name: str, array: Array) -> None:
+    cpu.load_file(name)
+    finding = cpu.fault(SHAPE).finding
+    assert finding is not None and finding.array is array
+    assert finding.hazard is Hazard.OUT_OF_BOUNDS
+    assert any(f.array is array for f in cpu.findings(SHAPE))
+
+
+def test_stray_pointer(cpu: Runner) -> None:
+    cpu.load_file("stray_pointer")
+    fault = cpu.fault(SHAPE)
+    assert fault.cause == "memory" and "no array" in fault.message
+    assert fault.at is not None and fault.at.thread == (1, 1, 0)
+
+
+def test_inputs_that_change_are_named(cpu: Runner) -> None:
+    cpu.load_file("writes_into_a")
+    assert cpu.finish(SHAPE).changed_inputs == ("A",)
+    cpu.load_file("writes_a_unchanged")
+    assert cpu.finish(SHAPE).changed_inputs == ()
+
+
+# ---- uninitialised
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "text"),
+    [
+        ("uninitialised_shared", Array.SHARED, "s[255 - id]"),
+        ("reads_c", Array.C, "+="),
+        ("uninitialised_local", Array.LOCAL, "sum +="),
+    ],
+)
+def test_uninitialised(cpu: Runner, name: str, array: Array, text: str) -> None:
+    cpu.load_file(name)
+    shape = Shape(5, 33, 18)
+    finding = only(cpu.findings(shape), Hazard.UNINITIALISED)
+    assert finding.tool is Tool.INITCHECK and finding.array is array
+    assert finding.at.line == line_of(name, text)
+
+
+# ---- races
+
+
+@pytest.mark.parametrize("name", ["no_barrier_after_store", "no_barrier_after_load"])
+def test_race_names_both_accesses(cpu: Runner, name: str) -> None:
+    cpu.load_file(name)
+    found = [f for f in cpu.findings(EVEN) if f.hazard is Hazard.RACE]
+    pairs = {frozenset((f.at.line, f.other.line if f.other else None)) for f in found}
+    use = line_of(name, "sum += ")
+    assert frozenset((line_of(name, "As[ty][tx] = "), use)) in pairs
+    assert frozenset((line_of(name, "Bs[ty][tx] = "), use)) in pairs
+    for f in found:
+        assert f.other is not None and f.at.thread != f.other.thread
+        assert f.tool is Tool.RACECHECK and f.array is Array.SHARED
+
+
+def test_warps_are_not_in_step_by_themselves(cpu: Runner) -> None:
+    cpu.load_file("warp_unordered")
+    finding = only(cpu.findings(EVEN), Hazard.RACE)
+    assert finding.at.thread is not None and finding.other is not None
+    assert finding.at.thread[0] ^ 1 == finding.other.thread[0]  # type: ignore[index]
+
+
+def test_atomics_behind_a_plain_write_do_not_hide_it(cpu: Runner) -> None:
+    counts = """
+    __shared__ unsigned counted;
+    if (id == 0) counted = 0;
+    BARRIER
+    atomicAdd(&counted, 1);
+}"""
+    cpu.load(KERNEL + counts.replace("BARRIER", ""))
+    finding = only(cpu.findings(SHAPE), Hazard.RACE)
+    assert finding.array is Array.SHARED and finding.other is not None
+    assert finding.other.thread == (0, 0, 0) != finding.at.thread
+    cpu.load(KERNEL + counts.replace("BARRIER", "__syncthreads();"))
+    assert cpu.findings(SHAPE) == ()
+
+
+REFILLS = (SUBMISSIONS / "race" / "refills_what_the_product_reads.cu").read_text()
+COMMIT = 'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");'
+WAIT = 'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");'
+
+
+@pytest.mark.parametrize(
+    ("behind_the_products", "races"),
+    [
+        (f"{COMMIT} {WAIT}", False),
+        (f"{COMMIT} {COMMIT} {WAIT.replace('0;', '1;')}", False),
+        (f"{COMMIT} {WAIT.replace('0;', '1;')}", True),
+        (WAIT, True),
+        (COMMIT, True),
+    ],
+    ids=["waited for", "an empty group is not", "it is not", "not committed", "no wait"],
+)
+def test_products_read_until_their_group_was_waited_for(
+    cpu: Runner, behind_the_products: str, races: bool
+) -> None:
+    cpu.load(REFILLS.replace(COMMIT, behind_the_products))
+    found = cpu.findings(SHAPE)
+    assert {f.hazard for f in found} == ({Hazard.RACE} if races else set())
+    assert all("may still read" in f.message and "not waited for" in f.message for f in found)
+
+
+def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
+    awaited = REFILLS.replace(COMMIT, f"{COMMIT} {WAIT}")
+    cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 3) {"))
+    finding = only(cpu.findings(SHAPE), Hazard.DIVERGENT_BARRIER)
+    assert "product of four warps" in finding.message and finding.at.line == 18
+    cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 4 + 0 * N) {"))
+    assert cpu.findings(SHAPE) == ()
+
+
+def test_products_that_the_last_block_left_do_not_read_in_the_next(cpu: Runner) -> None:
+    cpu.load(REFILLS.replace(WAIT, ""))
+    assert cpu.findings(Shape(150, 8, 40)) == ()
+
+
+@pytest.mark.parametrize("name", ["cp_async_not_waited", "bulk_copy_not_waited"])
+def test_a_copy_not_waited_for_has_not_arrived(cpu: Runner, name: str) -> None:
+    shape = Shape(32, 48, 32)
+    cpu.load_file(name)
+    assert not cpu.error(shape) < 1e-2  # wrong, or NaN
+    finding = only(cpu.findings(shape), Hazard.RACE)
+    assert "not waited for" in finding.message
+
+
+# ---- meetings
+
+
+def test_divergent_barrier(cpu: Runner) -> None:
+    cpu.load_file("divergent_barrier")
+    finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
+    assert finding.tool is Tool.SYNCCHECK and finding.other is not None
+    assert finding.at.line != finding.other.line
+
+
+def test_return_before_barrier(cpu: Runner) -> None:
+    cpu.load_file("returns_before_barrier")
+    finding = only(cpu.findings(SHAPE), Hazard.DIVERGENT_BARRIER)
+    assert finding.at.line == line_of("returns_before_barrier", "__syncthreads")
+    assert not [f for f in cpu.findings(EVEN) if f.tool is Tool.SYNCCHECK]
+
+
+@pytest.mark.parametrize("name", ["deadlock"])
+def test_deadlock(cpu: Runner, name: str) -> None:
+    cpu.load_file(name)
+    fault = cpu.fault(EVEN)
+    assert fault.cause == "deadlock" and "128 threads" in fault.message
+    assert only(cpu.findings(EVEN), Hazard.DEADLOCK).at.line == line_of(name, "bar.sync")
+
+
+def test_lanes_that_a_collective_names_but_does_not_get(cpu: Runner) -> None:
+    cpu.load_file("missing_lanes")
+    # the other half of the warp returns without ever being there
+    finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
+    assert finding.at.line == line_of("missing_lanes", "__shfl_sync")
+    cpu.load_file("lane_not_named")
+    finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
+    assert finding.at.line == line_of("lane_not_named", "__ballot_sync")
+
+
+# ---- ends that are not one
+
+
+def test_endless_loop_names_its_line(cpu: Runner) -> None:
+    cpu.load_file("endless")
+    fault = cpu.fault(EVEN, seconds=0.5)
+    assert fault.cause == "time-limit" and fault.at is not None
+    assert fault.at.line is not None and 4 <= fault.at.line <= 11
+
+
+def test_trap_and_assert(cpu: Runner) -> None:
+    cpu.load_file("trap")
+    fault = cpu.fault(EVEN)
+    assert fault.cause == "trap" and fault.at is not None
+    assert fault.at.thread == (5, 15, 0) and fault.at.block == (1, 1, 0)
+    cpu.load_file("asserts")
+    assert cpu.fault(SHAPE).cause == "trap"
+    cpu.finish(EVEN)
+
+
+# ---- what is printed
+
+
+def test_printf_is_text_and_bounded(cpu: Runner) -> None:
+    cpu.load_file("prints")
+    printed = cpu.finish(SHAPE).printed
+    assert printed.startswith("accepted: score 17,  1.50|text|ff|%|1099511627776\n")
+    cpu.load_file("floods")
+    assert len(cpu.finish(SHAPE).printed) == 4096
+
+
+# ---- blocks that depend on one another
+
+
+@pytest.mark.parametrize(
+    ("name", "depends"),
+    [
+        ("naive", False),
+        ("tile", False),
+        ("atomics", False),  # in shared memory
+        ("tickets", True),
+        ("buffer", True),
+        ("reads_c", True),
+    ],
+)
+def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool) -> None:
+    assert cpu.load_file(name).blocks_depend_on_one_another is depends
+    result = cpu.run(SHAPE, blocks=(0,))
+    assert isinstance(result, Fault) is depends
+
+
+def test_device_variables_live_from_launch_to_launch(cpu: Runner) -> None:
+    cpu.load_file("buffer")
+    first, second = (cpu.finish(Shape(1, 1, 1)).C[0, 0] for _ in range(2))
+    assert (first, second) == (1.0, 2.0)
+    cpu.load_file("buffer")
+    assert cpu.finish(Shape(1, 1, 1)).C[0, 0] == 1.0
+
+
+# ---- what this device cannot run
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("recursion", "recursion"), ("function_pointer", "pointer")]
+)
+def test_refusal(cpu: Runner, name: str, reason: str) -> None:
+    answer = cpu.load((KERNELS / f"{name}.cu").read_text())
+    assert isinstance(answer, Refusal)
+    assert reason in answer.message and answer.at is not None and answer.instruction
+
+
+def test_of_a_large_launch_some_blocks_are_watched(
+    cpu: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(body: str, *blocks: int) -> set[Hazard]:
+        cpu.load(
+            "__device__ int tickets; __global__ void matrix_multiplication_kernel("
+            "const float* A, const float* B, float* C, int M, int N, int K) {" + body + "}"
+        )
+        inputs = given(Shape(64, 40, 48)).model_copy(update={"blocks": blocks})  # 3 by 4 blocks
+        answer = cpu.device.sanitize(Sanitize(launches=(inputs,), tools=tuple(Tool), seconds=60))
+        assert isinstance(answer, Sanitized) and not answer.products and not answer.stopped
+        return {finding.hazard for finding in answer.findings}
+
+    monkeypatch.setattr(device, "SAMPLE_SECONDS", 0.3)
+    race = """__shared__ int x; if (blockIdx.x == 1 && blockIdx.y == 2) x = threadIdx.x;
+        __syncthreads(); if (blockIdx.x == 9) C[0] = x;"""
+    assert found(race, 3, 7) == {Hazard.RACE} and not found(race, 3, 8)
+    depend = "atomicAdd(&tickets, 1); while (atomicAdd(&tickets, 0) < 9);"
+    assert not found(race + depend, 7), "it is the first that is watched, and waits in vain"
+    assert found(race.replace("== 1 && blockIdx.y == 2", "== 0") + depend, 7) == {Hazard.RACE}
+    dirt = "__shared__ int y[2]; if (N == 40) C[0] = y[threadIdx.x & 1];"
+    assert found(dirt, 7) == {Hazard.UNINITIALISED} and not found(dirt + depend, 7)
+    assert not found('while (N) asm volatile("");', 7), "as far as it came"
+    assert cpu.fault(Shape(16, 16, 16), seconds=0.2).cause == "time-limit", "and in earnest"

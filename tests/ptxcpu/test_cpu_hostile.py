@@ -1,0 +1,265 @@
+"""Whatever a stranger's PTX holds ends in a typed answer: a refusal, a fault, never a traceback."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.protocol.device import Ready, Refusal, Run, Sanitized
+from harness.protocol.request import Fault
+from harness.ptxcpu.analysis.flatten import flatten
+from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
+from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
+from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.errors import CannotTranslate, InternalError
+from harness.ptxcpu.ptx.parser import parse
+from problem.cases import Shape
+from problem.launcher import BLOCK, LaunchLine
+from tests.ptxcpu.runner import KERNELS, Runner, inputs
+from tests.requests import sanitize_on
+
+ENTRY = (
+    ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "
+    ".param .u32 M, .param .u32 N, .param .u32 K)"
+)
+HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+
+
+def module(body: str, outside: str = "") -> str:
+    registers = (
+        ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .pred %p<9>; .reg .b16 %h<9>;"
+    )
+    return f"{HEAD}{outside}\n{ENTRY}\n{{\n{registers}\nld.param.u64 %rd1, [C];\n{body}\nret;\n}}\n"
+
+
+REFUSED = {
+    "unknown instruction": "frobnicate.b32 %r1, %r2;",
+    "unknown modifier": "add.strange.s32 %r1, %r2, %r3;",
+    "too few operands": "add.s32 %r1, %r2;",
+    "too many operands": "add.s32 %r1, %r2, %r3, %r4;",
+    "unknown register": "add.s32 %r1, %nobody, 1;",
+    "undeclared destination": "mov.u32 %nobody, 1;",
+    "predicate as number": "add.s32 %r1, %p1, 1;",
+    "number as predicate": "selp.b32 %r1, 1, 2, %r3;",
+    "float for integer": "add.f32 %f1, %f2, 7;",
+    "vector of three": "ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1];",
+    "vector as scalar": "add.s32 {%r1, %r2}, %r3, %r4;",
+    "store to a constant": "mov.u32 5, %r1;",
+    "guard that is no register": "@bogus add.s32 %r1, %r2, %r3;",
+    "branch to nowhere": "bra NOWHERE;",
+    "branch to a variable": "bra %r1;",
+    "label twice": "X: add.s32 %r1, %r1, 1; X: ret;",
+    "unknown special register": "mov.u32 %r1, %pm0;",
+    "unknown symbol": "mov.u64 %rd2, nothing;",
+    "address without brackets": "ld.global.u32 %r1, %rd1;",
+    "parameter outside": "ld.param.u64 %rd2, [C+8];",
+    "parameter by register": "ld.param.u32 %r1, [%rd1];",
+    "call of a stranger": "{ .param .b32 p0; call.uni malloc, (p0); }",
+    "call through a register": "call %rd1, ();",
+    "jump without a table": "brx.idx %r1, nowhere;",
+    "cluster barrier of another kind": "barrier.cluster.sync.aligned;",
+    "store with an mbarrier": "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32"
+    " [%r1], %r2, [%r3];",
+    "state of another block's mbarrier": "mbarrier.arrive.shared::cluster.b64 %rd2, [%r1];",
+    "tensor map": "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    " [%r1], [%rd1, {%r2, %r3}], [%r4];",
+    "texture": "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}];",
+    "tcgen05": "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;",
+    "wgmma of no shape": "wgmma.mma_async.sync.aligned.m64n9k16.f32.f16.f16"
+    " {%f1}, %rd1, %rd1, 1, 1, 1, 0, 0;",
+    "mma with a short vector": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+    " {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r1,%r2}, {%f1,%f2};",
+    "copy of three bytes": "cp.async.ca.shared.global [%r1], [%rd1], 3;",
+    "bad number": "mov.u32 %r1, 0x;",
+    "unbalanced brace": "{ add.s32 %r1, %r1, 1;",
+    "deep braces": "{" * 200 + "}" * 200,
+    "deep vectors": "mov.b64 %rd1, " + "{" * 5000 + "}" * 5000 + ";",
+    "half a string": 'call.uni "x;',
+    "shared address of 16 bits": "ld.shared.u32 %r1, [%p1];",
+    "too wide a constant": "mov.u32 %r1, 99999999999999999999999999z;",
+    "call with a missing argument": "{ call.uni vprintf; }",
+    "call of printf without arguments": "{ call.uni vprintf, (); }",
+    "pointer in a variable": ".global .u64 p = k; ",
+    "empty vector": "mov.b32 %r1, {};",
+}
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), AssertionError(), CannotTranslate("a limit")])
+def test_a_bug_of_ours_is_not_a_limit(error: Exception) -> None:
+    """A lowering that fails is an internal error, whatever it fails with; a refusal stays one."""
+    broken = InstructionTable()
+
+    @broken.instruction("frobnicate.b32 d, a")
+    def frobnicate(t: Translator, m: MatchedInstruction) -> None:
+        raise error
+
+    kernel = flatten(parse(module("frobnicate.b32 %r1, %r2;")), "k", 0)
+    translator = ThreadTranslator(kernel, InstructionTable(INSTRUCTIONS, broken), BLOCK, Mode.RUN)
+    expected = CannotTranslate if isinstance(error, CannotTranslate) else InternalError
+    with pytest.raises(expected):
+        translator.module()
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())
+def test_refused(cpu: Runner, body: str) -> None:
+    answer = cpu.device.load_ptx(module(body), "k")
+    assert isinstance(answer, Refusal), answer
+    assert "\n" not in answer.message and "cannot run this kernel" in answer.message
+
+
+OUTSIDE = {
+    "200 GB of variables": ".global .align 4 .b8 x[200000000000];",
+    "many variables": "\n".join(f".global .align 4 .b8 x{i}[100000000];" for i in range(30)),
+    "a million registers": f"{ENTRY.replace(' k(', ' other(')} {{ .reg .b32 %x<9999999>; ret; }}",
+    "unknown directive": ".surprise 4;",
+    "an odd alignment": ".global .align 3 .b8 x[4];",
+    "exponential calls": ".func f0() { ret; }\n"
+    + "\n".join(
+        f".func f{i}() {{ call.uni f{i - 1}; call.uni f{i - 1}; ret; }}" for i in range(1, 31)
+    ),
+    "mutual recursion": ".func g(); .func f() { call.uni g; ret; } .func g() { call.uni f; ret; }",
+}
+
+
+@pytest.mark.parametrize("outside", OUTSIDE.values(), ids=OUTSIDE.keys())
+def test_refused_outside_the_kernel(cpu: Runner, outside: str) -> None:
+    name = "f30" if "f30" in outside else "f" if ".func f()" in outside else None
+    body = f"call.uni {name};" if name else ""
+    answer = cpu.device.load_ptx(module(body, outside), "k")
+    assert isinstance(answer, Refusal), answer
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", HEAD, "\0\0", "{}", HEAD + ENTRY, ";" * 100, "." * 100]
+)
+def test_refused_text(cpu: Runner, text: str) -> None:
+    assert isinstance(cpu.device.load_ptx(text, "k"), Refusal)
+
+
+def test_too_much_text(cpu: Runner) -> None:
+    assert isinstance(cpu.device.load_ptx(module("// " + "x" * (17 << 20)), "k"), Refusal)
+
+
+SHAPE = Shape(16, 16, 16)
+
+
+def run(cpu: Runner, body: str, seconds: float = 10.0, shared: int = 0) -> object:
+    ready = cpu.device.load_ptx(module(body), "k", LaunchLine(shared_memory=shared))
+    assert isinstance(ready, Ready), ready
+    A, B = inputs(SHAPE)
+    return cpu.device.run(Run(shape=SHAPE, A=A, B=B, seconds=seconds))
+
+
+def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) -> None:
+    body = """mov.u32 %r2, 0; mov.u32 %r3, 0x80000000; mov.u32 %r4, -1; mov.u64 %rd3, 0;
+    div.s32 %r5, %r3, %r2; div.s32 %r6, %r3, %r4; rem.s32 %r7, %r3, %r4; rem.u32 %r8, %r3, %r2;
+    div.u64 %rd4, %rd3, %rd3;
+    st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r6; st.global.u32 [%rd1+8], %r7;
+    st.global.u32 [%rd1+12], %r8; st.global.u64 [%rd1+16], %rd4;"""
+    result = run(cpu, body)
+    assert not isinstance(result, Fault)
+    words = result.C.view(np.uint32)[0, :6].tolist()  # type: ignore[index]
+    assert words == [0xFFFFFFFF, 0x80000000, 0, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFF]
+
+
+POINTERS = [
+    0,
+    1,
+    -1,
+    -4,
+    1 << 40,
+    (1 << 63) - 4,
+    1 << 63,
+    (2 << 40) - 4,
+    (7 << 40) + (1 << 39),
+    (255 << 40) + (1 << 39),
+    (3 << 40) + (1 << 39) + 1024,
+    (3 << 40) + (1 << 39) - 4,
+    (6 << 40) + (1 << 39),
+    (5 << 40) + (1 << 39),
+]
+
+
+@pytest.mark.parametrize("space", [".global", "", ".shared", ".local"])
+@pytest.mark.parametrize("address", POINTERS)
+def test_stray_pointers(cpu: Runner, address: int, space: str) -> None:
+    result = run(
+        cpu, f"mov.u64 %rd2, {address}; st{space}.u32 [%rd2], 7; ld{space}.u32 %r1, [%rd2+4];"
+    )
+    assert isinstance(result, Fault) and result.cause == "memory", result
+    answer = cpu.device.sanitize(sanitize_on(SHAPE, seconds=20))
+    assert isinstance(answer, Sanitized) and answer.findings
+
+
+ENDLESS = {
+    "loop": "X: bra X;",
+    "two labels": "X: bra Y; Y: bra X;",
+    "nanosleep": "X: nanosleep.u32 100; bra X;",
+    "spin on memory": "X: ld.volatile.global.u32 %r1, [%rd1]; bra X;",
+    "spin on an atomic": "X: atom.global.add.u32 %r1, [%rd1], 1; bra X;",
+    "barrier": "X: bar.sync 0; bra X;",
+    "jump table": "T: .branchtargets X; mov.u32 %r1, 0; X: brx.idx %r1, T;",
+}
+
+
+@pytest.mark.parametrize("body", ENDLESS.values(), ids=ENDLESS.keys())
+def test_endless(cpu: Runner, body: str) -> None:
+    result = run(cpu, body, seconds=0.3)
+    assert isinstance(result, Fault) and result.cause == "time-limit", result
+
+
+FAULTS = {
+    "barrier 16": ("mov.u32 %r1, 16; bar.sync %r1;", "trap"),
+    "barrier for too many": ("bar.sync 1, 1024;", "deadlock"),
+    "mbarrier for nobody": (
+        "mov.u32 %r1, 0; mbarrier.init.shared.b64 [%r1], 1;"
+        " mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;",
+        "deadlock",
+    ),
+    "mbarrier count of 0": ("mov.u32 %r1, 0; mbarrier.init.shared.b64 [%r1], 0;", "trap"),
+    "bulk copy of 3 bytes": (
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 3;",
+        "trap",
+    ),
+    "bulk copy of 4 GB": (
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 0xFFFFFFF0;",
+        "memory",
+    ),
+    "bulk copies without end": (
+        "mov.u32 %r1, 0; mov.u32 %r2, 0; X: cp.async.bulk.global.shared::cta.bulk_group"
+        " [%rd1], [%r1], 16; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5000; @%p1 bra X;",
+        "judge",
+    ),
+    "a jump outside its table": ("T: .branchtargets X; mov.u32 %r1, 9; X: brx.idx %r1, T;", "trap"),
+}
+
+
+@pytest.mark.parametrize(("body", "cause"), FAULTS.values(), ids=FAULTS.keys())
+def test_faults(cpu: Runner, body: str, cause: str) -> None:
+    result = run(cpu, body, shared=4096)
+    assert isinstance(result, Fault) and result.cause == cause, result
+
+
+def test_many_copies_in_flight_arrive_all_the_same(cpu: Runner) -> None:
+    body = """mov.u32 %r1, 0; mov.u32 %r2, 0; ld.param.u64 %rd2, [A];
+    X: cp.async.ca.shared.global [%r1], [%rd2], 4;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5000; @%p1 bra X;
+    cp.async.wait_all; ld.shared.f32 %f1, [%r1]; st.global.f32 [%rd1], %f1;"""
+    result = run(cpu, body, shared=64)
+    assert not isinstance(result, Fault)
+    assert result.C[0, 0] == inputs(SHAPE)[0][0, 0]  # type: ignore[index]
+
+
+def test_launches_that_no_gpu_accepts(cpu: Runner) -> None:
+    result = run(cpu, "", shared=300_000)
+    assert isinstance(result, Fault) and result.cause == "launch-refused"
+    assert "227" in result.message or "232448" in result.message
+
+
+def test_a_refused_kernel_leaves_none_loaded(cpu: Runner) -> None:
+    cpu.load_file("naive")
+    assert isinstance(cpu.load((KERNELS / "recursion.cu").read_text()), Refusal)
+    with pytest.raises(RuntimeError, match="no kernel"):
+        cpu.run(SHAPE)

@@ -1,0 +1,81 @@
+"""Right kernels give the right product at every size; wrong ones the wrong one, every time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.protocol.compiler import PtxProgram
+from harness.protocol.device import Load, LoadAhead, Ready
+from harness.protocol.request import Fault
+from problem.cases import Shape
+from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs, product
+
+SHAPES = [Shape(1, 1, 1), Shape(17, 33, 18), Shape(64, 48, 80), Shape(100, 70, 50)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", ["naive", "tile", "register64"])
+def test_right_at_every_size(cpu: Runner, name: str, shape: Shape) -> None:
+    cpu.load_file(name)
+    assert cpu.error(shape) < 1e-5 * shape.N**0.5
+
+
+def test_what_was_begun_ahead_is_not_translated_again(cpu: Runner) -> None:
+    """And is what a `Load` of it finds, for as long as nothing else was asked for."""
+    kernel = compiled((KERNELS / "tile.cu").read_text())
+    program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
+    cpu.device.load_ahead(LoadAhead(program=program, mostly_watched=True))
+    begun = cpu.device._module
+    assert cpu.device.load(Load(kernel=kernel, mostly_watched=True)) == Ready()
+    assert cpu.device._module is begun
+    assert cpu.error(Shape(17, 33, 18)) < 1e-5 * 33**0.5
+    cpu.device.load(Load(kernel=kernel, mostly_watched=True))
+    assert cpu.device._module is not begun
+    cpu.device.load_ahead(LoadAhead(program=program, mostly_watched=True))
+    begun = cpu.device._module
+    cpu.device.load(Load(kernel=kernel))
+    assert cpu.device._module is not begun
+
+
+def test_double_buffered_tile(cpu: Runner) -> None:
+    cpu.load_file("double128")
+    assert cpu.error(Shape(264, 72, 136)) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["naive", "tile"])
+def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
+    """Bit for bit what a chain of fused multiply-adds gives."""
+    shape = Shape(20, 40, 24)
+    A, B = inputs(shape)
+    cpu.load_file(name)
+    C = cpu.finish(shape).C
+    expected = np.zeros((shape.M, shape.K), np.float32)
+    for i in range(shape.N):
+        # the product is exact in 64 bits of mantissa, and so is nearly every sum
+        exact = A[:, i : i + 1].astype(np.longdouble) * B[i].astype(np.longdouble) + expected
+        expected = exact.astype(np.float32)
+    assert np.array_equal(C, expected)
+
+
+@pytest.mark.parametrize("name", ["no_barrier_after_store", "no_barrier_after_load"])
+def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Runner, name: str) -> None:
+    cpu.load_file(name)
+    shape = Shape(64, 64, 64)
+    results = [cpu.finish(shape).C for _ in range(3)]
+    assert np.nanmax(np.abs(results[0] - product(*inputs(shape)))) > 1e-2
+    assert all(np.array_equal(results[0], other, equal_nan=True) for other in results[1:])
+
+
+def test_only_the_blocks_asked_for_run(cpu: Runner) -> None:
+    cpu.load_file("tile")
+    shape = Shape(64, 32, 64)  # 4x4 blocks
+    result = cpu.run(shape, blocks=(5, 14))
+    assert not isinstance(result, Fault)
+    C = result.C
+    right = product(*inputs(shape))
+    written = np.zeros_like(C, dtype=bool)
+    for row, column in ((1, 1), (3, 2)):
+        written[16 * row : 16 * row + 16, 16 * column : 16 * column + 16] = True
+    assert np.isnan(C[~written]).all()
+    assert np.abs(C[written] - right[written]).max() < 1e-5

@@ -1,0 +1,450 @@
+"""Matrix instructions against NumPy: every shape and type, every layout in shared memory."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from harness.protocol.device import Ready, Run
+from harness.protocol.request import Fault
+from problem.cases import Matrix, Shape
+from tests.ptxcpu.runner import KERNELS, Runner, inputs, product
+
+ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
+
+
+def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
+    """Exact in f16, bf16 and tf32, and so are all sums."""
+    random = np.random.default_rng(7)
+    A = random.integers(-8, 9, (shape.M, shape.N)).astype(np.float32)
+    B = random.integers(-8, 9, (shape.N, shape.K)).astype(np.float32)
+    return A, B
+
+
+def exact(cpu: Runner, shape: Shape) -> None:
+    A, B = small_integers(shape)
+    result = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    assert not isinstance(result, Fault), result.message
+    assert np.array_equal(result.C, A @ B)
+
+
+@pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
+def test_fragments(cpu: Runner, name: str) -> None:
+    cpu.load_file(name)
+    exact(cpu, Shape(20, 24, 36))
+    error = cpu.error(Shape(20, 24, 36))
+    assert 1e-5 < error < 24 * 2 * ROUNDED["tf32"]  # less precise than float32, and not worse
+
+
+MMA = """extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    int lane = threadIdx.y * 16 + threadIdx.x, g = lane / 4, q = lane % 4;
+    if (lane >= 32) return;
+    unsigned a[AW], b[AW / 2];
+    auto word = [&](const float* X, int i, int step) {
+        float x = X[i], y = X[i + step];
+        unsigned w;
+        PACK
+        return w;
+    };
+    for (int w = 0; w < AW; ++w)
+        a[w] = word(A, (g + 8 * (w & 1)) * N + EACH * (4 * (w >> 1) + q), EACH - 1);
+    for (int w = 0; w < AW / 2; ++w) b[w] = word(B, EACH * (4 * w + q) * K + g, (EACH - 1) * K);
+    float d[4] = {};
+    asm volatile("MMA {%0,%1,%2,%3}, {A_REGS}, {B_REGS}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : INPUTS);
+    for (int i = 0; i < 4; ++i) C[(g + i / 2 * 8) * K + 2 * q + i % 2] = d[i];
+}"""
+PACK = {
+    "tf32": 'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));',
+    "f16": 'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(y), "f"(x));',
+    "bf16": 'asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(y), "f"(x));',
+}
+SHAPES = [("tf32", 4), ("tf32", 8), ("f16", 8), ("f16", 16), ("bf16", 8), ("bf16", 16)]
+
+
+@pytest.mark.parametrize(("kind", "k"), SHAPES)
+def test_mma(cpu: Runner, kind: str, k: int) -> None:
+    each = 1 if kind == "tf32" else 2
+    words = k // each // 2
+    numbers = [f"%{4 + i}" for i in range(words * 3 // 2)]
+    fields = {
+        "AW": str(words),
+        "PACK": PACK[kind],
+        "A_REGS": ",".join(numbers[:words]),
+        "B_REGS": ",".join(numbers[words:]),
+        "INPUTS": ", ".join(
+            [*(f'"r"(a[{i}])' for i in range(words)), *(f'"r"(b[{i}])' for i in range(words // 2))]
+        ),
+        "MMA": f"mma.sync.aligned.m16n8k{k}.row.col.f32.{kind}.{kind}.f32",
+        "EACH": str(each),
+    }
+    source = MMA
+    for name, text in fields.items():
+        source = source.replace(name, text)
+    assert isinstance(cpu.load(source), Ready)
+    exact(cpu, Shape(16, k, 8))
+
+
+WMMA = [
+    ("__half", "__half", (16, 16, 16)),
+    ("__half", "__half", (8, 32, 16)),
+    ("__half", "__half", (32, 8, 16)),
+    ("__nv_bfloat16", "__nv_bfloat16", (16, 16, 16)),
+    ("__nv_bfloat16", "__nv_bfloat16", (8, 32, 16)),
+    ("__nv_bfloat16", "__nv_bfloat16", (32, 8, 16)),
+    ("float", "wmma::precision::tf32", (16, 16, 8)),
+]
+
+
+@pytest.mark.parametrize(("element", "precision", "tile"), WMMA)
+def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, int]) -> None:
+    m, n, k = tile
+    source = (KERNELS / "wmma.cu.in").read_text()
+    fields = {"ELEMENT": element, "PRECISION": precision, "TM": m, "TN": n, "TK": k}
+    for name, text in fields.items():
+        source = source.replace(name, str(text))
+    source = f"// solve: tile={m}x{n}\n" + source.replace("KIND", precision).replace(
+        "SHAPE", str(tile)
+    )
+    ready = cpu.load(source)
+    assert isinstance(ready, Ready), ready
+    exact(cpu, Shape(64, 32, 64))
+    assert cpu.findings(Shape(2 * m, 32, 2 * n)) == ()
+
+
+# ---- wgmma: one warpgroup, 64 x N, A and B put into shared memory in a given layout
+
+WGMMA = """
+// A is 64 x DEPTH, B is DEPTH x WIDTH
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+typedef ELEMENT T;
+__device__ unsigned long long descriptor(unsigned address, unsigned leading, unsigned stride) {
+    return (unsigned long long)(address >> 4) | (unsigned long long)(leading >> 4) << 16 |
+           (unsigned long long)(stride >> 4) << 32 | (unsigned long long)MODE << 62;
+}
+// Byte offset of element (outer, k) with k side by side, or of (k, outer) with outer side by side.
+__device__ unsigned place(int outer, int k, bool transposed, int extent) {
+    int side = transposed ? outer : k, down = transposed ? k : outer, bytes = side * sizeof(T);
+    int atom = SWIZZLE ? SWIZZLE : 16, downs = transposed ? DEPTH / 8 : extent / 8;
+    unsigned at = bytes / atom * (8 * atom * downs) + down / 8 * (8 * atom) + down % 8 * atom;
+    at += bytes % atom;
+    return at ^ ((at >> 7 & (SWIZZLE == 128 ? 7 : SWIZZLE == 64 ? 3 : SWIZZLE == 32 ? 1 : 0)) << 4);
+}
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    extern __shared__ __align__(1024) char memory[];
+    char* a_at = memory;
+    char* b_at = memory + A_BYTES;
+    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
+    int g = lane / 4, q = lane % 4;
+    for (int i = id; i < 64 * DEPTH; i += 256)
+        *(T*)(a_at + place(i / DEPTH, i % DEPTH, TRANS_A, 64)) = (T)A[i];
+    for (int i = id; i < DEPTH * WIDTH; i += 256)
+        *(T*)(b_at + place(i % WIDTH, i / WIDTH, TRANS_B, WIDTH)) = (T)B[i];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (warp >= 4) return;
+    float d[WIDTH / 2];
+    for (int i = 0; i < WIDTH / 2; ++i) d[i] = 100.0f;
+    unsigned a0 = __cvta_generic_to_shared(a_at), b0 = __cvta_generic_to_shared(b_at);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += STEP) {
+        int scale = k != 0;
+        unsigned long long b = descriptor(b0 + place(0, k, TRANS_B, WIDTH), B_LEADING, B_STRIDE);
+        A_OPERANDS
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
+            "wgmma.mma_async.sync.aligned.m64nWIDTHkSTEP.f32.KIND.KIND "
+            "{D_REGS}, A_REGS, %B_REG, p, 1, 1FLAGS; }"
+            : D_LIST : A_LIST, "l"(b), "r"(scale));
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < WIDTH / 2; ++i)
+        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = d[i];
+}
+"""
+ELEMENTS = {"tf32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
+A_FROM_SHARED = (
+    "unsigned long long a = descriptor(a0 + place(0, k, TRANS_A, 64), A_LEADING, A_STRIDE);"
+)
+A_FROM_REGISTERS = """unsigned a[4];
+        for (int w = 0; w < 4; ++w) {
+            int row = 16 * warp + g + 8 * (w & 1), column = k + EACH * (4 * (w >> 1) + q);
+            float x = A[row * N + column], y = A[row * N + column + EACH - 1];
+            PACK
+        }"""
+MODES = {0: 0, 128: 1, 64: 2, 32: 3}
+
+
+def wgmma_source(
+    kind: str, width: int, swizzle: int, a_registers: bool, trans_a: bool, trans_b: bool
+) -> tuple[str, Shape]:
+    """A kernel of one warpgroup, and the shape it multiplies."""
+    size = 4 if kind == "tf32" else 2
+    step, depth = 32 // size, (swizzle or 64) // size
+    depth = max(depth, step)
+    atom = swizzle or 16
+
+    def strides(transposed: bool, extent: int) -> tuple[int, int]:
+        """Leading and stride byte offsets, as the manual names them for each layout."""
+        across = (
+            8 * atom * ((depth if transposed else extent) // 8)
+        )  # to the next atom side by side
+        down = 8 * atom  # to the next 8 rows below
+        if transposed and not swizzle:
+            return down, across
+        return across, down
+
+    registers = width // 2
+    d_regs = ",".join(f"%{i}" for i in range(registers))
+    fields = {
+        "A_OPERANDS": A_FROM_REGISTERS if a_registers else A_FROM_SHARED,
+        "PACK": PACK[kind].replace('"=r"(w)', '"=r"(a[w])'),
+        "D_LIST": ", ".join(f'"+f"(d[{i}])' for i in range(registers)),
+        "A_LIST": ", ".join(f'"r"(a[{i}])' for i in range(4)) if a_registers else '"l"(a)',
+        "A_REGS": "{" + ",".join(f"%{registers + i}" for i in range(4)) + "}"
+        if a_registers
+        else f"%{registers}",
+        "%B_REG": f"%{registers + (4 if a_registers else 1)}",
+        "%SCALE": f"%{registers + (5 if a_registers else 2)}",
+        "FLAGS": ""
+        if kind == "tf32"
+        else f", {int(trans_b)}"
+        if a_registers
+        else f", {int(trans_a)}, {int(trans_b)}",
+        "D_REGS": d_regs,
+        "A_LEADING": strides(trans_a, 64)[0],
+        "A_STRIDE": strides(trans_a, 64)[1],
+        "B_LEADING": strides(trans_b, width)[0],
+        "B_STRIDE": strides(trans_b, width)[1],
+        "A_BYTES": 64 * depth * size,
+        "TRANS_A": str(trans_a).lower(),
+        "TRANS_B": str(trans_b).lower(),
+        "SWIZZLE": swizzle,
+        "MODE": MODES[swizzle],
+        "ELEMENT": ELEMENTS[kind],
+        "KIND": kind,
+        "WIDTH": width,
+        "DEPTH": depth,
+        "STEP": step,
+        "EACH": 4 // size,
+    }
+    source = WGMMA
+    for name, text in fields.items():
+        source = source.replace(name, str(text))
+    shared = (64 + width) * depth * size
+    return f"// solve: tile=64x{width} shared_memory={shared}\n{source}", Shape(64, depth, width)
+
+
+def check_wgmma(cpu: Runner, *arguments: object) -> None:
+    source, shape = wgmma_source(*arguments)  # type: ignore[arg-type]
+    ready = cpu.load(source)
+    assert isinstance(ready, Ready), ready
+    exact(cpu, shape)
+
+
+@pytest.mark.parametrize("width", [8, 24, 64, 128, 256])
+def test_wgmma_widths(cpu: Runner, width: int) -> None:
+    check_wgmma(cpu, "f16", width, 128, False, False, False)
+
+
+@pytest.mark.parametrize("a_registers", [False, True], ids=["A shared", "A registers"])
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("kind", ["tf32", "f16", "bf16"])
+def test_wgmma_swizzles(cpu: Runner, kind: str, swizzle: int, a_registers: bool) -> None:
+    check_wgmma(cpu, kind, 16, swizzle, a_registers, False, False)
+
+
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+def test_wgmma_transposed(cpu: Runner, swizzle: int, trans_a: bool, trans_b: bool) -> None:
+    check_wgmma(cpu, "f16", 64, swizzle, False, trans_a, trans_b)
+
+
+TWICE = {
+    "one guarded": "@q FIRST SECOND",
+    "one jumped over": "@!q bra OVER; FIRST OVER: SECOND",
+    "a shuffle between": "FIRST shfl.sync.bfly.b32 x, %0, 1, 31, -1; SECOND",
+}
+
+
+@pytest.mark.parametrize("form", TWICE.values(), ids=TWICE)
+def test_wgmma_adds_to_registers_as_they_stand(cpu: Runner, form: str) -> None:
+    """Each product twice into the same registers, to one of which one is added before; but for the
+    first of one product, which may be left out."""
+    source, shape = wgmma_source("f16", 16, 128, False, False, False)
+    lines = source.splitlines()
+    at = next(i for i, line in enumerate(lines) if "wgmma.mma_async" in line)
+    product = "".join(line.strip().strip('"') for line in lines[at : at + 2]).removesuffix(" }")
+    twice = form.replace("FIRST", product).replace("SECOND", product)
+    lines[at : at + 2] = [f'"add.f32 %1, %1, 0f3F800000; {twice} }}"']
+    source = "\n".join(lines)
+    source = source.replace(".reg .pred p;", ".reg .pred p, q; .reg .b32 x; setp.ne.b32 q, %11, 0;")
+    source = source.replace('"r"(scale));', '"r"(scale), "r"(int(k != 32)));')
+    ready = cpu.load(source)
+    assert isinstance(ready, Ready), ready
+    A, B = small_integers(shape)
+    result = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    assert not isinstance(result, Fault), result.message
+    left_out = 32 if "q" in form else None
+    expected = sum(
+        (1 if k in (0, left_out) else 2) * (A[:, k : k + 16] @ B[k : k + 16])
+        for k in range(0, 64, 16)
+    )
+    expected.reshape(4, 16, 16)[:, :8, 1:8:2] += 3  # behind the first, which starts from nothing
+    assert np.array_equal(result.C, expected)
+
+
+def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
+    for kind, width in itertools.product(("tf32", "f16", "bf16"), (32,)):
+        source, shape = wgmma_source(kind, width, 128, False, False, False)
+        cpu.load(source)
+        A, B = inputs(shape)
+        C = cpu.finish(shape).C
+        error = np.abs(C - product(A, B)).max()
+        assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else ROUNDED[kind])
+
+
+# ---- wgmma on 8-bit integers: sums are compared as bits, and may start anywhere
+
+WGMMA_INTEGER = """
+// A is 64 x DEPTH, B is DEPTH x WIDTH; both with k side by side, in SWIZZLE bytes
+__device__ unsigned long long descriptor(unsigned address) {
+    return (unsigned long long)(address >> 4) | 1ull << 16 |
+           (unsigned long long)(8 * SWIZZLE >> 4) << 32 | (unsigned long long)MODE << 62;
+}
+__device__ unsigned place(int outer, int k, int extent) {
+    unsigned at = k / SWIZZLE * SWIZZLE * extent + outer * SWIZZLE + k % SWIZZLE;
+    return at ^ ((at >> 7 & (SWIZZLE / 16 - 1)) << 4);
+}
+extern "C" __global__ void matrix_multiplication_kernel(
+    const float* A, const float* B, float* C, int M, int N, int K) {
+    extern __shared__ __align__(1024) char memory[];
+    char* b_at = memory + 64 * DEPTH;
+    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
+    int g = lane / 4, q = lane % 4;
+    for (int i = id; i < 64 * DEPTH; i += 256)
+        memory[place(i / DEPTH, i % DEPTH, 64)] = (char)(int)A[i];
+    for (int i = id; i < DEPTH * WIDTH; i += 256)
+        b_at[place(i % WIDTH, i / WIDTH, WIDTH)] = (char)(int)B[i];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (warp >= 4) return;
+    int d[WIDTH / 2];
+    for (int i = 0; i < WIDTH / 2; ++i) d[i] = START;
+    unsigned a0 = __cvta_generic_to_shared(memory), b0 = __cvta_generic_to_shared(b_at);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += 32) {
+        int scale = k + SCALE;
+        unsigned long long b = descriptor(b0 + place(0, k, WIDTH));
+        A_OPERANDS
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
+            "wgmma.mma_async.sync.aligned.m64nWIDTHk32FINITE.s32.KIND "
+            "{D_REGS}, A_REGS, %B_REG, p; }"
+            : D_LIST : A_LIST, "l"(b), "r"(scale));
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < WIDTH / 2; ++i)
+        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = __int_as_float(d[i]);
+}
+"""
+BYTES_FROM_SHARED = "unsigned long long a = descriptor(a0 + place(0, k, 64));"
+BYTES_FROM_REGISTERS = """unsigned a[4];
+        for (int w = 0; w < 4; ++w) {
+            a[w] = 0;
+            for (int i = 0; i < 4; ++i)
+                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N +
+                                k + 16 * (w >> 1) + 4 * q + i] & 255) << 8 * i;
+        }"""
+
+
+def check_integer_wgmma(
+    cpu: Runner,
+    width: int,
+    a_type: str = "s8",
+    b_type: str = "s8",
+    *,
+    swizzle: int = 64,
+    a_registers: bool = False,
+    saturates: bool = False,
+    start: int | None = None,
+) -> None:
+    """Every sum, bit for bit; `start` is what the accumulators hold before, if it counts."""
+    depth, registers = max(64, swizzle), width // 2
+    after_a = registers + (4 if a_registers else 1)
+    fields = {
+        "A_OPERANDS": BYTES_FROM_REGISTERS if a_registers else BYTES_FROM_SHARED,
+        "D_LIST": ", ".join(f'"+r"(d[{i}])' for i in range(registers)),
+        "A_LIST": ", ".join(f'"r"(a[{i}])' for i in range(4)) if a_registers else '"l"(a)',
+        "A_REGS": "{" + ",".join(f"%{registers + i}" for i in range(4)) + "}"
+        if a_registers
+        else f"%{registers}",
+        "%B_REG": f"%{after_a}",
+        "%SCALE": f"%{after_a + 1}",
+        "D_REGS": ",".join(f"%{i}" for i in range(registers)),
+        "SCALE": int(start is not None),
+        "START": 100 if start is None else start,
+        "FINITE": ".satfinite" if saturates else "",
+        "KIND": f"{a_type}.{b_type}",
+        "SWIZZLE": swizzle,
+        "MODE": MODES[swizzle],
+        "DEPTH": depth,
+        "WIDTH": width,
+    }
+    source = WGMMA_INTEGER
+    for name, text in fields.items():
+        source = source.replace(name, str(text))
+    ready = cpu.load(f"// solve: tile=64x{width} shared_memory={depth * (64 + width)}\n{source}")
+    assert isinstance(ready, Ready), ready
+
+    random = np.random.default_rng(width)
+    limits = {"s8": (-128, 128), "u8": (0, 256)}
+    A = random.integers(*limits[a_type], (64, depth))
+    B = random.integers(*limits[b_type], (depth, width))
+    A[:2], B[:, :2] = limits[a_type][0], limits[b_type][0]  # the largest sums there are
+    A[2:4], B[:, 2:4] = limits[a_type][1] - 1, limits[b_type][1] - 1
+    expected = np.full((64, width), start or 0)
+    for k in range(0, depth, 32):
+        expected += A[:, k : k + 32] @ B[k : k + 32]
+        if saturates:
+            expected = expected.clip(-(2**31), 2**31 - 1)
+    shape = Shape(64, depth, width)
+    result = cpu.device.run(
+        Run(shape=shape, A=A.astype(np.float32), B=B.astype(np.float32), seconds=30)
+    )
+    assert not isinstance(result, Fault), result.message
+    assert np.array_equal(result.C.view(np.int32), expected.astype(np.int32))
+
+
+INTEGER_WIDTHS = (8, 16, 24, 32, *range(48, 257, 16))
+
+
+@pytest.mark.parametrize("width", INTEGER_WIDTHS)
+def test_integer_wgmma_widths(cpu: Runner, width: int) -> None:
+    check_integer_wgmma(cpu, width)
+
+
+@pytest.mark.parametrize("a_registers", [False, True], ids=["A shared", "A registers"])
+@pytest.mark.parametrize(("a_type", "b_type"), list(itertools.product(("s8", "u8"), repeat=2)))
+def test_integer_wgmma_types(cpu: Runner, a_type: str, b_type: str, a_registers: bool) -> None:
+    check_integer_wgmma(cpu, 16, a_type, b_type, a_registers=a_registers)
+
+
+@pytest.mark.parametrize("swizzle", [32, 64, 128])
+def test_integer_wgmma_swizzles(cpu: Runner, swizzle: int) -> None:
+    check_integer_wgmma(cpu, 24, swizzle=swizzle)
+
+
+@pytest.mark.parametrize("start", [2**31 - 1000, -(2**31) + 1000])
+@pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
+def test_integer_wgmma_at_the_ends_of_an_integer(cpu: Runner, start: int, saturates: bool) -> None:
+    check_integer_wgmma(cpu, 16, start=start, saturates=saturates)

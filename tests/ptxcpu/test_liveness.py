@@ -1,0 +1,49 @@
+"""Which registers may be read before they are written."""
+
+from __future__ import annotations
+
+from harness.ptxcpu.codegen.liveness import read_before_written
+
+
+def of(text: str) -> frozenset[str]:
+    return read_before_written(
+        [line if line.endswith(":") else "  " + line for line in text.splitlines()]
+    )
+
+
+def test_what_is_written_first_is_not_among_them() -> None:
+    assert of("store i32 1, ptr %r0\n%v1 = load i32, ptr %r0") == frozenset()
+    assert of("%v1 = load i32, ptr %r0\nstore i32 1, ptr %r0") == {"%r0"}
+
+
+def test_one_way_that_leaves_it_unwritten_is_enough() -> None:
+    text = """br i1 %v0, label %some, label %join
+some:
+store <2 x half> %v1, ptr %r0
+br label %join
+join:
+%v2 = load <2 x half>, ptr %r0"""
+    assert of(text) == {"%r0"}
+    assert of("store <2 x half> %v9, ptr %r0\n" + text) == frozenset()
+
+
+def test_around_a_loop() -> None:
+    """The first turn reads what only the turn before it writes."""
+    text = """br label %loop
+loop:
+%v1 = load i64, ptr %r1
+store i64 %v1, ptr %r2
+store i64 7, ptr %r1
+%v2 = load i64, ptr %r2
+br i1 %v3, label %loop, label %end
+end:
+ret void"""
+    assert of(text) == {"%r1"}
+
+
+def test_where_a_thread_waits_all_ways_count() -> None:
+    text = """switch i8 %v1, label %end [i8 0, label %on i8 1, label %end]
+on:
+%v2 = load float, ptr %r3
+br label %exit"""
+    assert of(text) == {"%r3"}
