@@ -1,13 +1,11 @@
 """Measures what several GPUs of one machine do.
 
     python3 -m lab.gpus all --out reports/h200-gpus --seconds 290     in one call
-    python3 -m lab.gpus gradings arena --out reports/h200-gpus        some parts, at length
+    python3 -m lab.gpus gradings playoff --out reports/h200-gpus        some parts, at length
 
     gradings    known kernels on one GPU after another, then on 2, 4, … at once, each GPU with as
                 much to do and with its share of the cores: what one scores alone and with the
                 others at work, how GPUs differ, and how long it all takes
-    arena       an arena on all of them, to which submissions of many verdicts are handed in, and
-                one of whose workers is killed while it measures
     playoff     two kernels that scores hardly order
     one-lane    a kernel with nothing beside it, not even the compilation of the next
     driver      how many CUDA contexts a second it creates, for all GPUs together
@@ -53,8 +51,8 @@ AGAIN = (*KERNELS, "02_shared_tile", "02_shared_tile")
 ALONE = "17_split_tail"
 RIVALS = ("10_no_bank_conflicts", "14_bulk_copies")
 CACHE = "XDG_CACHE_HOME"
-PARTS = ("gradings", "arena", "playoff", "one-lane", "driver")
-LEAST = {"gradings": 30.0, "arena": 50.0, "playoff": 50.0, "one-lane": 30.0, "driver": 10.0}
+PARTS = ("gradings", "playoff", "one-lane", "driver")
+LEAST = {"gradings": 30.0, "playoff": 50.0, "one-lane": 30.0, "driver": 10.0}
 """Seconds, without which a part is not begun."""
 
 CONTEXTS = 6
@@ -81,7 +79,6 @@ def main(words: Sequence[str] | None = None) -> int:
         run = Run(chosen.out, available.gpus(), time.monotonic() + chosen.seconds)
         works = {
             "gradings": lambda: run.gradings(chosen.alone, chosen.together),
-            "arena": lambda: run.arena(chosen.submissions),
             "playoff": run.playoff,
             "one-lane": run.one_lane,
             "driver": run.driver,
@@ -161,15 +158,6 @@ class Run:
                 }
             )
             self._keep("gradings", {"runs": runs})
-
-    def arena(self, submissions: int) -> None:
-        """Graded quickly, for which a GPU needs no check-up."""
-        done = self._command(
-            *(sys.executable, "-m", "tests.arena.on_gpus", "--quick", "--kill-at", "measure"),
-            *("--submissions", str(submissions), "--seconds", f"{self.left - 15:.0f}"),
-        )
-        if done:
-            self._keep("arena", json.loads(done[-1].text))
 
     def playoff(self) -> None:
         files = [str(SOLUTIONS / f"{name}.cu") for name in RIVALS]
@@ -286,7 +274,6 @@ def tables(parts: dict[str, Any]) -> str:
     ]
     of_parts = {
         "gradings": _gradings,
-        "arena": _arena,
         "playoff": _playoff_table,
         "one-lane": lambda found: _one_lane(found, parts.get("gradings", {"runs": []})["runs"]),
         "driver": _driver,
@@ -484,22 +471,6 @@ def _driver(found: dict[str, Any]) -> list[str]:
         f"{alone.a_second:.1f} where one does: {alone.ms:.0f} ms each, and {together.ms:.0f} ms. "
         f"With {CONTEXTS} of them a grading takes {1e3 * CONTEXTS / together.a_second:.0f} ms of "
         "its time, whichever GPU it is on."
-    ]
-
-
-def _arena(found: dict[str, Any]) -> list[str]:
-    killed = found["killed"] or {"worker": "no worker", "at": "work", "gradings_in_hand": 0}
-    attempts = _counted(found["attempts"])
-    gpus = len({uuid for uuid, _ in found["scores"]})
-    waiting = f"; when the time was over {found['waiting']} waited" if found["waiting"] else ""
-    return [
-        f"An arena on {_gpus(gpus)}, {found['submissions']} submissions "
-        f"in {found['seconds']:.0f} s with a lease of {found['lease_seconds']:.0f} s; killed: "
-        f"{killed['worker']} at "
-        f"{killed['at']}, with {killed['gradings_in_hand']} in hand. Lost: {found['lost']}; "
-        f"doubled: {found['doubled']}{waiting}. Attempts: {attempts}. Verdicts: "
-        f"{_counted(found['verdicts'])}; other than expected: {len(found['misjudged'])}.",
-        *(f"* {each}" for each in found["misjudged"]),
     ]
 
 

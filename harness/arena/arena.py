@@ -147,7 +147,7 @@ def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> lis
         Part(
             "sweeper",
             "harness.arena.sweeper",
-            ["--lease", str(settings.lease), *files, *quick],
+            ["--lease", str(settings.lease), *quick],
             as_web,
         ),
         *([_gate(owner, secrets, place, *settings.listen)] if settings.listen else []),

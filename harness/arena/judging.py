@@ -11,21 +11,13 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
-from harness.arena.build import Build
-from harness.arena.checkup import CUBLAS, CheckUp, Known, reference_set
-from harness.devices.health import health
-from harness.judge.calibrate import calibrate
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.playoff import play_game
 from harness.judge.progress import Progress
-from harness.judge.stages.playoff import Game
-from harness.judge.submission import Unreadable, read
+from harness.judge.submission import Unreadable
 from harness.judge.workers.cores import Cores
 from harness.judge.workers.session import Choice, Session, open_lanes
-from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import Accepted, Report, Submission, Verdict
+from harness.protocol.report import Report, Submission
 
 
 class Judge:
@@ -59,36 +51,6 @@ class Judge:
         with self._lane() as session:
             return grade(submission, session, self._options, progress)
 
-    def play(self, submissions: Sequence[Submission], progress: Progress) -> Game:
-        """Of a play-off, on this GPU. Raises JudgeFailure or UsageError."""
-        with self._lane() as session:
-            return play_game(submissions, session, progress)
-
-    def check_up(self, progress: Progress) -> CheckUp:
-        """What this GPU makes of cuBLAS beside itself and of the reference set."""
-        info = self._info
-        assert info.uuid is not None
-        cold = health(info.uuid)
-        with self._lane() as session:
-            known = (
-                _calibrated(session, progress),
-                *(self._known(path, session, progress) for path in reference_set(info.arch)),
-            )
-        build = str(Build.here(self.quick))
-        return CheckUp(judge=build, device=info, cold=cold, hot=health(info.uuid), known=known)
-
-    def _known(self, path: Path, session: Session, progress: Progress) -> Known:
-        """By a sample, whatever the contest asks for: those who have handed in wait for this."""
-        report = grade(read(path), session, GradingOptions(quick=True), progress)
-        outcome = report.outcome
-        return Known.of(
-            path.stem,
-            report.verdict,
-            outcome.score if isinstance(outcome, Accepted) else None,
-            report.measurement.rounds if report.measurement else (),
-            getattr(outcome, "message", ""),
-        )
-
     @contextmanager
     def _lane(self) -> Iterator[Session]:
         session = self._free.get()
@@ -96,14 +58,6 @@ class Judge:
             yield session
         finally:
             self._free.put(session)
-
-
-def _calibrated(session: Session, progress: Progress) -> Known:
-    try:
-        found = calibrate(session, None, progress)
-    except (JudgeFailure, UsageError) as error:
-        return Known.of(CUBLAS, Verdict.JUDGE_ERROR, None, (), str(error))
-    return Known.of(CUBLAS, Verdict.ACCEPTED, found.score, found.rounds)
 
 
 @contextmanager

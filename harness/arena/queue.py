@@ -9,18 +9,10 @@ from sqlalchemy import URL
 QUEUE, TASK = "gradings", "grade"
 """As `arena_enqueue` in the database writes them. This queue is served by every worker."""
 
-GAME = "play"
-"""The task of a play-off's game, as `arena_call_game` writes it."""
-
 
 def queue_of(model: str) -> str:
     """Of what only GPUs of a model may grade; `arena_enqueue` names it so."""
     return f"model {model}"
-
-
-def queue_of_gpu(worker: str) -> str:
-    """Of what only this GPU may do; `arena_call_game` names it so."""
-    return f"gpu {worker}"
 
 
 def conninfo(url: URL) -> str:

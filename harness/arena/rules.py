@@ -11,7 +11,6 @@ from typing import Self
 from pydantic import (
     AwareDatetime,
     Field,
-    NonNegativeInt,
     PositiveInt,
     ValidationError,
     model_validator,
@@ -66,8 +65,6 @@ class Rules(Value):
     """The model on which everything is graded; if left out, on whichever is free."""
     leagues: Leagues = Leagues()
     """Which kernels are ranked, and which of them among themselves."""
-    playoff_places: NonNegativeInt = 0
-    """After the end, kernels that share one of so many first places are played off."""
     limits: Limits = Limits()
     openid: OpenId | None = None
 
@@ -78,8 +75,6 @@ class Rules(Value):
         ]
         if moments != sorted(moments):
             raise ValueError("begins, frozen_from and ends must be in this order")
-        if self.playoff_places and self.ends is None:
-            raise ValueError("playoff_places are played off after the end: say when it ends")
         return self
 
     def closed(self, now: datetime) -> str | None:
@@ -103,6 +98,10 @@ class Rules(Value):
         return self.sources is Sources.OPEN
 
 
+_OBSOLETE = frozenset({"playoff_places"})
+"""Rules that earlier versions had: a file with them is still valid."""
+
+
 class RulesError(Exception):
     """The rules cannot be read; says where and why."""
 
@@ -116,7 +115,10 @@ def read(path: Path) -> Rules:
     except (OSError, UnicodeDecodeError) as error:
         raise RulesError(f"{path} cannot be read: {error}.") from None
     try:
-        return Rules.model_validate(tomllib.loads(text))
+        written = tomllib.loads(text)
+        return Rules.model_validate(
+            {name: value for name, value in written.items() if name not in _OBSOLETE}
+        )
     except tomllib.TOMLDecodeError as error:
         raise RulesError(f"{path} is no TOML: {error}.") from None
     except ValidationError as error:

@@ -1,5 +1,4 @@
-"""The sweeper: has graded again what nobody works on any more, judges check-ups of GPUs, and lets
-play-offs go on."""
+"""The sweeper: puts gradings whose worker has died back into the queue."""
 
 from __future__ import annotations
 
@@ -11,21 +10,15 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError, TimeoutError
 
 from harness import __version__
-from harness.arena.contested import Contested
 from harness.arena.logs import log_as
 from harness.arena.processes import DATABASE_VARIABLE, end_with_parent
-from harness.arena.rules import RulesFile
-from harness.arena.store import checkups, playoffs
 from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Swept, sweep
-from harness.board.playoffs import SUFFIX, enter
-from harness.board.signing import SigningKey
 from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
 
@@ -46,32 +39,6 @@ def sweep_once(engine: Engine, lease_seconds: float, quick: bool = False) -> Swe
     for submission in swept.given_up:
         log.error("given up", extra={"submission": submission})
     return swept
-
-
-def judge_checkups(engine: Engine) -> None:
-    """Say of each GPU that was checked up whether it may judge."""
-    with engine.begin() as connection:
-        judged = checkups.judge(connection)
-    for each in judged:
-        if each.fault is None:
-            log.info("fit to judge", extra={"gpu": each.worker})
-        else:
-            log.error("set aside: %s", each.fault, extra={"gpu": each.worker})
-
-
-def go_on_with_playoffs(engine: Engine, contested: Contested, key: Path) -> None:
-    """Those that are open, and those that the rules ask for. key: signs what they found, beside
-    which it is kept for the commands that take an arena as a store."""
-    with engine.begin() as connection:
-        for id in playoffs.go_on(connection):
-            (ended,) = playoffs.called(connection, id)
-            log.info("play-off ended: %s", ended.state, extra={"playoff": id})
-            if ended.result is not None:
-                # Before it is committed: twice there does no harm.
-                enter(ended.result, key.with_name(f"leaderboard{SUFFIX}"), key)
-        called = contested.call(connection, datetime.now(UTC))
-    for each in called:
-        log.info("play-off called, as the rules ask for it", extra={"playoff": each})
 
 
 def gave_up(submission: Submission, attempts: int, quick: bool) -> Report:
@@ -100,19 +67,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="The arena's sweeper, which the arena starts.")
     parser.add_argument("--lease", type=float, default=LEASE_SECONDS)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rules", type=Path, required=True)
-    parser.add_argument("--signing-key", type=Path, required=True)
     options = parser.parse_args(arguments)
     log_as("sweeper")
     end_with_parent()
-    own = SigningKey.at(options.signing_key).public
-    contested = Contested(RulesFile(options.rules), own)
     engine = open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections=1)
     while True:
         try:
             sweep_once(engine, options.lease, options.quick)
-            judge_checkups(engine)
-            go_on_with_playoffs(engine, contested, options.signing_key)
         except (DBAPIError, TimeoutError) as error:
             log.warning("the database does not answer: %s", error)
         time.sleep(options.lease / 5)

@@ -39,23 +39,18 @@ from harness.arena.processes import (
 )
 from harness.arena.progress import GradingProgress
 from harness.arena.queue import (
-    GAME,
     QUEUE,
     TASK,
     conninfo,
     queue_app,
     queue_of,
-    queue_of_gpu,
 )
 from harness.arena.store.attempts import Attempt, Attempts
-from harness.arena.store.games import Games
 from harness.arena.store.line import Line
 from harness.arena.store.membership import Duty, Held, Membership, Newcomer, Refused
 from harness.board.document import Document
-from harness.judge.progress import Silent
 from harness.judge.workers.cores import keep_to, shared_out
-from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import Stage, Submission
+from harness.protocol.report import Stage
 
 log = logging.getLogger(__name__)
 
@@ -131,20 +126,16 @@ class Worker:
         app: App,
         presence: Presence,
         attempts: Attempts,
-        games: Games,
         judge: Judge,
         queues: Sequence[str],
     ) -> None:
         self._app = app
         self._presence = presence
         self._attempts = attempts
-        self._games = games
         self._judge = judge
         self._queues = queues
         self._held: set[Attempt] = set()
-        self._at_play: set[UUID] = set()
         app.task(name=TASK, queue=QUEUE, pass_context=True)(self._grade)
-        app.task(name=GAME, queue=QUEUE)(self._play)
 
     async def run(self) -> End:
         """Until it is told to leave."""
@@ -155,9 +146,6 @@ class Worker:
         while (duty := self._presence.duty) is not Duty.LEAVE:
             if duty is Duty.SERVE:
                 await self._serve()
-            elif duty is Duty.CHECK_UP:
-                if await asyncio.to_thread(self._check_up):
-                    await self._presence.changed(duty)
             else:
                 await self._presence.changed(duty)
         return End.DRAINED
@@ -189,19 +177,11 @@ class Worker:
         with suppress(asyncio.CancelledError):
             await serving
 
-    def _check_up(self) -> bool:
-        log.info("check-up")
-        found = self._judge.check_up(Silent())
-        return self._presence.membership.check_up(found.model_dump(mode="json"))
-
     def _leave(self) -> None:
         """Give back what is held and be gone: the judge's processes end with this one."""
         for held in tuple(self._held):
             if self._attempts.give_back(held.attempt):
                 log.info("given back", extra={"submission": held.submission})
-        for game in tuple(self._at_play):
-            if self._games.give_back(game):
-                log.info("given back", extra={"game": str(game)})
         self._presence.leave()
         os._exit(0)
 
@@ -232,32 +212,6 @@ class Worker:
                 "seconds": round(time.monotonic() - began, 3),
             },
         )
-
-    async def _play(self, game: str) -> None:
-        """One run of a play-off."""
-        id = UUID(game)
-        players = await asyncio.to_thread(self._games.take, id)
-        if not players:
-            log.info("nothing to play", extra={"game": game})
-            return
-        log.info("playing", extra={"game": game, "players": len(players)})
-        self._at_play.add(id)
-        try:
-            counted = await asyncio.to_thread(self._played, id, players)
-        except Superseded:
-            counted = False
-        finally:
-            self._at_play.discard(id)
-        log.info("played" if counted else "it does not count any more", extra={"game": game})
-
-    def _played(self, game: UUID, players: Sequence[Submission]) -> bool:
-        """Whether it counts."""
-        try:
-            with Watched(lambda _: self._games.play_on(game)) as progress:
-                found = self._judge.play(players, progress)
-        except (JudgeFailure, UsageError) as error:
-            return self._games.fail(game, str(error))
-        return self._games.finish(game, found)
 
     def _report(self, attempt: Attempt) -> Document:
         submission = kept(attempt.name, attempt.author, attempt.source)
@@ -316,12 +270,11 @@ async def _work(address: URL, crew: UUID, name: str, judge: Judge) -> End:
     )
     queues = [QUEUE]
     if judge.model is not None:
-        queues += [queue_of(judge.model), queue_of_gpu(newcomer.id)]
+        queues.append(queue_of(judge.model))
     async with Presence(Membership(line, newcomer, Build.here(judge.quick))) as presence:
         working = Line(conninfo(address))
         attempts = Attempts(working, presence.membership)
-        games = Games(working, presence.membership)
-        worker = Worker(queue_app(address), presence, attempts, games, judge, queues)
+        worker = Worker(queue_app(address), presence, attempts, judge, queues)
         return await worker.run()
 
 

@@ -6,24 +6,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
-from harness.arena import judging
 from harness.arena.judging import Judge
-from harness.judge.grade import GradingOptions
 from harness.judge.progress import Progress, Silent
-from harness.judge.workers.session import Session
-from harness.protocol.errors import JudgeFailure
-from harness.protocol.report import CompileError, Report, Stage, Submission, Verdict
+from harness.protocol.report import CompileError, Stage
 from harness.protocol.request import Fault
-from tests.arena.checkups import WELL
 from tests.arena.handing_in import submission
 from tests.judge.stages.fakes import (
-    INFO,
     FakeDevice,
     session,
 )
-from tests.protocol.test_report import report
 from tests.waiting import PATIENCE
 
 
@@ -62,30 +53,3 @@ def test_as_many_submissions_are_compiled_at_once_as_there_are_lanes() -> None:
         thread.join(PATIENCE)
     assert verdicts == ["compile-error"] * 6
     assert [each.asked for each in compilers] == [3, 3], "a session has one submission at a time"
-
-
-def test_a_check_up_is_quick_also_where_submissions_are_graded_in_full(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    graded: list[tuple[str, bool]] = []
-
-    def fake_grade(
-        submission: Submission, session: Session, options: GradingOptions, progress: Progress
-    ) -> Report:
-        graded.append((submission.name, options.quick))
-        return report(submission=submission)
-
-    def calibrate(*_: object) -> None:
-        raise JudgeFailure("no cuBLAS here")
-
-    monkeypatch.setattr(judging, "grade", fake_grade)
-    monkeypatch.setattr(judging, "calibrate", calibrate)
-    monkeypatch.setattr(judging, "health", lambda _: WELL)
-    info = INFO.model_copy(update={"uuid": "GPU-1", "arch": "sm_90a"})
-    judge = Judge([session(FakeDevice(), FakeDevice(), info, turn=turn)], quick=False)
-    found = judge.check_up(Silent())
-    names = ["02_shared_tile", "17_split_tail", "36_wgmma_one_accumulator"]
-    assert graded == [(name, True) for name in names]
-    assert [known.name for known in found.known] == ["cuBLAS", *names]
-    assert found.known[0].message == "no cuBLAS here"
-    assert {known.verdict for known in found.known[1:]} == {Verdict.COMPILE_ERROR}

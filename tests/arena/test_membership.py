@@ -11,9 +11,7 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, text
 
 from harness.arena.build import Build
-from harness.arena.checkup import CheckUp
 from harness.arena.queue import conninfo
-from harness.arena.store import checkups
 from harness.arena.store.line import Line
 from harness.arena.store.membership import (
     Duty,
@@ -25,8 +23,6 @@ from harness.arena.store.membership import (
 )
 from harness.arena.store.people import Person
 from harness.arena.store.preparing import set_build
-from harness.arena.sweeper import judge_checkups
-from tests.arena.checkups import MODEL, checkup
 from tests.arena.handing_in import fetch, graded, hand_in, joined, newcomer, take
 
 Add = Callable[..., Person]
@@ -132,12 +128,6 @@ def test_a_clock_that_is_hours_off_is_told_and_does_not_count(
     assert clock_warning(timedelta(seconds=1)) is None
 
 
-def test_a_gpu_that_gives_scores_is_checked_before_it_serves(worker_url: URL) -> None:
-    member = membership(worker_url, newcomer("GPU-1", model="NVIDIA H200"))
-    member.join()
-    assert member.beat() is Duty.CHECK_UP
-
-
 def test_a_set_aside_worker_rests_and_a_drained_one_leaves(worker_url: URL, owner: Engine) -> None:
     member = membership(worker_url, newcomer())
     member.join()
@@ -154,48 +144,3 @@ def test_a_set_aside_worker_rests_and_a_drained_one_leaves(worker_url: URL, owne
     late.leave()
     next_time.join()
     assert next_time.beat() is Duty.SERVE
-
-
-def test_a_gpu_serves_once_its_check_up_was_judged_and_is_set_aside_if_it_is_off(
-    worker_url: URL, owner: Engine, engine: Engine
-) -> None:
-    def checked(id: str, found: CheckUp) -> Membership:
-        member = membership(worker_url, newcomer(id, model=MODEL))
-        member.join()
-        assert member.beat() is Duty.CHECK_UP
-        assert member.check_up(found.model_dump(mode="json"))
-        assert member.beat() is Duty.REST, "nobody has judged it yet"
-        judge_checkups(engine)
-        return member
-
-    good = checked("GPU-1", checkup("GPU-1"))
-    assert good.beat() is Duty.SERVE
-    off = checked("GPU-2", checkup("GPU-2", tensor=3.0))
-    assert off.beat() is Duty.REST
-    with owner.begin() as link:
-        found = checkups.history(link, "GPU-2")
-        assert found[0].fault is not None and "off the median" in found[0].fault
-        link.execute(text("UPDATE workers SET organiser_says = 'in service' WHERE id = 'GPU-2'"))
-    assert off.beat() is Duty.SERVE, "an organiser has the last word"
-    with owner.begin() as link:
-        link.execute(text("UPDATE checkups SET at = at - interval '25 hours'"))
-    assert (good.beat(), off.beat()) == (Duty.CHECK_UP, Duty.CHECK_UP), "every day"
-
-
-def test_what_is_off_is_no_measure_for_others_nor_what_another_judge_found(
-    worker_url: URL, engine: Engine, owner: Engine
-) -> None:
-    for id, found in (
-        ("GPU-1", checkup("GPU-1", tensor=3.0, judge="another")),
-        ("GPU-2", checkup("GPU-2", itself=1.2, tensor=3.0)),
-        ("GPU-3", checkup("GPU-3", tensor=4.8)),
-        ("GPU-4", checkup("GPU-4", tensor=4.81)),
-    ):
-        member = membership(worker_url, newcomer(id, model=MODEL))
-        member.join()
-        member.check_up(found.model_dump(mode="json"))
-        judge_checkups(engine)
-    with owner.begin() as link:
-        faults = {id: checkups.history(link, id)[0].fault for id in ("GPU-1", "GPU-3", "GPU-4")}
-        assert faults == {"GPU-1": None, "GPU-3": None, "GPU-4": None}
-        assert checkups.history(link, "GPU-2")[0].fault is not None

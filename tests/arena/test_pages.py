@@ -214,8 +214,6 @@ ORGANISERS = [
     ("/organiser/rejudge", {"reason": "x", "which": "standing"}),
     ("/organiser/rejudgings/1/apply", {}),
     ("/organiser/rejudgings/1/drop", {}),
-    ("/organiser/playoffs", {"reason": "x"}),
-    ("/organiser/playoffs/1/end", {}),
     ("/organiser/workers", {"id": "GPU-1", "what": "drain"}),
     ("/organiser/machines", {"name": "lab-3"}),
     ("/organiser/machines/revoke", {"id": 1}),
@@ -226,7 +224,7 @@ def test_organising_is_for_organisers(
     person: Add, signed_in: Callable[[Person], Browser], connection: Connection
 ) -> None:
     ada = signed_in(person("ada"))
-    for page in ("", "/submissions", "/people", "/audit", "/rejudgings/1", "/playoffs/1"):
+    for page in ("", "/submissions", "/people", "/audit", "/rejudgings/1"):
         ada.get(f"/organiser{page}", 403)
     for path, fields in ORGANISERS:
         ada.get("/submit")

@@ -10,12 +10,11 @@ from sqlalchemy import Connection, func, select, text, update
 
 from harness.arena.progress import GradingProgress
 from harness.arena.store import contest
-from harness.arena.store.checkups import Judged, history
 from harness.arena.store.membership import LEASE_SECONDS
 from harness.arena.store.people import NotPossible, Person
 from harness.arena.store.tables import machines, workers
 
-Word = Literal["in service", "set aside"]
+Word = Literal["set aside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +34,27 @@ class WorkerState:
     """That it grades."""
     progress: GradingProgress
     since: datetime | None
-    plays: bool
-    """In a play-off."""
     graded: int
     died: int
     """Attempts within 24 hours, by how they ended."""
-    checkups: list[Judged]
 
     @property
-    def fault(self) -> str | None:
-        """Why it is set aside."""
-        if self.organiser_says == "set aside":
-            return "an organiser set it aside"
-        if self.organiser_says == "in service" or not self.checkups:
-            return None
-        return self.checkups[0].fault
+    def set_aside(self) -> bool:
+        """Whether an organiser lets it grade nothing."""
+        return self.organiser_says is not None
 
     @property
     def does(self) -> str:
         """In a few words."""
         if not self.alive:
             return "away"
-        if self.plays:
-            return "plays off"
         if self.submission is not None:
             stages = self.progress.stages
             return stages[-1].stage.value if stages else "begins"
         if self.draining:
             return "leaves"
-        if self.fault is not None:
+        if self.set_aside:
             return "set aside"
-        if self.model is not None and not self.checkups:
-            return "is checked up"
         return "waits"
 
 
@@ -74,7 +62,6 @@ _EVERYBODY = text(
     """SELECT w.id, w.name, m.name AS machine, w.model, w.draining, w.organiser_says, w.clock_ahead,
         coalesce(w.seen > now() - make_interval(secs => :lease), false) AS alive,
         g.submission, g.progress, a.started AS since,
-        EXISTS (SELECT FROM games p WHERE p.worker = w.id AND p.state = 'playing') AS plays,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
             AND e.ended > now() - interval '1 day') AS graded,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'died'
@@ -93,23 +80,19 @@ _EVERYBODY = text(
 def everybody(connection: Connection) -> list[WorkerState]:
     """All GPUs that ever came, and other workers that are here."""
     return [
-        WorkerState(
-            **{**row, "progress": GradingProgress.read(row["progress"])},
-            checkups=history(connection, row["id"]),
-        )
+        WorkerState(**{**row, "progress": GradingProgress.read(row["progress"])})
         for row in connection.execute(_EVERYBODY, {"lease": LEASE_SECONDS}).mappings().all()
     ]
 
 
 def say(connection: Connection, actor: Person, id: str, word: Word | None) -> None:
-    """An organiser has the last word on whether a GPU judges; None leaves it to its check-ups.
-    Raises NotPossible."""
+    """Let a worker grade nothing, or take it back. Raises NotPossible."""
     changed = connection.execute(
         update(workers).where(workers.c.id == id).values(organiser_says=word)
     )
     if not changed.rowcount:
         raise NotPossible("there is no such worker")
-    contest.note(connection, actor, word or "leave to check-ups", id)
+    contest.note(connection, actor, word or "take back", id)
 
 
 def drain(connection: Connection, actor: Person, id: str) -> None:

@@ -482,11 +482,8 @@ _OVER = text(
         AND NOT EXISTS (
             SELECT FROM gradings g WHERE g.job = j.id AND g.state IN ('queued', 'grading')
         )
-        AND NOT EXISTS (
-            SELECT FROM games g WHERE g.job = j.id AND g.state IN ('queued', 'playing')
-        )
         AND greatest(pg_postmaster_start_time(), (
             SELECT max(at) FROM procrastinate_events e WHERE e.job_id = j.id
         )) < {_LEASE}"""
 )
-"""Their gradings or games have ended or have other jobs, and nobody has told the queue."""
+"""Their gradings have ended or have other jobs, and nobody has told the queue."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -10,7 +9,6 @@ from typing import Self
 from uuid import UUID
 
 from psycopg.errors import InsufficientPrivilege, UndefinedFunction
-from psycopg.types.json import Jsonb
 
 from harness.arena.build import Build
 from harness.arena.store.line import Line
@@ -30,9 +28,8 @@ class Duty(StrEnum):
     """What a worker is to do now; the database says."""
 
     SERVE = "serve"
-    CHECK_UP = "check up"
     REST = "rest"
-    """Its GPU is set aside, or its check-up is not judged yet."""
+    """An organiser has set its GPU aside."""
     LEAVE = "leave"
     """End after what it has in hand."""
 
@@ -133,10 +130,6 @@ class Membership:
         """Say that it lives; None where it has lost its place."""
         row = self._line.ask("SELECT arena_beat(%s) AS duty", (self._session,))
         return Duty(row["duty"]) if row and row["duty"] else None
-
-    def check_up(self, found: Mapping[str, object]) -> bool:
-        """Hand in what a check-up found; whether the GPU was still this worker's."""
-        return self._line.yes("SELECT arena_check_up(%s, %s) AS yes", (self._session, Jsonb(found)))
 
     def leave(self) -> None:
         self._line.ask("SELECT arena_leave(%s)", (self._session,))

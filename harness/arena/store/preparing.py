@@ -17,7 +17,7 @@ from harness.arena.store.tables import edition, workers
 from harness.board import schema
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
-REVISIONS = ("0001", "arena_0002", "arena_0003", "arena_0004")
+REVISIONS = ("0001", "arena_0002", "arena_0003", "arena_0004", "arena_0005")
 """Oldest first. The last depends on the board's last: a new one there needs a new one here."""
 
 HEAD = REVISIONS[-1]

@@ -14,14 +14,10 @@ WORKER_FUNCTIONS = (
     "arena_beat(uuid)",
     "arena_leave(uuid)",
     "arena_drain(float8)",
-    "arena_check_up(uuid, jsonb)",
     "arena_take(bigint, uuid)",
     "arena_go_on(uuid, jsonb)",
     "arena_give_back(uuid)",
     "arena_finish(uuid, text, text, jsonb, float8)",
-    "arena_take_game(uuid, uuid)",
-    "arena_play_on(uuid)",
-    "arena_finish_game(uuid, jsonb, text)",
 )
 
 QUEUE_FUNCTIONS = (

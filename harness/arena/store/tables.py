@@ -216,74 +216,9 @@ workers = Table(
     Column("clock_ahead", Float, nullable=False, comment="seconds, of its machine's"),
     Column("draining", Boolean, nullable=False),
     Column("organiser_says", Text),
-    CheckConstraint("organiser_says IN ('in service', 'set aside')", name="organiser_says"),
+    CheckConstraint("organiser_says = 'set aside'", name="organiser_says"),
     UniqueConstraint("session"),
 )
-
-checkups = Table(
-    "checkups",
-    metadata,
-    _number(),
-    Column("worker", Text, ForeignKey("workers.id"), nullable=False),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("found", JSONB(none_as_null=True), nullable=False),
-    Column("judged", DateTime(timezone=True)),
-    Column("fault", Text, comment="why the GPU is set aside"),
-    Index(None, "worker", "at"),
-)
-"""What each GPU made of the reference set, and what was made of that."""
-
-playoffs = Table(
-    "playoffs",
-    metadata,
-    _number(),
-    _person("made_by", nullable=True),  # nobody where the rules asked for it
-    Column("reason", Text, nullable=False),
-    Column("model", Text, nullable=False, comment="of the GPUs that play"),
-    _now(),
-    Column("ended", DateTime(timezone=True)),
-    Column("result", JSONB(none_as_null=True)),
-    Column("failure", Text, comment="why there is no result"),
-    CheckConstraint("(ended IS NULL) = (result IS NULL AND failure IS NULL)", name="ended_somehow"),
-)
-
-players = Table(
-    "players",
-    metadata,
-    Column("playoff", BigInteger, ForeignKey("playoffs.id"), primary_key=True),
-    Column(
-        "place",
-        SmallInteger,
-        primary_key=True,
-        autoincrement=False,
-        comment="among the players, from 0",
-    ),
-    Column("submission", Text, ForeignKey("submissions.id"), nullable=False),
-    Column("code", Text, nullable=False, comment="sha256 of the program"),
-)
-
-games = Table(
-    "games",
-    metadata,
-    Column("id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
-    Column("playoff", BigInteger, ForeignKey("playoffs.id"), nullable=False),
-    Column("worker", Text, ForeignKey("workers.id"), nullable=False),
-    Column("job", BigInteger),
-    Column(
-        "seen",
-        DateTime(timezone=True),
-        nullable=False,
-        server_default=func.now(),
-        comment="its last sign of life",
-    ),
-    Column("state", Text, nullable=False, server_default="queued"),
-    Column("found", JSONB(none_as_null=True)),
-    Column("failure", Text),
-    CheckConstraint("state IN ('queued', 'playing', 'finished', 'failed', 'died')", name="state"),
-    CheckConstraint("(state = 'finished') = (found IS NOT NULL)", name="finished_with_rounds"),
-    Index(None, "playoff"),
-)
-"""Each is one run of a play-off on one GPU; a job of the queue that only its worker serves."""
 
 announcements = Table(
     "announcements",

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 
 from harness import __version__
-from harness.arena.web import api, gpus, health, openid, organiser, pages, people, streams
+from harness.arena.web import api, health, openid, organiser, pages, people, streams
 from harness.arena.web.boards import Boards, Maker, MakerHere
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
@@ -55,7 +55,6 @@ def application(site: Site, maker: Maker | None = None) -> FastAPI:
     app.include_router(people.router)
     app.include_router(openid.router)
     app.include_router(organiser.router)
-    app.include_router(gpus.router)
     app.include_router(streams.router)
     app.include_router(pages.router)
     app.add_middleware(

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from harness.arena.rules import Rules
-from harness.arena.store import board, contest, playoffs
+from harness.arena.store import board, contest
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site
 from harness.arena.web.rendering import page
@@ -75,8 +75,7 @@ def make(site: Site, wanted: Wanted) -> Made:
         version = board.version(connection)
         entries = board.counting(connection, wanted.frozen_at, site.signing_key.public)
         announcements = contest.announced(connection)
-        played = playoffs.results(connection, wanted.frozen_at)
-    boards = boards_by_gpu(entries, Edition.current(), wanted.rules.leagues, played=played)
+    boards = boards_by_gpu(entries, Edition.current(), wanted.rules.leagues)
     if wanted.form is Form.DATA:
         data = [as_data(of_leagues[0]) for of_leagues in boards.values()]
         return Made(version, {DATA: File.of(json.dumps(data).encode())})

@@ -68,19 +68,14 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
         waiting.labels(str(share)).set(seconds)
     who = ("worker", "name", "machine", "model")
     up = gauge("worker_up", "1: it shows signs of life", *who)
-    busy = gauge("worker_busy", "1: it grades or plays off", *who)
+    busy = gauge("worker_busy", "1: it grades", *who)
     aside = gauge("worker_set_aside", "1: it is not to judge", *who)
     graded = gauge("worker_graded_1d", "Gradings within 24 hours", *who)
     died = gauge("worker_died_1d", "Attempts that died within 24 hours", *who)
-    score = gauge("gpu_reference_score", "Of the last check-up", "worker", "kernel")
     for worker in crew.everybody(connection):
         labels = (worker.id, worker.name, worker.machine or "", worker.model or "")
         up.labels(*labels).set(worker.alive)
-        at_work = worker.submission is not None or worker.plays
-        busy.labels(*labels).set(worker.alive and at_work)
-        aside.labels(*labels).set(worker.fault is not None)
+        busy.labels(*labels).set(worker.alive and worker.submission is not None)
+        aside.labels(*labels).set(worker.set_aside)
         graded.labels(*labels).set(worker.graded)
         died.labels(*labels).set(worker.died)
-        for known in worker.checkups[0].found.known if worker.checkups else ():
-            if known.score is not None:
-                score.labels(worker.id, known.name).set(known.score.ratio)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection
 
 from harness.arena.machines import new_key
-from harness.arena.store import contest, crew, gradings, people, playoffs
+from harness.arena.store import contest, crew, gradings, people
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.pages import PER_PAGE, sign_in_first
@@ -52,7 +52,6 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             typical=gradings.typical_seconds(connection),
             oldest=gradings.oldest_waiting(connection),
             rejudgings=contest.rejudgings(connection),
-            playoffs=playoffs.called(connection),
             gpu=rules.gpu,
             machines_join=site.machines_join,
             gate=site.gate,
@@ -192,17 +191,17 @@ def set_disabled(
 def tell_worker(
     site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "", what: Text = ""
 ) -> Response:
-    """Set a GPU aside, or take it whatever its check-ups say, or let it end."""
+    """Set a GPU aside, take it back, or let its worker end."""
 
     def tell(connection: Connection, actor: Person) -> None:
         if what == "drain":
             crew.drain(connection, actor, id)
-        elif what in get_args(crew.Word):
-            crew.say(connection, actor, id, cast(crew.Word, what))
-        elif what == "leave to check-ups":
+        elif what == "set aside":
+            crew.say(connection, actor, id, "set aside")
+        elif what == "take back":
             crew.say(connection, actor, id, None)
         else:
-            raise NotPossible("a worker is drained, set aside or taken into service")
+            raise NotPossible("a worker is drained, set aside or taken back")
 
     return _do(site, visitor, token, tell)
 
@@ -294,36 +293,6 @@ def rejudge(
         contest.rejudge(connection, actor, chosen, reason)
 
     return _do(site, visitor, token, queue)
-
-
-@router.post("/playoffs")
-def call_playoff(
-    site: ThisSite,
-    visitor: ThisVisitor,
-    ids: Annotated[list[Submission] | None, Form(max_length=PER_PAGE)] = None,
-    token: Text = "",
-    reason: Text = "",
-) -> Response:
-    def play_off(connection: Connection, actor: Person) -> None:
-        playoffs.call(connection, actor, ids or [], reason)
-
-    return _do(site, visitor, token, play_off)
-
-
-@router.get("/playoffs/{id}")
-def playoff(site: ThisSite, visitor: ThisVisitor, id: int) -> Response:
-    """What it found, and how sure it is."""
-    assert visitor.organiser
-    with site.transaction() as connection:
-        found = next(iter(playoffs.called(connection, id)), None)
-    if found is None:
-        raise Problem(404, "There is no such play-off.")
-    return page(site, "playoff.html", visitor=visitor, playoff=found)
-
-
-@router.post("/playoffs/{id}/end")
-def end_playoff(site: ThisSite, visitor: ThisVisitor, id: int, token: Text = "") -> Response:
-    return _do(site, visitor, token, lambda link, actor: playoffs.drop(link, actor, id))
 
 
 @router.get("/rejudgings/{id}")

@@ -25,7 +25,6 @@ PAGES = (
     Page("mine", "My submissions"),
     Page("runs.html", "All runs"),
     Page("rules", "Rules"),
-    Page("gpus", "GPUs"),
     Page("account", "Account"),
 )
 """What every page's navigation names beside the boards."""
