@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from harness.protocol.device import Ready, Run
 from harness.protocol.request import Fault
-from harness.ptxcpu.analysis.flatten import flatten
+from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.codegen.instructions import (
     INSTRUCTIONS,
     bits,
@@ -204,8 +204,8 @@ COUNTS = {"integer": 120, "bits": 43, "select": 968, "floating": 276, "convert":
 
 def is_translatable(case: tuple[str, list[str]]) -> bool:
     try:
-        flat = flatten(parse(kernel([case])), "k", 0)
-        ThreadTranslator(flat, INSTRUCTIONS, (THREADS, 1, 1), Mode.RUN).module()
+        inlined = inline(parse(kernel([case])), "k", 0)
+        ThreadTranslator(inlined, INSTRUCTIONS, (THREADS, 1, 1), Mode.RUN).module()
     except CannotTranslate:
         return False
     return True

@@ -7,7 +7,7 @@ import pytest
 
 from harness.protocol.device import Ready, Refusal, Run, Sanitized
 from harness.protocol.request import Fault
-from harness.ptxcpu.analysis.flatten import flatten
+from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
@@ -95,7 +95,7 @@ def test_a_bug_of_ours_is_not_a_limit(error: Exception) -> None:
     def frobnicate(t: Translator, m: MatchedInstruction) -> None:
         raise error
 
-    kernel = flatten(parse(module("frobnicate.b32 %r1, %r2;")), "k", 0)
+    kernel = inline(parse(module("frobnicate.b32 %r1, %r2;")), "k", 0)
     translator = ThreadTranslator(kernel, InstructionTable(INSTRUCTIONS, broken), BLOCK, Mode.RUN)
     expected = CannotTranslate if isinstance(error, CannotTranslate) else InternalError
     with pytest.raises(expected):

@@ -49,7 +49,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault, Request
 from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
-from harness.ptxcpu.analysis.flatten import FlatKernel, flatten, module_memory
+from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.execution import build
 from harness.ptxcpu.execution.cache import Cache
@@ -94,7 +94,7 @@ class Module:
     memory: Bytes
     """The kernel's __device__ variables: they live as long as the module, as on a GPU."""
     depends: bool
-    flat: FlatKernel
+    kernel: InlinedKernel
     """As a launch without instruments takes it."""
     block: tuple[int, int, int] = BLOCK
     plain: Mode = Mode.RUN
@@ -190,10 +190,10 @@ class CpuDevice:
             memory = zeros(placed.size + 16)
             for offset, image in initial.items():
                 memory[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
-            flat = flatten(program, entry, line.shared_memory, gaps=plain is Mode.WATCH)
-            depends = blocks_depend_on_one_another(flat)
-            line = replace(line, cluster=flat.cluster)
-            module = Module(text, entry, line, program, memory, depends, flat, block, plain)
+            kernel = inline(program, entry, line.shared_memory, gaps=plain is Mode.WATCH)
+            depends = blocks_depend_on_one_another(kernel)
+            line = replace(line, cluster=kernel.cluster)
+            module = Module(text, entry, line, program, memory, depends, kernel, block, plain)
             self._load(module, plain)
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
@@ -207,10 +207,10 @@ class CpuDevice:
 
     def _load(self, module: Module, mode: Mode) -> Loaded:
         if mode not in module.loaded:
-            kernel = module.flat
+            kernel = module.kernel
             if mode is not module.plain:
                 gaps = mode is Mode.WATCH
-                kernel = flatten(module.program, module.entry, module.line.shared_memory, gaps)
+                kernel = inline(module.program, module.entry, module.line.shared_memory, gaps)
             loaded = load(self._cache, module.text, kernel, module.block, mode)
             module.loaded[mode] = loaded
         return module.loaded[mode]
@@ -377,7 +377,7 @@ class CpuDevice:
 
 def _refused(module: Module, grid: tuple[int, int, int]) -> str:
     """Why a GPU would not accept the launch; empty if it would."""
-    shared, threads = module.flat.shared_bytes, math.prod(module.block)
+    shared, threads = module.kernel.shared_bytes, math.prod(module.block)
     if shared > MAX_SHARED_BYTES:
         return f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
     if threads > 1024:

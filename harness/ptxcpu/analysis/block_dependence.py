@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Register, Symbol
 from harness.ptxcpu.runtime.layout import Window
@@ -11,7 +11,7 @@ _ORDERED = {"volatile", "acquire", "release", "relaxed", "acq_rel"}
 _ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "const"}
 
 
-def blocks_depend_on_one_another(kernel: FlatKernel) -> bool:
+def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
     """True where the kernel uses atomics, flags or buffers of its own in global memory, or reads C.
 
     Errs on the side of True: a pointer of unknown origin may lead anywhere.

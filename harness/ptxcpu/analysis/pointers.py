@@ -7,7 +7,7 @@ at run time, so this is only ever a matter of speed.
 
 from __future__ import annotations
 
-from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Pair, Register, Symbol, Vector
 from harness.ptxcpu.runtime.layout import Window
 
@@ -19,7 +19,7 @@ _ARRAYS = (Window.A, Window.B, Window.C)
 _FOLLOWED = ("mov", "cvta", "add", "sub", "selp", "mad")
 
 
-def pointer_windows(kernel: FlatKernel) -> dict[str, Window]:
+def pointer_windows(kernel: InlinedKernel) -> dict[str, Window]:
     """Registers that only ever point into one array."""
     wide = [p for p in kernel.parameters.variables.values() if p.size == 8]
     arrays = {p.name: window for p, window in zip(wide, _ARRAYS, strict=False)}
@@ -54,7 +54,7 @@ def _join(a: Held | None, b: Held | None) -> Held | None:
 
 
 def _result(
-    kernel: FlatKernel, arrays: dict[str, Window], held: dict[str, Held], item: Instruction
+    kernel: InlinedKernel, arrays: dict[str, Window], held: dict[str, Held], item: Instruction
 ) -> Held | None:
     """What the instruction's result holds; None while its operands are not known yet."""
     root = item.opcode.split(".")[0]
@@ -88,7 +88,7 @@ def _result(
     return pointers.pop()
 
 
-def _held(kernel: FlatKernel, held: dict[str, Held], operand: Operand) -> Held | None:
+def _held(kernel: InlinedKernel, held: dict[str, Held], operand: Operand) -> Held | None:
     if isinstance(operand, Register):
         return held.get(operand.name)
     if isinstance(operand, Symbol) and operand.name in kernel.module.variables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.ptxcpu.analysis.flatten import call_parts
+from harness.ptxcpu.analysis.inline import call_parts
 from harness.ptxcpu.codegen.llvm_ir import FALSE, constant
 from harness.ptxcpu.codegen.translator import Translator
 from harness.ptxcpu.errors import CannotTranslate

@@ -6,7 +6,7 @@ already: no second compiler is needed, and everything a kernel may contain is ex
 
 from __future__ import annotations
 
-from harness.ptxcpu.analysis.flatten import FlatKernel, Memory, call_parts
+from harness.ptxcpu.analysis.inline import InlinedKernel, Memory, call_parts
 from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
 from harness.ptxcpu.codegen.translator import Lowerings, MemoryAccess, Translator
 from harness.ptxcpu.errors import CannotTranslate
@@ -50,7 +50,7 @@ def host_module(program: Program, lowerings: Lowerings) -> str:
     return "\n".join([*texts, *sorted(declarations), _PRIMITIVES])
 
 
-def _flat(function: Function) -> FlatKernel:
+def _as_kernel(function: Function) -> InlinedKernel:
     local = Memory()
     temporaries = {v.name: v.size for v in (*function.parameters, *function.results)}
     for name, variable in function.variables.items():
@@ -58,7 +58,7 @@ def _flat(function: Function) -> FlatKernel:
             local.add(name, variable.size, max(16, variable.align))
         else:
             temporaries[name] = variable.size
-    return FlatKernel(
+    return InlinedKernel(
         function.name,
         Memory(),
         Memory(),
@@ -75,7 +75,7 @@ class HostTranslator(Translator):
     """One function of the runtime: device addresses are host addresses."""
 
     def __init__(self, program: Program, function: Function, lowerings: Lowerings) -> None:
-        super().__init__(_flat(function), lowerings)
+        super().__init__(_as_kernel(function), lowerings)
         self.program = program
         self.function = function
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 
-from harness.ptxcpu.analysis.flatten import DYNAMIC, FlatKernel
+from harness.ptxcpu.analysis.inline import DYNAMIC, InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
 from harness.ptxcpu.codegen.calls import call_host
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
@@ -39,7 +39,7 @@ class ThreadTranslator(Translator):
 
     def __init__(
         self,
-        kernel: FlatKernel,
+        kernel: InlinedKernel,
         lowerings: Lowerings,
         block: tuple[int, int, int],
         mode: Mode,
@@ -49,7 +49,7 @@ class ThreadTranslator(Translator):
         self.mode = mode
         self._windows = pointer_windows(kernel) if mode is Mode.RUN else {}
         self._published: dict[str, int] = {}
-        """Registers of which a word of this lane's mail still has the value."""
+        """Registers of which a word of this lane's buffer still has the value."""
 
     # -- the function around the body
 
@@ -82,7 +82,7 @@ class ThreadTranslator(Translator):
             %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
             self.emit(line.strip())
         # Read, because LLVM would compute it again wherever it is used behind a wait.
-        self.emit(f"%mail = load ptr, {self.cell('mail')}")
+        self.emit(f"%lane_buffer = load ptr, {self.cell('lane_buffer')}")
         if self.kernel.body and not isinstance(self.kernel.body[0], Label):
             self.count_block(0)
         self.body()
@@ -127,9 +127,9 @@ class ThreadTranslator(Translator):
         self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
         self.place(resumed)
 
-    def mail(self, word: int) -> IrValue:
+    def lane_words(self, word: int) -> IrValue:
         """The address of one of this lane's words: [warp][word][lane]."""
-        return self.offset(IrValue("%mail", "ptr"), 4 * word * layout.LANES)
+        return self.offset(IrValue("%lane_buffer", "ptr"), 4 * word * layout.LANES)
 
     def collective(
         self,
@@ -146,9 +146,9 @@ class ThreadTranslator(Translator):
         published as the last results is not published again."""
         for word, item in enumerate(updated):
             if not isinstance(item, Register) or self._published.get(item.name) != word:
-                self.store(self.read(item, TYPES["b32"]), self.mail(word))
+                self.store(self.read(item, TYPES["b32"]), self.lane_words(word))
         for i, given in enumerate(words, len(updated)):
-            self.store(given, self.mail(i))
+            self.store(given, self.lane_words(i))
         self.suspend(
             index,
             State.COLLECTIVE,
@@ -158,11 +158,11 @@ class ThreadTranslator(Translator):
             argument=argument,
         )
         for word, item in enumerate(updated):
-            self.write(item, self.load("i32", self.mail(word)))
+            self.write(item, self.load("i32", self.lane_words(word)))
         if words or updated:
             names = [item.name for item in updated if isinstance(item, Register)]
             self._published = {name: word for word, name in enumerate(names)}
-        return [self.load("i32", self.mail(i)) for i in range(results)]
+        return [self.load("i32", self.lane_words(i)) for i in range(results)]
 
     def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
         super().write(operand, value, signed)

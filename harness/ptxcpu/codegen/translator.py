@@ -1,4 +1,4 @@
-"""Turns a flat kernel into LLVM IR: registers, operands, branches and memory accesses.
+"""Turns a kernel kernel into LLVM IR: registers, operands, branches and memory accesses.
 
 `Translator` is what the lowerings of instructions speak to. It has two forms: thread.py makes a
 coroutine of a kernel, with every access checked; host.py makes plain functions of the runtime. How
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.liveness import read_before_written
 from harness.ptxcpu.codegen.llvm_ir import FALSE, Builder, IrValue, bits, constant, llvm_type
 from harness.ptxcpu.errors import CannotTranslate, InternalError
@@ -61,7 +61,7 @@ class Lowerings(Protocol):
 class Translator(Builder):
     """Registers and operands of one function, and the IR of its instructions."""
 
-    def __init__(self, kernel: FlatKernel, lowerings: Lowerings) -> None:
+    def __init__(self, kernel: InlinedKernel, lowerings: Lowerings) -> None:
         super().__init__()
         self._lowerings = lowerings
         self.kernel = kernel

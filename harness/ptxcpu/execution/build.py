@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from harness.ptxcpu import runtime
-from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.host import host_module
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
@@ -80,7 +80,7 @@ def run_address(cache: Cache) -> int:
 
 
 def build_kernel(
-    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
+    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
 ) -> native.Code:
     """Machine code of one kernel for one shape of block."""
     _runtime(cache)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.execution import build, native
 from harness.ptxcpu.execution.cache import Cache
@@ -29,7 +29,7 @@ AnyArray = npt.NDArray[np.generic]
 class Loaded:
     """A kernel in machine code, for one shape of block."""
 
-    kernel: FlatKernel
+    kernel: InlinedKernel
     code: native.Code
     block: tuple[int, int, int]
     frame_bytes: int
@@ -90,7 +90,7 @@ class Instruments:
 
 
 def load(
-    cache: Cache, text: str, kernel: FlatKernel, block: tuple[int, int, int], mode: Mode
+    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
 ) -> Loaded:
     code = build.build_kernel(cache, text, kernel, block, mode)
     ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -221,7 +221,7 @@ class _Worker:
             "frames": zeros(loaded.frame_bytes * threads),
             "scratch": zeros(128),
             "thread": zeros(layout.THREAD_BYTES * threads),
-            "mail": zeros(4 * warps * layout.MAIL_WORDS * layout.LANES),
+            "lane_buffer": zeros(4 * warps * layout.LANE_BUFFER_WORDS * layout.LANES),
             "group": zeros(4 * warps),
             "arrived": zeros(4 * layout.NAMED_BARRIERS),
             "copies": zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
@@ -265,7 +265,7 @@ class _Worker:
         )
 
 
-def _parameters(kernel: FlatKernel, arguments: Arguments) -> Bytes:
+def _parameters(kernel: InlinedKernel, arguments: Arguments) -> Bytes:
     """The kernel's parameters as the launcher lays them out: three pointers, then numbers."""
     values = [w.base for w in (Window.A, Window.B, Window.C)] + list(arguments.numbers)
     memory = zeros(max(8, kernel.parameters.size))

@@ -53,7 +53,7 @@ __device__ __noinline__ bool phase_is_over(Context* c, long long t);
 
 // warp.cu
 __device__ __noinline__ void execute_collective(Context* c, long long w, unsigned here);
-__device__ __noinline__ unsigned* mail(Context* c, long long w, int word);
+__device__ __noinline__ unsigned* lane_words(Context* c, long long w, int word);
 
 // tensor.cu
 __device__ __noinline__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store);

@@ -111,7 +111,7 @@ class Event(IntEnum):
     BYPASS = 6  # the same of a copy that leaves no trace in the L1 cache
 
 
-MAIL_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
+LANE_BUFFER_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
 LANES = 32
 NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread
@@ -126,7 +126,7 @@ _C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
 
 THREAD = {
     "handle": "void*",  # of the coroutine
-    "mail": "unsigned*",  # its own place in the first of its warp's words
+    "lane_buffer": "unsigned*",  # its own place in the first of its warp's words
     "state": "int",
     "pc": "int",  # index of the instruction it waits at
     "mask": "unsigned",  # the lanes that a collective names
@@ -185,9 +185,9 @@ CONTEXT = {
     "frames": "char*",
     "frame_bytes": "long long",  # per thread
     "scratch": "char*",  # what a refused access touches instead
-    # the threads and their mail
+    # the threads and their lane buffers
     "thread": "struct Thread*",
-    "mail": "unsigned*",  # [warp][word][lane]
+    "lane_buffer": "unsigned*",  # [warp][word][lane]
     "group": "unsigned*",  # [warp]: the lanes that took part in the last collective
     "arrived": "int*",  # [barrier]: bar.arrive
     "copies": "struct Copy*",
@@ -382,7 +382,7 @@ def header() -> str:
         "WINDOW_BITS": WINDOW_BITS,
         "BLOCK_BITS": BLOCK_BITS,
         "MAX_CLUSTER": MAX_CLUSTER,
-        "MAIL_WORDS": MAIL_WORDS,
+        "LANE_BUFFER_WORDS": LANE_BUFFER_WORDS,
         "LANES": LANES,
         "NAMED_BARRIERS": NAMED_BARRIERS,
         "COPIES_IN_FLIGHT": COPIES_IN_FLIGHT,

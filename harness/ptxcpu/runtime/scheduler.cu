@@ -112,7 +112,7 @@ __device__ void start_threads(Context* c, bool backward) {
         thread->group = thread->copies = thread->delivered = thread->bulk_group = thread->products = thread->issued = 0;
         thread->cluster_arrivals = thread->cluster_waits = thread->arrival_pc = 0;
         thread->met = 1 << c->rank;
-        thread->mail = mail(c, t / LANES, 0) + t % LANES;
+        thread->lane_buffer = lane_words(c, t / LANES, 0) + t % LANES;
         thread->handle = host_start(c->entry, c, t);
         if (ends_warp(c, t, backward)) run_collectives(c, t / LANES);
     }

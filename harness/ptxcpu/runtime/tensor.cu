@@ -63,7 +63,7 @@ __device__ void unpack_rows(Context* c, long long w, int word, int words, int ki
         for (int i = 0; i < words; ++i)
             for (int j = 0; j < e; ++j)
                 a.at((lane >> 2) + 8 * (i & 1), e * (4 * (i >> 1) + (lane & 3)) + j) =
-                    element(mail(c, w, word + i)[lane], j, kind);
+                    element(lane_words(c, w, word + i)[lane], j, kind);
 }
 
 // ---- ldmatrix and stmatrix: 8x8 matrices of 16-bit elements; lane 8m+r holds the address of row r
@@ -76,7 +76,7 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
     int first_word = store ? 2 : 0;  // stmatrix publishes its data behind the address
     char* at[LANES];
     for (int i = 0; i < 8 * matrices; ++i) {
-        Address address = mail(c, w, 0)[i] | (Address)mail(c, w, 1)[i] << 32;
+        Address address = lane_words(c, w, 0)[i] | (Address)lane_words(c, w, 1)[i] << 32;
         int access = ACCESS_OWN | (store ? ACCESS_WRITE : ACCESS_READ);
         at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, access);
         if (!at[i]) return;
@@ -87,7 +87,7 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
             for (int e = 0; e < 2; ++e) {
                 int r = transposed ? 2 * (lane & 3) + e : lane >> 2;
                 int column = transposed ? lane >> 2 : 2 * (lane & 3) + e;
-                unsigned short* half = (unsigned short*)(mail(c, w, first_word + m) + lane) + e;
+                unsigned short* half = (unsigned short*)(lane_words(c, w, first_word + m) + lane) + e;
                 if (store) row[8 * m + r][column] = *half;
                 else *half = row[8 * m + r][column];
             }
@@ -105,8 +105,8 @@ __device__ void mma(Context* c, long long w, long long variant) {
     for (int lane = 0; lane < LANES; ++lane)
         for (int i = 0; i < words / 2; ++i)
             for (int j = 0; j < e; ++j)
-                b.at(lane >> 2, e * (4 * i + (lane & 3)) + j) = element(mail(c, w, 4 + words + i)[lane], j, kind);
-    multiply((float*)mail(c, w, 0), a, b, 2 * e * words);
+                b.at(lane >> 2, e * (4 * i + (lane & 3)) + j) = element(lane_words(c, w, 4 + words + i)[lane], j, kind);
+    multiply((float*)lane_words(c, w, 0), a, b, 2 * e * words);
 }
 
 // ---- wmma: which lane holds which element is the device's own affair. Here lane l holds the
@@ -130,14 +130,14 @@ __device__ void wmma_move(Context* c, long long w, long long pc, long long varia
     int rows = which == 1 ? s.k : s.m, columns = which == 0 ? s.k : s.n, each = rows * columns / LANES;
     int bytes = halves ? 2 : 4, first_word = store ? 3 : 0;
     for (int lane = 0; lane < LANES; ++lane) {
-        Address base = mail(c, w, 0)[lane] | (Address)mail(c, w, 1)[lane] << 32;
-        long long leading = (int)mail(c, w, 2)[lane];
+        Address base = lane_words(c, w, 0)[lane] | (Address)lane_words(c, w, 1)[lane] << 32;
+        long long leading = (int)lane_words(c, w, 2)[lane];
         for (int j = 0; j < each; ++j) {
             int row = (lane * each + j) / columns, column = (lane * each + j) % columns;
             long long at = column_major ? column * leading + row : row * leading + column;
             char* host = checked_access(c, w * LANES + lane, pc, base + at * bytes, bytes, bytes, store ? ACCESS_WRITE : ACCESS_READ);
             if (!host) return;
-            unsigned* word = mail(c, w, first_word + (halves ? j / 2 : j)) + lane;
+            unsigned* word = lane_words(c, w, first_word + (halves ? j / 2 : j)) + lane;
             if (halves) {
                 unsigned short* half = (unsigned short*)word + j % 2;
                 if (store) *(unsigned short*)host = *half; else *half = *(unsigned short*)host;
@@ -155,11 +155,11 @@ __device__ void wmma(Context* c, long long w, long long variant) {
     int a_each = s.m * s.k / LANES, b_each = s.k * s.n / LANES, c_each = s.m * s.n / LANES;
     float a[32 * 16], b[16 * 32], d[32 * 32];
     for (int lane = 0; lane < LANES; ++lane) {
-        for (int j = 0; j < a_each; ++j) a[lane * a_each + j] = element(mail(c, w, j / e)[lane], j % e, kind);
+        for (int j = 0; j < a_each; ++j) a[lane * a_each + j] = element(lane_words(c, w, j / e)[lane], j % e, kind);
         for (int j = 0; j < b_each; ++j)
-            b[lane * b_each + j] = element(mail(c, w, (a_each + j) / e)[lane], j % e, kind);
+            b[lane * b_each + j] = element(lane_words(c, w, (a_each + j) / e)[lane], j % e, kind);
         for (int j = 0; j < c_each; ++j)
-            d[lane * c_each + j] = __uint_as_float(mail(c, w, (a_each + b_each) / e + j)[lane]);
+            d[lane * c_each + j] = __uint_as_float(lane_words(c, w, (a_each + b_each) / e + j)[lane]);
     }
     for (int m = 0; m < s.m; ++m)
         for (int k = 0; k < s.k; ++k)
@@ -170,5 +170,5 @@ __device__ void wmma(Context* c, long long w, long long variant) {
                 for (int i = 0; i < 8; ++i) row[i] = __fmaf_rn(a[m * s.k + k], other[i], row[i]);
             }
     for (int lane = 0; lane < LANES; ++lane)
-        for (int j = 0; j < c_each; ++j) mail(c, w, j)[lane] = __float_as_uint(d[lane * c_each + j]);
+        for (int j = 0; j < c_each; ++j) lane_words(c, w, j)[lane] = __float_as_uint(d[lane * c_each + j]);
 }

@@ -1,15 +1,15 @@
-// What a warp does together. Each lane has published words in its mail; the results replace them.
+// What a warp does together. Each lane has published words in its lane_buffer; the results replace them.
 
 // The 32 lanes' values of one published word.
-__device__ unsigned* mail(Context* c, long long w, int word) {
-    return c->mail + (w * MAIL_WORDS + word) * LANES;
+__device__ unsigned* lane_words(Context* c, long long w, int word) {
+    return c->lane_buffer + (w * LANE_BUFFER_WORDS + word) * LANES;
 }
 
 // shfl.sync: c holds the last lane of a segment and, from bit 8 on, the bits that choose it.
 __device__ void shuffle(Context* c, long long w, unsigned here, long long way) {
-    unsigned* value = mail(c, w, 0);
-    unsigned* amount = mail(c, w, 1);
-    unsigned* segment = mail(c, w, 2);
+    unsigned* value = lane_words(c, w, 0);
+    unsigned* amount = lane_words(c, w, 1);
+    unsigned* segment = lane_words(c, w, 2);
     unsigned found[LANES], valid[LANES];
     for (int lane = 0; lane < LANES; ++lane) {
         int b = amount[lane] & 31, bound = segment[lane] & 31, bits = segment[lane] >> 8 & 31;
@@ -27,7 +27,7 @@ __device__ void shuffle(Context* c, long long w, unsigned here, long long way) {
 }
 
 __device__ void vote(Context* c, long long w, unsigned here, long long kind) {
-    unsigned* p = mail(c, w, 0);
+    unsigned* p = lane_words(c, w, 0);
     unsigned holds = 0;
     for (int lane = 0; lane < LANES; ++lane) holds |= (p[lane] & 1) << lane;
     holds &= here;
@@ -42,8 +42,8 @@ __device__ void vote(Context* c, long long w, unsigned here, long long kind) {
 }
 
 __device__ void match(Context* c, long long w, unsigned here, long long all) {
-    unsigned* low = mail(c, w, 0);
-    unsigned* high = mail(c, w, 1);
+    unsigned* low = lane_words(c, w, 0);
+    unsigned* high = lane_words(c, w, 1);
     unsigned same[LANES];
     for (int lane = 0; lane < LANES; ++lane) {
         same[lane] = 0;
@@ -71,7 +71,7 @@ __device__ unsigned reduce_two(long long op, bool is_signed, unsigned a, unsigne
 }
 
 __device__ void reduce(Context* c, long long w, unsigned here, long long variant) {
-    unsigned* value = mail(c, w, 0);
+    unsigned* value = lane_words(c, w, 0);
     unsigned found[LANES];
     for (int lane = 0; lane < LANES; ++lane) {
         unsigned named = c->thread[w * LANES + lane].mask & here;
@@ -99,7 +99,7 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
         case COLLECTIVE_REDUCE: reduce(c, w, here, variant); break;
         case COLLECTIVE_ACTIVE:
             for (int i = 0; i < LANES; ++i)
-                if (here >> i & 1) mail(c, w, 0)[i] = here;
+                if (here >> i & 1) lane_words(c, w, 0)[i] = here;
             break;
         case COLLECTIVE_LOAD_MATRIX: load_matrix(c, w, pc, variant, false); break;
         case COLLECTIVE_STORE_MATRIX: load_matrix(c, w, pc, variant, true); break;

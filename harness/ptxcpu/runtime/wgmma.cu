@@ -84,9 +84,9 @@ __device__ void wgmma(Context* c, long long w, long long pc, long long variant) 
     int kind = variant & 7, b_kind = variant >> 3 & 7, columns = (int)(variant >> 11), depth = 8 * per_word(kind);
     bool registers = variant >> 6 & 1, negated = variant >> 9 & 1, saturates = variant >> 10 & 1;
     int words = columns / 2, next = words + (registers ? 4 : 2);
-    Address a_code = mail(c, w, words)[0] | (Address)mail(c, w, words + 1)[0] << 32;
-    Address b_code = mail(c, w, next)[0] | (Address)mail(c, w, next + 1)[0] << 32;
-    bool accumulates = mail(c, w, next + 2)[0];
+    Address a_code = lane_words(c, w, words)[0] | (Address)lane_words(c, w, words + 1)[0] << 32;
+    Address b_code = lane_words(c, w, next)[0] | (Address)lane_words(c, w, next + 1)[0] << 32;
+    bool accumulates = lane_words(c, w, next + 2)[0];
     Rows a;
     Columns b;
     if (registers) unpack_rows(c, w, words, 4, kind, a);
@@ -95,7 +95,7 @@ __device__ void wgmma(Context* c, long long w, long long pc, long long variant) 
         for (int k = 0; k < depth; ++k) a.at(row, k) = -a.at(row, k);
     SharedMatrix b_matrix = shared_matrix(b_code, variant >> 8 & 1);
     for (int column = 0; column < columns; column += Columns::COUNT) {
-        unsigned* d = mail(c, w, column / 2);
+        unsigned* d = lane_words(c, w, column / 2);
         for (int i = 0; !accumulates && i < 4 * LANES; ++i) d[i] = 0;
         fetch(c, w, pc, b_matrix, column, b_kind, b);
         if (kind < S8) multiply((float*)d, a, b, depth);

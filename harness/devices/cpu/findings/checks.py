@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from harness.devices.cpu.findings.messages import RawFinding
-from harness.ptxcpu.analysis.flatten import FlatKernel, Memory
+from harness.ptxcpu.analysis.inline import InlinedKernel, Memory
 from harness.ptxcpu.execution.launch import Bytes, Instruments, Loaded, zeros
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.runtime import layout
@@ -98,7 +98,7 @@ def noted(used: Instruments) -> list[RawFinding]:
     return found
 
 
-def _grain(kernel: FlatKernel) -> int:
+def _grain(kernel: InlinedKernel) -> int:
     """The narrowest access to memory that may be shared, at most 4 bytes: two threads that write
     neighbouring bytes do not race."""
     widths = [4]

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from harness.protocol.report import CodeLine, Counters, LineCounters
-from harness.ptxcpu.analysis.flatten import FlatKernel
+from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.execution.launch import Instruments, Loaded, zeros
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
 from harness.ptxcpu.runtime import layout
@@ -62,7 +62,7 @@ def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instr
     return Instruments(counts=ctypes.addressof(counts), keep=[counts], arrays=memory)
 
 
-def fused_loads(kernel: FlatKernel, code: Sequence[CodeLine] = ()) -> dict[int, int]:
+def fused_loads(kernel: InlinedKernel, code: Sequence[CodeLine] = ()) -> dict[int, int]:
     """Bytes a lane of the shared-memory loads that ptxas makes of several 32-bit ones; 0 for a
     load that is absorbed by another.
 
@@ -114,7 +114,7 @@ def _widest_loads(code: Sequence[CodeLine]) -> dict[int, int]:
     }
 
 
-def _line(kernel: FlatKernel, index: int) -> int:
+def _line(kernel: InlinedKernel, index: int) -> int:
     item = kernel.instruction(index)
     return item.line if item else 0
 
@@ -140,7 +140,7 @@ def _fuse(
 
 def read(
     used: Instruments,
-    kernel: FlatKernel,
+    kernel: InlinedKernel,
     shape: Shape,
     grid: tuple[int, int, int],
     counted: int,
@@ -212,7 +212,9 @@ def _direction(item: Instruction, space: str) -> str:
     return "store" if item.opcode.startswith(("st", "red")) else "load"
 
 
-def _executed(kernel: FlatKernel, rows: list[list[int]]) -> Iterator[tuple[Instruction, int, int]]:
+def _executed(
+    kernel: InlinedKernel, rows: list[list[int]]
+) -> Iterator[tuple[Instruction, int, int]]:
     """How many threads and how many warps executed each instruction: as many as reached the
     beginning of its basic block."""
     columns = [list(layout.COUNT).index(name) for name in ("threads", "warps")]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from harness.protocol.report import Array, Finding, Hazard, Place, Tool
 from harness.protocol.request import Fault
-from harness.ptxcpu.analysis.flatten import FlatKernel, Placed
+from harness.ptxcpu.analysis.inline import InlinedKernel, Placed
 from harness.ptxcpu.runtime.layout import (
     BLOCK_BITS,
     MIDDLE,
@@ -73,7 +73,7 @@ class RawFinding:
 class Explainer:
     """Knows the kernel and the launch that something happened in."""
 
-    kernel: FlatKernel
+    kernel: InlinedKernel
     shape: Shape
     grid: tuple[int, int, int]
     block: tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""Makes one flat kernel of a PTX module: device functions inlined, every variable given a place."""
+"""Makes one kernel of a PTX module: device functions inlined, every variable given a place."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Memory:
 
 
 @dataclass
-class FlatKernel:
+class InlinedKernel:
     """All that the translator needs to know of one kernel."""
 
     name: str
@@ -129,7 +129,7 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
     return memory, initial
 
 
-def flatten(program: Program, entry: str, dynamic_shared: int, gaps: bool = False) -> FlatKernel:
+def inline(program: Program, entry: str, dynamic_shared: int, gaps: bool = False) -> InlinedKernel:
     """Inline everything that `entry` calls and place its variables.
 
     gaps: leave GAP bytes between shared variables, so that an overflow is not hidden.
@@ -147,7 +147,7 @@ def flatten(program: Program, entry: str, dynamic_shared: int, gaps: bool = Fals
 class _Inliner:
     def __init__(self, program: Program, entry: Function, dynamic: int, gaps: bool) -> None:
         self.program = program
-        self.kernel = FlatKernel(
+        self.kernel = InlinedKernel(
             entry.name,
             Memory(),
             Memory(),
