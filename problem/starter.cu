@@ -1,10 +1,10 @@
 // Copy this file, make it faster, and grade it: nox -s grade -- my_kernel.cu
 //
 // C[M×K] = A[M×N] · B[N×K], row-major float32. Every block has 16×16 threads; threadIdx.x runs
-// along a row of C. By default one block computes 16×16 elements of C. To compute more a block,
-// say how many rows and columns (and bytes of dynamic shared memory, if any) in a line like
-//   solve: tile=128x64 shared_memory=32768
-// with its slashes in front.
+// along a row of C. By default one block computes 16×16 elements of C. If a block shall compute more,
+// say how many rows and columns in a line that begins with two slashes, a space and "solve:",
+// followed for example by "tile=128x64"; add "shared_memory=32768" for that many bytes of dynamic
+// shared memory.
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -6,6 +6,7 @@ line numbers of the user's file stay true.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -63,7 +64,7 @@ def parse(text: str) -> Source:
     hosts = host_functions(tree)
     kernels = [f for f in functions(tree.root) if _name_of(f) == KERNEL_NAME and f not in hosts]
     _check_signature(kernels)
-    launch = _launch_line(tree)
+    launch, near_misses = _launch_line(tree)
     device_code = blanked(code, hosts)
     if hosts:
         tree = walked(device_code)
@@ -77,7 +78,7 @@ def parse(text: str) -> Source:
         code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
         includes=includes(code),
-        warnings=tuple(launch_warnings(hosts, launch)),
+        warnings=(*near_misses, *launch_warnings(hosts, launch)),
         template_line=template_line,
         instance=instance,
         host_lines={_name_of(host): position(host)[0] for host in hosts},
@@ -159,19 +160,37 @@ def _fingerprint(
 # ---------------------------------------------------------------------------------- launch line
 
 
-def _launch_line(tree: Walked) -> LaunchLine:
+_LAUNCH_LINE = "// solve:"
+_NEAR_MISS = re.compile(r"^[/*!\s]*solve\s*(?::|\s(?:tile|shared_memory)\s*=)", re.IGNORECASE)
+"""A line of a comment that resembles a launch line."""
+
+
+def _launch_line(tree: Walked) -> tuple[LaunchLine, list[Diagnostic]]:
+    """Return the file's launch line, and a warning for each comment that only resembles one."""
     found: LaunchLine | None = None
+    warnings: list[Diagnostic] = []
     for node in tree.nodes:
-        if node.type != "comment" or not text_of(node).startswith("//"):
+        if node.type != "comment":
             continue
-        text = text_of(node)[2:]
-        if not text.strip().startswith("solve:"):
-            continue
+        text = text_of(node)
         line, column = position(node)
-        if found is not None:
+        if not text.startswith(_LAUNCH_LINE):
+            warnings += _near_misses(text, line)
+        elif found is not None:
             raise SourceError("a second launch line; a submission has at most one", line, column)
-        found = parse_launch_line(text.strip().removeprefix("solve:"), line, column)
-    return found or LaunchLine()
+        else:
+            found = parse_launch_line(text.removeprefix(_LAUNCH_LINE), line, column)
+    return found or LaunchLine(), warnings
+
+
+def _near_misses(comment: str, line: int) -> Iterator[Diagnostic]:
+    for number, text in enumerate(comment.split("\n"), line):
+        if _NEAR_MISS.match(text):
+            message = (
+                "this comment is not a launch line and has no effect; a launch line is written "
+                f"exactly like this: `{_LAUNCH_LINE} tile=32x64 shared_memory=8192`"
+            )
+            yield Diagnostic(severity="warning", message=message, line=number)
 
 
 def parse_launch_line(words: str, line: int | None = None, column: int | None = None) -> LaunchLine:

@@ -158,9 +158,35 @@ def test_bad_launch_lines_are_one_sentence_with_an_example(words: str, message: 
     assert len(str(error.value)) < 250
 
 
-def test_a_launch_line_needs_no_space_and_may_stand_behind_other_comments() -> None:
-    source = f"// mine\n/* solve: tile=8x8 */\n//solve: tile=32x64\n{KERNEL}"
-    assert parse(source).launch == LaunchLine(32, 64)
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "//solve: tile=32x64",
+        "//solve : tile=32x64",
+        "// Solve: tile=32x64",
+        "// SOLVE: tile=32x64",
+        "// solve tile=32x64",
+        "/// solve: tile=32x64",
+        "//   solve: tile=32x64",
+        "/* solve: tile=32x64 */",
+        "/**\n * solve: tile=32x64\n */",
+    ],
+)
+def test_a_near_miss_of_a_launch_line_gets_a_warning(comment: str) -> None:
+    source = parse(f"{comment}\n{KERNEL}")
+    (warning,) = source.warnings
+    assert source.launch.is_default
+    assert "not a launch line" in warning.message
+    assert "`// solve: tile=32x64 shared_memory=8192`" in warning.message
+    assert warning.line == (2 if comment.startswith("/**") else 1)
+
+
+@pytest.mark.parametrize(
+    "comment", ["// we solve: tile=32x64", "// solves the problem", "// How to solve: tiles"]
+)
+def test_prose_about_solving_is_no_near_miss(comment: str) -> None:
+    source = parse(f"{comment}\n{KERNEL}")
+    assert source.launch.is_default and not source.warnings
 
 
 def test_two_launch_lines_are_refused() -> None:
