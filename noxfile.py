@@ -14,6 +14,13 @@ from pathlib import Path
 
 import nox
 
+if sys.version_info < (3, 11):
+    sys.exit(
+        f"matmul-arena needs Python 3.11 or newer, and nox runs with {sys.version.split()[0]}: "
+        "install nox with a newer Python."
+    )
+
+nox.needs_version = ">=2025.2"
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["tests"]
 
@@ -61,8 +68,9 @@ def install(session: nox.Session, *groups: str) -> None:
     record = "\n".join((sys.version, *wanted, *alone))
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == record:
         return
+    session.log(f"Installing libraries into {ENVIRONMENT}, once: one to two minutes, about 1 GB.")
     session.run(sys.executable, "-m", "venv", str(ENVIRONMENT), silent=True)
-    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    pip = ("-m", "pip", "install", "--disable-pip-version-check")
     run(session, *pip, *wanted)
     run(session, *pip, "--no-deps", *alone)
     # What only workers import, they would otherwise compile in each grading, for they keep nothing.
@@ -120,7 +128,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def lab(session: nox.Session) -> None:
-    """Run studies and tools of those who develop the judge: nox -s lab -- --help."""
+    """Run a study or a tool of the judge's developers; nox -s lab -- --help lists them."""
     install(session, "judge", device_group(), "arena")
     run(session, "-m", "lab", *session.posargs)
 

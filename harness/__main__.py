@@ -2,15 +2,27 @@
 
 import sys
 
-from harness.judge.workers.isolation import Role
-from harness.judge.workers.processes import start_ahead
+from harness import bootstrap
 
-if __name__ == "__main__":
-    # On several GPUs it is another process that compiles.
+
+def main() -> int:
+    startup = bootstrap.Startup()
+    bootstrap.enter_environment("harness")
+
+    from harness.judge.workers import processes
+    from harness.judge.workers.isolation import Role
+
+    # With several GPUs another process compiles.
     elsewhere = any(word.startswith(("-h", "--help", "--gpus")) for word in sys.argv[2:])
     if sys.argv[1:2] in (["grade"], ["explain"]) and not elsewhere:
-        start_ahead(Role.COMPILER)  # it starts while the judge does, and is waited for
+        # The compiler starts while the judge does, and is waited for.
+        startup.undo = processes.end_ahead
+        startup.run(lambda: processes.start_ahead(Role.COMPILER))
 
     from harness.cli.main import main
 
-    sys.exit(main(sys.argv[1:]))
+    return main(sys.argv[1:], started=startup.over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -24,9 +24,10 @@ def laid_out(text: str) -> str:
     return _replaced(text, keep="\n\t")
 
 
-def json_text(text: str) -> str:
-    """The same JSON to a program, and harmless to a terminal: what would act is escaped."""
-    for character in _active(text, keep="\n"):
+def json_text(text: str, encoding: str = "utf-8") -> str:
+    """Escape in JSON what would act on a terminal, and what the output's encoding does not have."""
+    missing = {each for each in set(text) if not each.encode(encoding, "ignore")}
+    for character in {*_active(text, keep="\n"), *missing}:
         units = character.encode("utf-16-be", "surrogatepass").hex()
         escaped = "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
         text = text.replace(character, escaped)

@@ -3,46 +3,70 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import pkgutil
-import signal
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import NoReturn, cast
 
 from harness import __version__
 from harness.board import escaping
-from harness.cli import commands
+from harness.cli import commands, preflight
 from harness.cli.commands._command import Command, Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import JudgeFailure, UsageError
 
 
-def main(arguments: Sequence[str], package: ModuleType = commands) -> int:
-    """Run a command of `package`, and return its exit code."""
+def main(
+    arguments: Sequence[str],
+    package: ModuleType = commands,
+    started: Callable[[], None] = lambda: None,
+) -> int:
+    """Run a command of `package`, and return its exit code.
+
+    started: called when everything is imported, from when on an interruption is an exception.
+    """
     chosen = parser(arguments[0] if arguments else None, package).parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
-    return run(chosen, Terminal())
+    terminal = Terminal()
+    try:
+        started()
+        return run(chosen, terminal)
+    except KeyboardInterrupt:
+        terminal.note("interrupted")
+        return Exit.INTERRUPTED
 
 
 def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
     """Run what was chosen; what goes wrong becomes a sentence and an exit code."""
     try:
+        preflight.check(chosen)
         code: Exit = chosen.run(chosen, terminal)
         return code
     except (UsageError, JudgeFailure) as error:
         terminal.note(f"{chosen.command}: {error}")
         return Exit.NO_ANSWER
-    except KeyboardInterrupt:
-        terminal.note("interrupted")
-        return Exit.INTERRUPTED
     except BrokenPipeError:
         terminal.hang_up()
         return Exit.NO_ANSWER
     except OSError as error:
-        terminal.note(f"{chosen.command}: {error.filename or 'output'}: {error.strerror}.")
+        cure = _CURES.get(error.errno or 0)
+        said = f"{error.filename or 'output'}: {error.strerror}."
+        terminal.note(f"{chosen.command}: {cure or said}")
         return Exit.NO_ANSWER
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        terminal.note(f"{chosen.command}: {_CURES[errno.EAGAIN]}")
+        return Exit.NO_ANSWER
+
+
+_CURES = {
+    errno.EAGAIN: "No more processes or threads may be started; raise the limit (ulimit -u).",
+    errno.EMFILE: "No more files may be opened; raise the limit (ulimit -n).",
+    errno.ENOSPC: "The disk is full.",
+}
 
 
 def parser(only: str | None = None, package: ModuleType = commands) -> argparse.ArgumentParser:
@@ -73,10 +97,10 @@ def parser(only: str | None = None, package: ModuleType = commands) -> argparse.
 
 
 class _Parser(argparse.ArgumentParser):
-    """Quotes what it was given harmlessly: a file's name may be a stranger's."""
-
     def error(self, message: str) -> NoReturn:
-        super().error(escaping.one_line(message))
+        """Say in one line what is wrong; a file's name in it may be a stranger's."""
+        said = escaping.one_line(message).rstrip(".")
+        self.exit(2, f"{self.prog}: {said}. See {self.prog} --help.\n")
 
 
 def _commands(only: str | None, package: ModuleType) -> Iterator[tuple[str, Command]]:
@@ -84,8 +108,3 @@ def _commands(only: str | None, package: ModuleType) -> Iterator[tuple[str, Comm
     every = [name for name in names if not name.startswith("_")]
     for name in [only] if only in every else every:
         yield name, cast(Command, importlib.import_module(f"{package.__name__}.{name}"))
-
-
-def _terminated(*_: object) -> None:
-    """Ends like Ctrl-C does: workers and their folders go first."""
-    raise SystemExit(128 + signal.SIGTERM)

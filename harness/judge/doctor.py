@@ -37,6 +37,8 @@ class Part:
     works: bool
     says: str
     """What it is, or what to do."""
+    needed: bool = True
+    """Whether the judge is out of order without it."""
 
 
 def examine(session: Session) -> Iterator[Part]:
@@ -55,7 +57,8 @@ def examine(session: Session) -> Iterator[Part]:
     if session.info.kind is DeviceKind.CUDA:
         yield _timing(session)
     else:
-        yield Part("scores", False, missing or "graded on the CPU device, as asked")
+        says = missing or "graded on the CPU device, as asked"
+        yield Part("scores", False, f"{says}; verdicts need none", needed=False)
     rules = session.isolation()
     yield Part(
         "isolation",

@@ -26,6 +26,8 @@ def read(path: Path, author: str | None = None) -> Submission | Unreadable:
     """The submission in a file. Raises UsageError when there is no such file to read."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a .cu file in it")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a regular file; name a .cu file")
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -85,7 +85,7 @@ def test_without_cores_for_them_there_is_one_lane() -> None:
 
 def test_a_device_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # where there is a GPU
-    with pytest.raises(UsageError, match="cannot grade on a GPU"), open_gpu("GPU-x", None):
+    with pytest.raises(UsageError, match="this needs a GPU"), open_gpu("GPU-x", None):
         raise AssertionError
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from harness.protocol.report import Badge
 from problem.cases import Shape
 
 STORE_VARIABLE = "MATMUL_ARENA_STORE"
+
+MAX_SEED = (1 << 63) - 1
+MAX_PRODUCTS = 1 << 33
+"""The largest M·N·K whose accesses the CPU device counts within minutes."""
 
 ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
 
@@ -37,6 +42,14 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--seed", type=_seed, metavar="N", help=help)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add --device to a command that runs kernels on either device."""
+    parser.add_argument(
+        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+    )
+    parser.set_defaults(starts_workers=True)
 
 
 def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -97,12 +110,12 @@ def count(text: str) -> int:
 
 
 def _seed(text: str) -> int:
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = -1
-    if not 0 <= seed < 1 << 63:
-        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0, not {text!r}")
+    digits = text.strip()
+    seed = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else -1
+    if not 0 <= seed <= MAX_SEED:
+        raise argparse.ArgumentTypeError(
+            f"a seed is a whole number from 0 to {MAX_SEED}, not {text!r}"
+        )
     return seed
 
 
@@ -115,10 +128,13 @@ def _day(text: str) -> date:
 
 def parse_shape(text: str) -> Shape:
     """MxNxK. Raises ArgumentTypeError."""
-    try:
-        M, N, K = (int(size) for size in text.split("x"))
-    except ValueError:
-        M = N = K = 0
-    if min(M, N, K) < 1:
+    sizes = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text, re.ASCII)
+    if sizes is None:
         raise argparse.ArgumentTypeError(f"a shape is MxNxK, such as 256x256x256, not {text!r}")
+    M, N, K = map(int, sizes.groups())
+    if M * N * K > MAX_PRODUCTS:
+        raise argparse.ArgumentTypeError(
+            f"{text} has {M * N * K:.1e} products, too many to count; at most {MAX_PRODUCTS:.1e}, "
+            "such as 2048x2048x2048"
+        )
     return Shape(M, N, K)

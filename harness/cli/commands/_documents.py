@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.board.document import Document, StoreError
 from harness.cli.commands._arguments import ENTRY_HELP
 from harness.cli.commands._stores import Address, open_store
+from harness.cli.preflight import check_regular
 from harness.cli.views.console import Terminal
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def read(path: Path) -> str:
     """A file's text. Raises StoreError."""
+    check_regular(path)
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -61,12 +61,24 @@ class Address:
 DEFAULT_STORE = Address("leaderboard.sqlite")
 
 
+def check_place(address: Address) -> None:
+    """Raise UsageError for a place that is neither a store nor looks like the file of a new one."""
+    path = address.path
+    if address.is_url or path.exists() or path.suffix:
+        return
+    raise UsageError(
+        f"--store: there is no file or folder {path}. A new store needs a suffix, such as "
+        f"{path.name or 'leaderboard'}.sqlite; a new arena is made by `nox -s arena`."
+    )
+
+
 @contextmanager
 def open_store(address: Address, mode: Mode = "update", key: Path | None = None) -> Iterator[Store]:
     """mode: as of a Store. key: the signing key's file, where it is another than the address has.
     Raises UsageError."""
     from harness.board.store import Store  # slow to load
 
+    check_place(address)
     if not (address.is_url or address.is_arena):
         with Store(address.path, mode, key) as store:
             yield store

@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--json", type=Path, metavar="PATH", help="write what was found; - for standard output"
     )
     add_seed(parser, "draw the inputs of that seed")
+    parser.set_defaults(starts_workers=True)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from harness.cli.commands._arguments import add_device
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 
@@ -13,16 +14,14 @@ examples:
   python3 -m harness doctor --device cpu   the judge without a GPU
 
 exit codes:
-  0  all parts work
-  1  a part does not: without a GPU, scores
+  0  all parts work; without a GPU, all but scores
+  1  a part does not
   2  the judge could not be started
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
-    )
+    add_device(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -35,5 +34,5 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     with open_session(arguments.device) as session, session.turn(Silent()):
         for part in examine(session):
             terminal.show(line(part))
-            code = code if part.works else Exit.NO
+            code = code if part.works or not part.needed else Exit.NO
     return code

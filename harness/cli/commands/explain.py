@@ -9,7 +9,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from harness.cli.commands._arguments import add_seed, parse_shape
+from harness.cli.commands._arguments import add_device, add_seed, parse_shape
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.files import write_whole
@@ -45,9 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="PATH", help="write the explanation; - for standard output"
     )
-    parser.add_argument(
-        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
-    )
+    add_device(parser)
     parser.add_argument(
         "--shape",
         type=parse_shape,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.board.document import signed
-from harness.cli.commands._arguments import add_gpus, add_seed, add_store, chosen_gpus
+from harness.cli.commands._arguments import add_device, add_gpus, add_seed, add_store, chosen_gpus
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
@@ -72,9 +72,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--sizes", action="store_true", help="also score other sizes, from 1024³ to 8192³"
     )
     parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
-    parser.add_argument(
-        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
-    )
+    add_device(parser)
     add_gpus(parser)
     add_seed(parser, "draw the inputs of that grading")
     parser.add_argument(

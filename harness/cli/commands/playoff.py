@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", help="who wrote them")
     parser.add_argument("--submit", action="store_true", help="let it count on the leaderboard")
     add_store(parser)
-    parser.set_defaults(device="cuda")
+    parser.set_defaults(device="cuda", starts_workers=True)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
     add_store(parser)
-    parser.set_defaults(grader=_grader)
+    parser.set_defaults(grader=_grader, starts_workers=True)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from harness.cli.commands import _documents
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import exit_code
+from harness.cli.preflight import check_regular
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 
@@ -36,6 +37,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.arena:
         return _to_arena(arguments.arena, arguments.files, terminal)
+    kernels = [path for path in arguments.files if path.suffix == ".cu"]
+    if kernels:
+        raise UsageError(
+            f"{kernels[0]} is a kernel, not a report. Name the arena that grades it with "
+            "--arena URL, or grade it here with `grade --submit`."
+        )
     documents = [Document.parse(_documents.read(path), str(path)) for path in arguments.files]
     _documents.enter(arguments.store, documents, terminal)
     return Exit.YES
@@ -70,6 +77,7 @@ def _to_arena(address: str, files: Sequence[Path], terminal: Terminal) -> Exit:
 def _content(file: Path) -> bytes:
     from harness.judge.submission import MAX_BYTES
 
+    check_regular(file)
     try:
         with file.open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)

@@ -66,6 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="cuda",
         help="cpu: resources and verdicts without a GPU, but no times",
     )
+    parser.set_defaults(starts_workers=True)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     to_output = str(arguments.json) == "-"
     if to_output:
         terminal.leave_output_to_programs()
-    _check_places(arguments)
+    _check_wishes(arguments)
     options = TuningOptions(limit=arguments.limit, seed=arguments.seed)
     submission = read(arguments.file)
     if isinstance(submission, Unreadable):
@@ -137,14 +138,12 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def _check_places(arguments: argparse.Namespace) -> None:
-    """A tuning takes long; say before it what could not be kept after it. Raises UsageError."""
+def _check_wishes(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for what a tuning, which takes long, could not do in the end."""
+    from harness.devices.available import why_no_cuda
+
     if arguments.out is not None and arguments.device == "cpu":
         raise UsageError("--out keeps the fastest variant, which only a GPU can tell")
-    for path in (arguments.out, arguments.json):
-        if path is None or str(path) == "-":
-            continue
-        if path.is_dir():
-            raise UsageError(f"{path} is a directory; name a file in it")
-        if not path.parent.is_dir():
-            raise UsageError(f"there is no directory {path.parent} to write {path.name} to")
+    missing = why_no_cuda() if arguments.device == "cuda" else None
+    if missing is not None:
+        raise UsageError(f"times need a GPU: {missing}; --device cpu shows all else")

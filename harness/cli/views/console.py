@@ -6,6 +6,8 @@ holds that (banned-api in pyproject.toml).
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import os
 import sys
@@ -49,31 +51,55 @@ class SafeConsole(Console):
         raise BrokenPipeError
 
 
+_PLAIN = {"×": "x", "³": "^3", "±": "+-", "│": "|", "█": "#", "·": ".", "…": "...", "→": "->"} | {
+    "–": "-",
+    "≤": "<=",
+    "≥": ">=",
+    "ᵀ": "^T",
+}
+"""How a character is written where the output's encoding does not have it."""
+
+_WIDE = 10_000
+"""Columns of an output that is not a terminal: nothing is wrapped there."""
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(character, "?") for character in missing), error.end
+
+
+codecs.register_error("plain", _plain)
+
+
 class Terminal:
     """Standard output and standard error, as a command uses them."""
 
     def __init__(self) -> None:
-        self.results = SafeConsole()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="plain")
+        self.results = _console()
         """Where people read what was found, and watch it being found."""
-        self._notes = SafeConsole(stderr=True, soft_wrap=True)
+        self._notes = _console(stderr=True)
 
     def leave_output_to_programs(self) -> None:
-        """From now on standard output carries JSON alone, and people read standard error."""
-        self.results = SafeConsole(stderr=True)
+        """Leave standard output to JSON alone; people read standard error from now on."""
+        self.results = _console(stderr=True)
 
     def show(self, *renderables: RenderableType, style: str | None = None) -> None:
-        """A result, for people."""
+        """Show a result to people."""
         for renderable in renderables or ("",):
-            self.results.print(renderable, style=style)
+            _print(self.results, renderable, style)
 
     def note(self, sentence: str) -> None:
-        """What happened beside the result, on standard error."""
-        self._notes.print(sentence)
+        """Say on standard error what happened besides the result."""
+        _print(self._notes, sentence)
 
     def json(self, data: object) -> None:
         """A result, for programs: a value, or text that is JSON already, and a new line."""
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
-        sys.stdout.write(escaping.json_text(text) + "\n")
+        sys.stdout.write(escaping.json_text(text, sys.stdout.encoding or "utf-8") + "\n")
         sys.stdout.flush()
 
     def file(self, text: str) -> None:
@@ -94,3 +120,23 @@ class Terminal:
         if not sys.stdin.isatty():
             return False
         return self.results.input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _console(stderr: bool = False) -> SafeConsole:
+    """A console as wide as the terminal; without one, as wide as its longest line."""
+    console = SafeConsole(stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = SafeConsole(stderr=stderr, width=_WIDE)
+    return console
+
+
+def _print(console: SafeConsole, renderable: RenderableType, style: str | None = None) -> None:
+    """Print without the blanks that pad lines, unless a terminal shows them."""
+    if console.is_terminal:
+        console.print(renderable, style=style)
+        return
+    with console.capture() as captured:
+        console.print(renderable, style=style)
+    lines = captured.get().split("\n")
+    console.file.write("\n".join(line.rstrip(" ") for line in lines))
+    console.file.flush()

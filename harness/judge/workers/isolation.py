@@ -73,7 +73,7 @@ def _limits(role: Role) -> Iterable[str]:
         limits.append((resource.RLIMIT_AS, size, f"memory {size // _GIB} GiB"))
     if sys.platform == "linux" and os.geteuid() != 0:  # the system does not count root's
         more = _MORE_TASKS[role]
-        limits.append((resource.RLIMIT_NPROC, _tasks() + more, f"{more} processes and threads"))
+        limits.append((resource.RLIMIT_NPROC, tasks() + more, f"{more} processes and threads"))
     for which, wanted, phrase in limits:
         _, hard = resource.getrlimit(which)
         value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -82,7 +82,7 @@ def _limits(role: Role) -> Iterable[str]:
             yield phrase
 
 
-def _tasks() -> int:
+def tasks() -> int:
     """Processes and threads of this user."""
     count, user = 0, os.geteuid()
     for entry in Path("/proc").iterdir():

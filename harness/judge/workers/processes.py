@@ -48,9 +48,9 @@ _ahead: dict[Role, Started] = {}
 
 def start_ahead(role: Role) -> None:
     """Start a process for the first worker of this role; where that fails, the worker says so."""
-    with suppress(OSError):
+    with suppress(OSError, RuntimeError):
         _ahead[role] = start(role, None)
-        atexit.register(_end_ahead)
+        atexit.register(end_ahead)
 
 
 def taken(role: Role) -> Started | None:
@@ -58,7 +58,8 @@ def taken(role: Role) -> Started | None:
     return _ahead.pop(role, None)
 
 
-def _end_ahead() -> None:
+def end_ahead() -> None:
+    """End the processes that no worker has taken, and remove their folders."""
     for role in [*_ahead]:
         started = _ahead.pop(role)
         started.process.kill()

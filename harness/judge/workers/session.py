@@ -373,5 +373,5 @@ def _role(choice: Choice) -> Role:
     if missing is None:
         return Role.CUDA
     if choice == "cuda":
-        raise UsageError(f"cannot grade on a GPU: {missing}; use --device cpu for all but a score")
+        raise UsageError(f"this needs a GPU: {missing}")
     return Role.CPU

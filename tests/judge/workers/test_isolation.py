@@ -243,7 +243,7 @@ def test_who_is_not_root_may_start_so_many_more_tasks_than_there_are(
     role: Role, more: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    monkeypatch.setattr(isolation, "_tasks", lambda: 70)
+    monkeypatch.setattr(isolation, "tasks", lambda: 70)
     assert limits_of(role, scratch)[resource.RLIMIT_NPROC] == (70 + more, 70 + more)
     assert f"{more} processes and threads" in attempt(role, "pass", scratch)[0]
 
@@ -254,13 +254,13 @@ NOBODY = 65_533
 def test_tasks_are_those_of_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes and threads; others may end and begin meanwhile."""
     with Worker(Role.COMPILER) as worker:
-        before = isolation._tasks()
+        before = isolation.tasks()
         worker.start()
         assert worker.process_id is not None
         mine = [*Path("/proc/self/task").iterdir()]
-        assert isolation._tasks() >= len(mine) + 1 and before >= len(mine)
+        assert isolation.tasks() >= len(mine) + 1 and before >= len(mine)
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    assert isolation._tasks() == 0
+    assert isolation.tasks() == 0
 
 
 def test_each_thread_of_a_process_is_a_task(
@@ -269,7 +269,7 @@ def test_each_thread_of_a_process_is_a_task(
     for task in ("12/task/12", "12/task/13", "7/task/7", "self/task/7", "9"):
         (tmp_path / task).mkdir(parents=True)
     monkeypatch.setattr(isolation, "Path", lambda _: tmp_path)
-    assert isolation._tasks() == 3
+    assert isolation.tasks() == 3
 
 
 def test_a_limit_that_is_lower_already_stays(scratch: Path) -> None:

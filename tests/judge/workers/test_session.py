@@ -523,7 +523,7 @@ def test_the_device_is_the_one_asked_for_or_the_gpu_where_there_is_one(
 ) -> None:
     monkeypatch.setattr(session_of, "why_no_cuda", lambda: missing)
     if choice == "cuda" and missing is not None:
-        said = "cannot grade on a GPU: there is no NVIDIA GPU; use --device cpu for all but a score"
+        said = "this needs a GPU: there is no NVIDIA GPU"
         with pytest.raises(UsageError, match=said), open_session(choice):
             pass
         return

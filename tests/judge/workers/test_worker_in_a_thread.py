@@ -428,7 +428,7 @@ def test_nothing_is_left_of_a_process_that_nobody_took(monkeypatch: pytest.Monke
     monkeypatch.setattr(processes, "_ahead", {})
     processes.start_ahead(Role.COMPILER)
     started = processes._ahead[Role.COMPILER]
-    processes._end_ahead()
+    processes.end_ahead()
     assert processes.taken(Role.COMPILER) is None
     assert started.process.returncode == -signal.SIGKILL
     assert started.connection.closed and not started.scratch.path.exists()

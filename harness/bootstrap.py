@@ -1,0 +1,100 @@
+"""Run a command with the right interpreter, and end it cleanly when it is interrupted.
+
+This module imports the standard library only, and runs on Pythons that are too old for the rest.
+"""
+
+import os
+import signal
+import sys
+
+OLDEST = (3, 11)
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ENVIRONMENT = os.path.join(ROOT, ".nox", "environment")
+INSTALL = "python3 -m pip install nox && python3 -m nox -s doctor"
+_LIBRARIES = ("rich", "numpy", "pydantic", "llvmlite", "tree_sitter")
+
+
+class Startup:
+    """What a signal ends while the command's modules are still being imported.
+
+    An exception would be lost there: some of what runs during imports catches every one. So the
+    process ends at once, after `undo`. The Terminal of a running command uses exceptions.
+    """
+
+    def __init__(self):
+        self.undo = None
+        self._held = False
+        self._pending = 0
+        self._numbers = []
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._end_now)
+                self._numbers.append(number)
+
+    def run(self, step):
+        """Call `step`; a signal that arrives meanwhile takes effect when it has returned."""
+        self._held = True
+        try:
+            step()
+        finally:
+            self._held = False
+        if self._pending:
+            self._end_now(self._pending, None)
+
+    def over(self):
+        """Let signals raise exceptions from now on."""
+        for number in self._numbers:
+            is_ctrl_c = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if is_ctrl_c else _raise_exit)
+
+    def _end_now(self, number, _):
+        if self._held:
+            self._pending = number
+            return
+        if self.undo is not None:
+            self.undo()
+        if number == signal.SIGINT:
+            os.write(2, b"interrupted\n")
+        os._exit(128 + number)
+
+
+PATIENCE_SECONDS = 5.0
+
+
+def _raise_exit(number, _):
+    """Raise SystemExit, and once more where a library has caught it or waits for something."""
+
+    def again(*_):
+        raise SystemExit(128 + number)
+
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, again)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS, PATIENCE_SECONDS)
+    raise SystemExit(128 + number)
+
+
+def enter_environment(package):
+    """Replace this process by one of the project's environment if the libraries are missing.
+
+    package: what `python -m` runs.
+    """
+    import importlib.util
+
+    if sys.version_info >= OLDEST and all(map(importlib.util.find_spec, _LIBRARIES)):
+        return
+    folder, name = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
+    python = os.path.join(ENVIRONMENT, folder, name)
+    if not os.path.exists(python) or os.path.realpath(sys.prefix) == os.path.realpath(ENVIRONMENT):
+        if sys.version_info < OLDEST:
+            raise SystemExit(
+                "matmul-arena needs Python %d.%d or newer, and this is %d.%d."
+                % (OLDEST + sys.version_info[:2])
+            )
+        raise SystemExit("matmul-arena is not installed yet. Install it with: " + INSTALL)
+    command = [python, "-m", package] + sys.argv[1:]
+    if os.name == "nt":  # there, exec returns to the shell at once
+        import subprocess
+
+        raise SystemExit(subprocess.call(command))
+    os.execv(python, command)

@@ -1,0 +1,139 @@
+"""Checks that cost nothing and come before any work, so that a long grading is not done in vain."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+
+from harness.cli.commands._stores import Address, check_place, open_store
+from harness.protocol.errors import UsageError
+from harness.protocol.files import cache_directory
+
+FEWEST_FILES = 256
+"""Open files that the judge's own process may need with several workers."""
+FEWEST_TASKS = 128
+"""Processes and threads that one grading may start."""
+
+
+def check(arguments: Namespace) -> None:
+    """Raise UsageError if this command could not keep its result, or could not start its work."""
+    for name in ("json", "out"):
+        path = getattr(arguments, name, None)
+        if isinstance(path, Path) and str(path) != "-":
+            _check_output(path, f"--{name}", is_folder=_names_a_folder(arguments, name))
+    store = getattr(arguments, "store", None)
+    if isinstance(store, Address):
+        check_place(store)
+        if getattr(arguments, "submit", False):
+            _check_store(store)
+    if getattr(arguments, "starts_workers", False):
+        _check_folders()
+        _check_limits()
+
+
+def _names_a_folder(arguments: Namespace, name: str) -> bool:
+    """Whether this option may name a folder, as `grade --json` does for several files."""
+    if name == "out":
+        return str(arguments.command) == "study"
+    files = getattr(arguments, "files", ())
+    return arguments.command == "grade" and (len(files) != 1 or bool(arguments.json.is_dir()))
+
+
+def _check_output(path: Path, option: str, is_folder: bool) -> None:
+    if is_folder:
+        nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
+        if not nearest.is_dir():
+            raise UsageError(f"{option} {path}: {nearest} is not a folder.")
+        if not _writable(nearest):
+            raise UsageError(f"{option} {path}: you may not write to {nearest}.")
+        return
+    if path.is_dir():
+        raise UsageError(f"{option}: {path} is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        instead = "; - is standard output" if option == "--json" else ""
+        raise UsageError(f"{option}: {path} is not a regular file{instead}.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option}: there is no folder {path.parent} to write {path.name} to.")
+    if not _writable(path.parent):
+        raise UsageError(f"{option}: you may not write to {path.parent}.")
+
+
+def _check_store(store: Address) -> None:
+    if store.is_url or store.path.exists():
+        with open_store(store):
+            return
+    if not (store.path.parent.is_dir() and _writable(store.path.parent)):
+        raise UsageError(f"--store: {store} cannot be made; choose a folder that you may write to.")
+
+
+def _writable(folder: Path) -> bool:
+    """Whether a file can be made there; permissions alone do not tell that."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _check_folders() -> None:
+    try:
+        temporary = tempfile.gettempdir()
+    except FileNotFoundError:
+        raise UsageError(
+            "There is no folder for temporary files; set TMPDIR to one that you may write to."
+        ) from None
+    if not temporary.isascii():
+        raise UsageError(
+            f"The path of the folder for temporary files, {temporary}, has characters outside "
+            "ASCII, which CUDA's compiler cannot read; set TMPDIR to another folder."
+        )
+    try:
+        cache = cache_directory()
+        usable = _writable(cache)
+    except OSError as error:
+        cache, usable = Path(error.filename or "~/.cache"), False
+    if not usable:
+        raise UsageError(
+            f"Compiled kernels cannot be kept in {cache}; set XDG_CACHE_HOME to a folder that you "
+            "may write to."
+        )
+
+
+def _check_limits() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FEWEST_FILES:
+        if hard != resource.RLIM_INFINITY and hard < FEWEST_FILES:
+            raise UsageError(
+                f"A process may open {hard} files here, and the judge needs {FEWEST_FILES}; "
+                "raise the limit (ulimit -Hn)."
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FEWEST_FILES, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if soft == resource.RLIM_INFINITY or os.geteuid() == 0:  # the system does not count root's
+        return
+    from harness.judge.workers.isolation import tasks
+
+    left = soft - tasks()
+    if left < FEWEST_TASKS:
+        raise UsageError(
+            f"You may start {max(left, 0)} more processes and threads here, and a grading needs "
+            f"{FEWEST_TASKS}; raise the limit (ulimit -u) or end other programs."
+        )
+
+
+def check_regular(path: Path) -> None:
+    """Raise UsageError if reading this path could wait for ever, as reading a pipe does."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # whoever reads it says why it cannot
+    if stat.S_ISFIFO(mode) and path.parts[:2] != ("/", "dev"):
+        raise UsageError(f"{path} is a pipe; name a file.")
