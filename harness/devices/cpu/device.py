@@ -1,4 +1,4 @@
-"""The CPU device: runs a kernel's PTX on the processor, with every access checked."""
+"""The CPU device: answers a judge's requests with what `harness.ptxcpu` finds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial, singledispatchmethod
+from dataclasses import dataclass
+from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from harness.devices.cpu.findings import checks as sanitize
-from harness.devices.cpu.findings import counters
-from harness.devices.cpu.findings.messages import Explainer
+from harness.devices.cpu import reporting
 from harness.devices.findings import merged
 from harness.devices.guards import poisoned
 from harness.protocol.compiler import DEFAULT_ARCH, PtxProgram
@@ -48,28 +45,14 @@ from harness.protocol.report import (
     Value,
 )
 from harness.protocol.request import Fault, Request
-from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
-from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
-from harness.ptxcpu.codegen.thread import Mode
+from harness.ptxcpu.arguments import Argument, Buffer, ParameterKind
 from harness.ptxcpu.execution import build
 from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.execution.launch import (
-    Arguments,
-    Bytes,
-    Instruments,
-    Loaded,
-    Outcome,
-    launch,
-    load,
-    zeros,
-)
-from harness.ptxcpu.execution.printf import Printer
+from harness.ptxcpu.grid import Size
+from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.ptx.errors import PtxError
-from harness.ptxcpu.ptx.parser import parse
-from harness.ptxcpu.ptx.syntax import Program
-from harness.ptxcpu.runtime.layout import Cause, Window
 from problem.cases import Matrix, Shape
-from problem.launcher import BLOCK, Clusters, LaunchLine
+from problem.launcher import BLOCK, LaunchLine
 from problem.threads import available_cores
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
@@ -79,62 +62,44 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 PROGRAM = "the CPU device"
 
 SAMPLE_SECONDS = 5.0
-"""To watch some blocks of a large launch, as far as they come: one of the ranked size takes less,
-but where a block does the work of a hundred."""
+"""The time limit of watching some blocks of a large launch. Most kernels need less of it at the
+ranked size."""
 
-
-@dataclass
-class Module:
-    """A loaded kernel: its PTX, its variables, and machine code for each way to run it."""
-
-    text: str
-    entry: str
-    line: LaunchLine
-    program: Program
-    memory: Bytes
-    """The kernel's __device__ variables: they live as long as the module, as on a GPU."""
-    depends: bool
-    kernel: InlinedKernel
-    """As a launch without instruments takes it."""
-    block: tuple[int, int, int] = BLOCK
-    plain: Mode = Mode.RUN
-    """How a launch without instruments is made."""
-    loaded: dict[Mode, Loaded] = field(default_factory=dict)
-
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
-        return self.line.grid(shape.M, shape.K)
+KINDS = (
+    *(ParameterKind.READ_ONLY, ParameterKind.READ_ONLY, ParameterKind.WRITABLE),
+    *(ParameterKind.NUMBER,) * 3,
+)
+"""The kinds of the parameters A, B, C, M, N and K."""
 
 
 @dataclass(frozen=True)
-class _Launch:
-    """One launch and how it ended."""
+class _Module:
+    """The kernel that is loaded."""
 
-    C: Matrix
-    outcome: Outcome
-    explainer: Explainer
-    printed: str
-    instruments: Instruments
+    kernel: Kernel
+    line: LaunchLine
 
-
-_Instruments = Callable[[Loaded, Shape], Instruments]
-"""Makes those of one launch."""
-
-
-def _checks(loaded: Loaded, shape: Shape) -> Instruments:
-    return sanitize.instruments(loaded, 4 * shape.M * shape.K)
+    def grid(self, shape: Shape) -> Size:
+        """Return the blocks of a launch, whole clusters of them."""
+        tiles = self.line.grid(shape.M, shape.K)
+        x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.kernel.cluster, strict=True))
+        return x, y, z
 
 
 class CpuDevice:
-    """A harness.protocol.device.Device. Everything that could fail to load is loaded by
-    the constructor, before the worker gives up its right to read files."""
+    """A harness.protocol.device.Device.
+
+    The constructor loads everything that could fail to load, before the worker gives up its right
+    to read files.
+    """
 
     def __init__(self, cache: Path | None = None) -> None:
         where = cache or Path(os.environ.get(CACHE_VARIABLE) or cache_directory())
         self._cache = Cache(where)
         build.run_address(self._cache)
-        self._module: Module | None = None
+        self._module: _Module | None = None
         self._ahead: tuple[LoadAhead, Ready | Refusal] | None = None
-        """What was made ready and not yet asked for."""
+        """The kernel translated by a LoadAhead for which no Load has come yet."""
 
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
@@ -152,15 +117,16 @@ class CpuDevice:
 
     @answer.register
     def load_ahead(self, request: LoadAhead) -> Ready | Refusal:
-        """Translate a kernel, while others make machine code of it."""
+        """Translate a kernel while others make machine code of it."""
         ready = self._translate(request)
         self._ahead = (request, ready)
         return ready
 
     def _translate(self, request: LoadAhead) -> Ready | Refusal:
         program = request.program
-        plain = Mode.WATCH if request.mostly_watched else Mode.RUN
-        return self.load_ptx(program.ptx, program.entry, program.launch, plain=plain)
+        return self.load_ptx(
+            program.ptx, program.entry, program.launch, watched=request.mostly_watched
+        )
 
     @answer.register
     def load(self, request: Load) -> Ready | Refusal:
@@ -176,25 +142,16 @@ class CpuDevice:
         text: str,
         entry: str,
         line: LaunchLine | None = None,
-        block: tuple[int, int, int] = BLOCK,
-        plain: Mode = Mode.RUN,
+        block: Size = BLOCK,
+        watched: bool = False,
     ) -> Ready | Refusal:
-        """As `load`, for any PTX and any shape of block. plain: how launches without instruments
-        are made, which is made ready; the other mode is when it is first asked for, and takes
-        seconds for a large kernel."""
+        """Translate any PTX for any shape of block; `watched` is as for Kernel."""
         self._module = None
         line = line or LaunchLine()
         try:
-            program = parse(text)
-            placed, initial = module_memory(program)
-            memory = zeros(placed.size + 16)
-            for offset, image in initial.items():
-                memory[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
-            kernel = inline(program, entry, line.shared_memory, gaps=plain is Mode.WATCH)
-            depends = blocks_depend_on_one_another(kernel)
-            line = replace(line, cluster=kernel.cluster)
-            module = Module(text, entry, line, program, memory, depends, kernel, block, plain)
-            self._load(module, plain)
+            kernel = Kernel(
+                text, entry, block, KINDS, line.shared_memory, watched=watched, cache=self._cache
+            )
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
             return Refusal(
@@ -202,131 +159,69 @@ class CpuDevice:
                 instruction=refusal.instruction or None,
                 at=Place(line=refusal.line) if refusal.line > 0 else None,
             )
-        self._module = module
-        return Ready(blocks_depend_on_one_another=depends)
+        self._module = _Module(kernel, line)
+        return Ready(blocks_depend_on_one_another=kernel.blocks_depend)
 
-    def _load(self, module: Module, mode: Mode) -> Loaded:
-        if mode not in module.loaded:
-            kernel = module.kernel
-            if mode is not module.plain:
-                gaps = mode is Mode.WATCH
-                kernel = inline(module.program, module.entry, module.line.shared_memory, gaps)
-            loaded = load(self._cache, module.text, kernel, module.block, mode)
-            module.loaded[mode] = loaded
-        return module.loaded[mode]
+    def _loaded(self) -> _Module:
+        if self._module is None:
+            raise RuntimeError("no kernel is loaded")
+        return self._module
 
     # -- running
 
     @answer.register
     def run(self, request: Run) -> Finished | Fault:
-        """One launch. C is NaN before it, and stays so outside the blocks asked for."""
-        module = self._loaded_module()
-        if request.blocks is not None and module.depends:
+        """Run one launch. C is NaN before it, and stays so outside the blocks asked for."""
+        module = self._loaded()
+        if request.blocks is not None and module.kernel.blocks_depend:
             return Fault(
                 cause="judge",
                 message="this kernel's blocks depend on one another, so a sample of them "
                 "cannot be run alone",
             )
-        done = self._launch(
-            None, request.shape, request.A, request.B, request.seconds, request.blocks
-        )
-        if isinstance(done, Fault):
-            return done
-        if done.outcome.stopped:
-            return self._fault(done, request.seconds)
+        grid = module.grid(request.shape)
+        if refused := _refused(module.kernel, grid):
+            return refused
+        C, arguments = _arguments(request.shape, request.A, request.B)
+        result = module.kernel.run(grid, arguments, seconds=request.seconds, blocks=request.blocks)
+        if result.fault:
+            return reporting.fault(result.fault, request.shape, result.printed)
         return Finished(
-            seconds=done.outcome.seconds,
-            C=done.C,
-            changed_inputs=_changed(done.outcome),
-            printed=done.printed,
-        )
-
-    def _loaded_module(self) -> Module:
-        if self._module is None:
-            raise RuntimeError("no kernel is loaded")
-        return self._module
-
-    def _launch(
-        self,
-        tool: _Instruments | None,
-        shape: Shape,
-        A: Matrix,
-        B: Matrix,
-        seconds: float,
-        blocks: tuple[int, ...] | None = None,
-    ) -> _Launch | Fault:
-        module = self._loaded_module()
-        grid = module.grid(shape)
-        refused = _refused(module, grid)
-        if refused:
-            return Fault(cause="launch-refused", message=refused)
-        try:
-            loaded = self._load(module, Mode.WATCH if tool else module.plain)
-        except PtxError as refusal:
-            return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
-        C = poisoned(shape.M, shape.K)
-        arrays = (np.ascontiguousarray(A, np.float32), np.ascontiguousarray(B, np.float32), C)
-        instruments = tool(loaded, shape) if tool else Instruments()
-        printer = Printer()
-        outcome = launch(
-            self._cache,
-            loaded,
-            grid,
-            Arguments(arrays, (shape.M, shape.N, shape.K), module.memory),
-            seconds,
-            blocks,
-            printer,
-            instruments,
-            ascending=module.depends,
-        )
-        explainer = Explainer(loaded.kernel, shape, grid, module.block)
-        return _Launch(C, outcome, explainer, printer.text, instruments)
-
-    @staticmethod
-    def _fault(done: _Launch, seconds: float) -> Fault:
-        s = done.outcome.stopped
-        assert s is not None
-        return done.explainer.fault(
-            s.fault,
-            s.index,
-            s.thread,
-            s.block,
-            s.address,
-            s.bytes,
-            s.access,
-            s.count,
-            seconds,
-            done.printed,
+            seconds=result.seconds,
+            C=C,
+            changed_inputs=reporting.changed_inputs(result),
+            printed=result.printed,
         )
 
     # -- sanitizing
 
     @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
-        """One instrumented launch a shape serves all four tools."""
-        start = time.monotonic()
+        """Run one launch a shape under the checks of all four tools."""
+        kernel, start = self._loaded().kernel, time.monotonic()
         found: list[Finding] = []
         products: list[Product] = []
         ended: tuple[Stopped, ...] = ()
         for number, given in enumerate(request.launches):
             left = max(request.seconds - (time.monotonic() - start), 0.1)
             if given.blocks is not None:
-                found += self._watched_in_part(given, min(left, SAMPLE_SECONDS))
+                found += self._check_sample(given, min(left, SAMPLE_SECONDS))
                 continue
-            done = self._launch(_checks, given.shape, given.A, given.B, left)
-            if isinstance(done, Fault):
-                return done
-            found += [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
-            stopped = done.outcome.stopped
-            if stopped and stopped.fault is Cause.DEADLOCK:
-                s = stopped
-                found.append(done.explainer.deadlock(s.index, s.thread, s.block, s.count))
-            elif stopped and not found:
-                fault = self._fault(done, request.seconds)
+            grid = self._loaded().grid(given.shape)
+            if refused := _refused(kernel, grid):
+                return refused
+            C, arguments = _arguments(given.shape, given.A, given.B)
+            try:
+                result = kernel.check(grid, arguments, seconds=left)
+            except PtxError as refusal:
+                return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
+            found += [reporting.finding(each, given.shape) for each in result.findings]
+            if result.fault:
+                fault = reporting.fault(result.fault, given.shape, result.printed)
                 ended = (Stopped(launch=number, fault=fault),)
-            else:
-                changed = _changed(done.outcome)
-                products.append(Product(launch=number, tool=None, C=done.C, changed_inputs=changed))
+            elif not any(each.hazard is Hazard.DEADLOCK for each in found):
+                changed = reporting.changed_inputs(result)
+                products.append(Product(launch=number, tool=None, C=C, changed_inputs=changed))
             if found or ended:
                 break  # the same mistakes on other shapes say nothing new
         wanted = tuple(f for f in merged(found) if f.tool in request.tools)
@@ -339,63 +234,70 @@ class CpuDevice:
             stopped=ended,
         )
 
-    def _watched_in_part(self, given: LaunchInputs, seconds: float) -> list[Finding]:
-        """What some blocks of a launch do, as far as they come. Where they depend on one another,
-        the first alone begins, and leaves nothing behind for the next launch; what it reads may be
-        what another has not written."""
-        module, blocks = self._loaded_module(), given.blocks
-        memory = module.memory
-        if module.depends:
-            blocks = tuple(Clusters(module.grid(given.shape), module.line.cluster).blocks(0))
-            module.memory = memory.copy()
-        done = self._launch(_checks, given.shape, given.A, given.B, seconds, blocks)
-        module.memory = memory
-        if isinstance(done, Fault):
+    def _check_sample(self, given: LaunchInputs, seconds: float) -> list[Finding]:
+        """What the checks find in some blocks of a launch within so many seconds."""
+        module = self._loaded()
+        grid = module.grid(given.shape)
+        if _refused(module.kernel, grid):
             return []
-        found = [done.explainer.finding(n) for n in sanitize.noted(done.instruments)]
-        return [f for f in found if not module.depends or f.hazard is not Hazard.UNINITIALISED]
+        _, arguments = _arguments(given.shape, given.A, given.B)
+        try:
+            result = module.kernel.check(grid, arguments, seconds=seconds, blocks=given.blocks)
+        except PtxError:
+            return []
+        return [reporting.finding(each, given.shape) for each in result.findings]
 
     # -- counting
 
     @answer.register
     def count(self, request: Count) -> Counted | Fault:
-        """Sectors, wavefronts and the rest over the first, the middle and the last blocks."""
-        module = self._loaded_module()
-        given = request.inputs
-        grid, cluster = module.grid(given.shape), module.line.cluster
-        blocks = counters.choose_blocks(grid, cluster, request.max_blocks, module.depends)
-        tool = partial(counters.instruments, code=request.code)
-        done = self._launch(tool, given.shape, given.A, given.B, request.seconds, blocks)
-        if isinstance(done, Fault):
-            return done
-        if done.outcome.stopped:
-            return self._fault(done, request.seconds)
-        kernel = done.explainer.kernel
-        counted = counters.read(done.instruments, kernel, given.shape, grid, len(blocks))
-        return Counted(counters=counted.model_copy(update={"blocks_depend": module.depends}))
+        """Count sectors, wavefronts and the rest in blocks that are spread over the grid."""
+        module, given = self._loaded(), request.inputs
+        grid = module.grid(given.shape)
+        if refused := _refused(module.kernel, grid):
+            return refused
+        _, arguments = _arguments(given.shape, given.A, given.B)
+        code = {line.line: tuple(line.opcodes) for line in request.code}
+        try:
+            result = module.kernel.count(
+                grid, arguments, seconds=request.seconds, max_blocks=request.max_blocks, code=code
+            )
+        except PtxError as refusal:
+            return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
+        if result.fault:
+            return reporting.fault(result.fault, given.shape, result.printed)
+        assert result.counters is not None
+        depends = module.kernel.blocks_depend
+        return Counted(counters=reporting.counters(result.counters, given.shape, depends))
 
 
-def _refused(module: Module, grid: tuple[int, int, int]) -> str:
-    """Why a GPU would not accept the launch; empty if it would."""
-    shared, threads = module.kernel.shared_bytes, math.prod(module.block)
+def _arguments(shape: Shape, A: Matrix, B: Matrix) -> tuple[Matrix, tuple[Argument, ...]]:
+    """A poisoned C, and what the kernel is launched with."""
+    C = poisoned(shape.M, shape.K)
+    inputs = [
+        Buffer(np.ascontiguousarray(data, np.float32), name=name)
+        for name, data in (("A", A), ("B", B))
+    ]
+    output = Buffer(C, writable=True, initialised=False, name="C")
+    return C, (*inputs, output, shape.M, shape.N, shape.K)
+
+
+def _refused(kernel: Kernel, grid: Size) -> Fault | None:
+    """Why a GPU would not accept the launch; None if it would."""
+    shared, threads = kernel.shared_bytes, math.prod(kernel.block)
+    message = ""
     if shared > MAX_SHARED_BYTES:
-        return f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
-    if threads > 1024:
-        return f"a block has {threads} threads; a GPU allows 1024"
-    if any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
-        return f"a grid of {grid} blocks is larger than a GPU allows"
-    return ""
+        message = f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
+    elif threads > 1024:
+        message = f"a block has {threads} threads; a GPU allows 1024"
+    elif any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
+        message = f"a grid of {grid} blocks is larger than a GPU allows"
+    return Fault(cause="launch-refused", message=message) if message else None
 
 
 def _tool_run(tool: Tool, found: tuple[Finding, ...], seconds: float) -> ToolRun:
     here = any(f.tool is tool for f in found)
     return ToolRun(tool=tool, status="found" if here else "clean", seconds=seconds)
-
-
-def _changed(outcome: Outcome) -> tuple[Literal["A", "B"], ...]:
-    """Inputs that the kernel wrote other values to."""
-    names: tuple[tuple[Literal["A", "B"], Window], ...] = (("A", Window.A), ("B", Window.B))
-    return tuple(name for name, window in names if window in outcome.changed)
 
 
 def _processor() -> str:

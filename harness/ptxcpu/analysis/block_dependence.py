@@ -12,14 +12,15 @@ _ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "con
 
 
 def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
-    """True where the kernel uses atomics, flags or buffers of its own in global memory, or reads C.
+    """Whether the kernel uses atomics, flags or variables in global memory, or reads a buffer that
+    it may write.
 
     Errs on the side of True: a pointer of unknown origin may lead anywhere.
     """
     windows = pointer_windows(kernel)
-    has_buffers = bool(kernel.module.variables)
+    has_variables = bool(kernel.module.variables)
 
-    def window(item: Instruction) -> Window | None:
+    def window(item: Instruction) -> int | None:
         for operand in item.operands:
             if isinstance(operand, Address):
                 if isinstance(operand.base, Register):
@@ -35,12 +36,12 @@ def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
         if set(modifiers) & _ELSEWHERE or root not in ("ld", "st", "atom", "red"):
             continue
         where = window(item)
-        if where is Window.SHARED:
+        if where == Window.SHARED:
             continue
         if root in ("atom", "red") or set(modifiers) & _ORDERED:
             return True
-        if root == "ld" and where is Window.C:
+        if root == "ld" and where in kernel.writable_windows:
             return True
-        if root == "st" and has_buffers and where in (None, Window.MODULE):
+        if root == "st" and has_variables and where in (None, Window.MODULE):
             return True
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from harness.ptxcpu.arguments import ParameterKind, window_of_buffer
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import (
     Address,
@@ -87,6 +88,8 @@ class InlinedKernel:
     """What a block takes of shared memory, which `shared` may have gaps in."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     is_explicit_cluster: bool = False
+    kinds: tuple[ParameterKind, ...] = ()
+    """What each parameter is given; nothing is known of those behind the last."""
     temporaries: dict[str, int] = field(default_factory=dict)
     registers: dict[str, Type] = field(default_factory=dict)
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -100,6 +103,26 @@ class InlinedKernel:
     def local_bytes(self) -> int:
         """What one thread's local memory takes, with room to align the next one's."""
         return max(16, -(-self.local.size // 16) * 16)
+
+    @property
+    def buffer_windows(self) -> dict[str, int]:
+        """The window of the buffer that each parameter points to."""
+        buffers = [
+            name
+            for name, kind in zip(self.parameters.variables, self.kinds, strict=False)
+            if kind is not ParameterKind.NUMBER
+        ]
+        return {name: window_of_buffer(index) for index, name in enumerate(buffers)}
+
+    @property
+    def writable_windows(self) -> frozenset[int]:
+        """The windows of the buffers that the kernel may write to."""
+        kinds = dict(zip(self.parameters.variables, self.kinds, strict=False))
+        return frozenset(
+            window
+            for name, window in self.buffer_windows.items()
+            if kinds[name] is ParameterKind.WRITABLE
+        )
 
     def instruction(self, index: int) -> Instruction | None:
         item = self.body[index] if 0 <= index < len(self.body) else None
@@ -129,9 +152,16 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
     return memory, initial
 
 
-def inline(program: Program, entry: str, dynamic_shared: int, gaps: bool = False) -> InlinedKernel:
+def inline(
+    program: Program,
+    entry: str,
+    dynamic_shared: int,
+    gaps: bool = False,
+    kinds: tuple[ParameterKind, ...] = (),
+) -> InlinedKernel:
     """Inline everything that `entry` calls and place its variables.
 
+    kinds: what each parameter is given.
     gaps: leave GAP bytes between shared variables, so that an overflow is not hidden.
     """
     function = program.functions.get(entry)
@@ -141,7 +171,8 @@ def inline(program: Program, entry: str, dynamic_shared: int, gaps: bool = False
         raise CannotTranslate("a grid that is counted in clusters (.blocksareclusters)")
     if not 1 <= prod(function.cluster) <= MAX_CLUSTER:
         raise CannotTranslate(f"clusters of other than 1 to {MAX_CLUSTER} blocks")
-    return _Inliner(program, function, dynamic_shared, gaps).kernel
+    kernel = _Inliner(program, function, dynamic_shared, gaps).kernel
+    return replace(kernel, kinds=kinds)
 
 
 class _Inliner:

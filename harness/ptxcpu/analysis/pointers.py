@@ -13,16 +13,14 @@ from harness.ptxcpu.runtime.layout import Window
 
 # What a register holds: the window it points into, a plain number, or something else.
 NUMBER, OTHER = "number", "other"
-Held = Window | str
+Held = int | str
 
-_ARRAYS = (Window.A, Window.B, Window.C)
 _FOLLOWED = ("mov", "cvta", "add", "sub", "selp", "mad")
 
 
-def pointer_windows(kernel: InlinedKernel) -> dict[str, Window]:
-    """Registers that only ever point into one array."""
-    wide = [p for p in kernel.parameters.variables.values() if p.size == 8]
-    arrays = {p.name: window for p, window in zip(wide, _ARRAYS, strict=False)}
+def pointer_windows(kernel: InlinedKernel) -> dict[str, int]:
+    """Return the window of each register that only ever points into one memory."""
+    arrays = kernel.buffer_windows
     held: dict[str, Held] = {}
     changed = True
     while changed:
@@ -36,7 +34,7 @@ def pointer_windows(kernel: InlinedKernel) -> dict[str, Window]:
                 if joined != held.get(name) and joined is not None:
                     held[name] = joined
                     changed = True
-    return {name: what for name, what in held.items() if isinstance(what, Window)}
+    return {name: what for name, what in held.items() if isinstance(what, int)}
 
 
 def _written(operand: Operand) -> list[str]:
@@ -54,7 +52,7 @@ def _join(a: Held | None, b: Held | None) -> Held | None:
 
 
 def _result(
-    kernel: InlinedKernel, arrays: dict[str, Window], held: dict[str, Held], item: Instruction
+    kernel: InlinedKernel, arrays: dict[str, int], held: dict[str, Held], item: Instruction
 ) -> Held | None:
     """What the instruction's result holds; None while its operands are not known yet."""
     root = item.opcode.split(".")[0]

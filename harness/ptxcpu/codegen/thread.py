@@ -208,12 +208,13 @@ class ThreadTranslator(Translator):
                 start = self.offset(start, self._local_row())
             return self.offset(start, offset)
         window = self._window_of(space, address)
-        writes_input = access.kind & Access.WRITE and window in (Window.A, Window.B)
-        if window is None or writes_input:
+        is_input = window is not None and window >= Window.BUFFER
+        is_input = is_input and window not in self.kernel.writable_windows
+        if window is None or (is_input and access.kind & Access.WRITE):
             pointer = self._told("rt_checked_access", space, where, access)
             self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
             return pointer
-        offset = self.op("sub", where, window.base)
+        offset = self.op("sub", where, layout.base_of(window))
         span = self.offset(self.field("windows", "ptr"), window * layout.SPAN_BYTES)
         size = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
         self._check(offset, where, self.op("lshr", size, access.log2), access)
@@ -223,10 +224,10 @@ class ThreadTranslator(Translator):
         """Where this thread's local memory begins."""
         return self.op("mul", self.thread_index(), self.kernel.local_bytes)
 
-    def _window_of(self, space: str, address: Address) -> Window | None:
+    def _window_of(self, space: str, address: Address) -> int | None:
         if isinstance(address.base, Register) and space in ("global", "const", ""):
             window = self._windows.get(address.base.name)
-            is_own = window is not Window.SHARED or self.kernel.cluster_blocks == 1
+            is_own = window != Window.SHARED or self.kernel.cluster_blocks == 1
             return window if is_own else None
         if isinstance(address.base, Symbol) and address.base.name in self.kernel.module.variables:
             return Window.MODULE

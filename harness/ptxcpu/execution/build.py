@@ -89,5 +89,7 @@ def build_kernel(
         text = ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module()
         return native.compile_ir(text, whole=len(text) < LARGE_IR and mode is Mode.RUN)
 
-    parts = (kernel.name, str(kernel.shared.size), str(block), mode.value, native.version(), text)
-    return native.Code(cache.get(("kernel", *parts), make))
+    kinds = ",".join(kind.value for kind in kernel.kinds)
+    size = str(kernel.shared.size)
+    key = ("kernel", kernel.name, size, str(block), mode.value, kinds, native.version(), text)
+    return native.Code(cache.get(key, make))

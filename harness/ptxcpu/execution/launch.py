@@ -12,17 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.arguments import Argument, Bytes, buffers_of, packed, window_of_buffer, zeros
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.execution import build, native
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.execution.printf import Printer
+from harness.ptxcpu.grid import Clusters, available_cores
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Cause, Context, Window
-from problem.launcher import Clusters
-from problem.threads import available_cores
-
-Bytes = npt.NDArray[np.uint8]
-AnyArray = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)
@@ -43,12 +40,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a launch is given: A, B, C and the numbers behind them, in order."""
+    """What a launch is given.
 
-    arrays: tuple[AnyArray, AnyArray, AnyArray]
-    numbers: tuple[int, ...]
+    given: what each parameter gets.
+    module: the kernel's own __device__ variables, kept from launch to launch.
+    """
+
+    given: Sequence[Argument]
     module: Bytes
-    """The kernel's own __device__ variables, kept from launch to launch."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Stopped:
 class Outcome:
     seconds: float
     stopped: Stopped | None
-    changed: frozenset[Window]
-    """Inputs that the kernel gave another value. (They were kept as they are.)"""
+    changed: tuple[int, ...]
+    """Read-only buffers to which the kernel wrote other values, by index. They are as before."""
 
 
 @dataclass
@@ -152,9 +151,14 @@ def launch(
     timer.cancel()
     faults = [w.stopped for w in team if w.stopped]
     contexts = [context for worker in team for context in worker.contexts]
-    changed = [w for w in (Window.A, Window.B) if any(c.changed >> w & 1 for c in contexts)]
+    buffers = range(len(buffers_of(arguments.given)))
+    changed = tuple(i for i in buffers if any(_has_changed(c, i) for c in contexts))
     first = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
-    return Outcome(elapsed, first, frozenset(changed))
+    return Outcome(elapsed, first, changed)
+
+
+def _has_changed(context: Context, buffer: int) -> bool:
+    return bool(context.changed >> window_of_buffer(buffer) & 1)
 
 
 def _chessboard(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -171,13 +175,6 @@ def _together(work: Callable[[_Worker], None], team: Sequence[_Worker]) -> None:
     work(team[0])
     for thread in threads:
         thread.join()
-
-
-def zeros(size: int) -> Bytes:
-    """Memory that begins at a multiple of 64; the operating system gives it when it is touched."""
-    raw = np.zeros(size + 64, np.uint8)
-    skip = -raw.ctypes.data % 64
-    return raw[skip : skip + size]
 
 
 COPY_BYTES, BULK_BYTES = 40, 72
@@ -229,8 +226,9 @@ class _Worker:
             "parameters": _parameters(kernel, arguments),
         }
         spans = np.zeros((layout.WINDOWS, 3), np.int64)
-        for window, array in zip((Window.A, Window.B, Window.C), arguments.arrays, strict=True):
-            spans[window] = array.ctypes.data, array.nbytes, window is Window.C
+        for index, buffer in enumerate(buffers_of(arguments.given)):
+            span = buffer.data.ctypes.data, buffer.data.nbytes, buffer.writable
+            spans[window_of_buffer(index)] = span
         spans[Window.MODULE] = arguments.module.ctypes.data, kernel.module.size, 1
         spans[Window.SHARED] = shared.ctypes.data, kernel.shared.size, 1
         spans[Window.LOCAL] = memory["local"].ctypes.data, kernel.local.size, 1
@@ -266,10 +264,11 @@ class _Worker:
 
 
 def _parameters(kernel: InlinedKernel, arguments: Arguments) -> Bytes:
-    """The kernel's parameters as the launcher lays them out: three pointers, then numbers."""
-    values = [w.base for w in (Window.A, Window.B, Window.C)] + list(arguments.numbers)
+    """The kernel's parameters, as they lie in memory."""
+    places = kernel.parameters.variables.values()
     memory = zeros(max(8, kernel.parameters.size))
-    for place, number in zip(kernel.parameters.variables.values(), values, strict=False):
-        raw = (number % (1 << 8 * place.size)).to_bytes(place.size, "little")
+    for place, raw in zip(
+        places, packed(arguments.given, [place.size for place in places]), strict=True
+    ):
         memory[place.offset : place.offset + place.size] = np.frombuffer(raw, np.uint8)
     return memory

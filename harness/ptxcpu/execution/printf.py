@@ -7,15 +7,10 @@ import re
 import struct
 import threading
 
-from harness.protocol.report import MAX_PRINTED
-from harness.ptxcpu.runtime.layout import (
-    MIDDLE,
-    WINDOW_BITS,
-    WINDOWS,
-    Context,
-    Window,
-)
+from harness.ptxcpu.runtime.layout import Context, Window, window_and_offset
 
+MAX_PRINTED = 4096
+"""Bytes of a launch's output that are kept."""
 MAX_STRING = 1024
 _DIRECTIVE = re.compile(rb"%([-+ #0]*)(\d*)(?:\.(\d+))?(hh|h|ll|l|j|z|t)?([diouxXcsfFeEgGaAp%])")
 
@@ -54,9 +49,8 @@ class _Memory:
         self._thread = thread
 
     def read(self, address: int, size: int) -> bytes:
-        address %= 1 << 64
-        window, offset = address >> WINDOW_BITS, (address & (1 << WINDOW_BITS) - 1) - MIDDLE
-        if not 0 < window < WINDOWS:
+        window, offset = window_and_offset(address % (1 << 64))
+        if window == Window.NONE:
             return b""
         if window == Window.SHARED:
             offset -= self._context.shared_address

@@ -224,8 +224,8 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
         return k->shared_ready + block_at(c, address)->rank * c->shared_bytes + offset_in_block(address);
     if (window == WINDOW_LOCAL) return local_ready(c, t) + offset;
     if (window == WINDOW_MODULE) return k->module_ready ? k->module_ready + offset : 0;
-    if (window == WINDOW_C) return k->c_ready + offset;
-    return 0;
+    if (window < WINDOW_BUFFER || !k->buffer_ready[window]) return 0;
+    return k->buffer_ready[window] + offset;
 }
 
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,

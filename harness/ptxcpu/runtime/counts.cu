@@ -92,11 +92,9 @@ __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) 
     return least < phases ? phases : least;
 }
 
-// Sectors of A, B and C that no thread of the block had touched before.
+// Sectors of the buffers that no thread of the block had touched before.
 __device__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes, long long window) {
-    unsigned* touched = window == WINDOW_A ? c->counts->touched_a
-                      : window == WINDOW_B ? c->counts->touched_b
-                      : window == WINDOW_C ? c->counts->touched_c : 0;
+    unsigned* touched = c->counts->touched[window];
     unsigned now = (unsigned)c->block + 1;
     int found = 0;
     for (int lane = 0; touched && lane < LANES; ++lane) {

@@ -11,34 +11,53 @@ import ctypes
 import re
 from enum import IntEnum, IntFlag
 
-# ---- addresses: each array lies in the middle of a window of its own, so that no stray pointer
-# lands in a neighbour, and the distance to the array says by how much it missed.
+# ---- addresses: each memory lies in the middle of a window of its own, so that no stray pointer
+# lands in a neighbour, and the distance to the memory says by how much it missed. The addresses
+# are in the range in which CUDA places what it allocates.
 
-WINDOW_BITS = 40
+WINDOW_BITS = 36
+FIRST_WINDOW = 0x7E0
+"""What stands above the window's bits in the addresses of window 0."""
 MIDDLE = 1 << (WINDOW_BITS - 1)
+WINDOWS = 64
 
 
 BLOCK_BITS = 24
-"""Of a shared-memory address: the offset in its block. Above them stands the block's rank in its
-cluster, as on a GPU."""
+"""A shared-memory address has the offset in its block below this bit, and above it the block's rank
+in its cluster, as on a GPU."""
 
 
 class Window(IntEnum):
+    """The memories that every kernel has. A buffer's window is BUFFER plus its index."""
+
     NONE = 0
-    A = 1
-    B = 2
-    C = 3
-    MODULE = 4
-    LOCAL = 5
-    SHARED = 6
+    MODULE = 1
+    LOCAL = 2
+    SHARED = 3
+    BUFFER = 4
 
     @property
     def base(self) -> int:
         """The device address of the window's first byte that may be accessed."""
-        return (self.value << WINDOW_BITS) + MIDDLE
+        return base_of(self.value)
 
 
-WINDOWS = 8
+MAX_BUFFERS = WINDOWS - Window.BUFFER
+
+
+def base_of(window: int) -> int:
+    """Return the device address of a window's first byte that may be accessed."""
+    return ((FIRST_WINDOW + window) << WINDOW_BITS) + MIDDLE
+
+
+def window_and_offset(address: int) -> tuple[int, int]:
+    """Return the window of a device address, and how far behind its first byte the address lies.
+
+    The window is NONE for an address that lies in no window.
+    """
+    window = (address >> WINDOW_BITS) - FIRST_WINDOW
+    offset = (address & (1 << WINDOW_BITS) - 1) - MIDDLE
+    return (window if 0 < window < WINDOWS else Window.NONE), offset
 
 
 class State(IntEnum):
@@ -252,7 +271,7 @@ CHECKS = {
     "shared_ready": "unsigned char*",
     "local_ready": "unsigned char*",  # [thread][byte]
     "module_ready": "unsigned char*",
-    "c_ready": "unsigned char*",
+    "buffer_ready": "unsigned char**",  # [window]; null for a buffer that is initialised
     "shared_fresh": "unsigned char*",  # how the first two begin in each block
     "local_fresh": "unsigned char*",
     "clock": "unsigned*",  # [thread][thread]: what each thread knows of the others
@@ -300,10 +319,8 @@ COUNTS = {
     "to": "unsigned long long*",  # [lane]: where the async copy at hand writes
     "to_lanes": "long long",  # which lanes do
     "to_wavefronts": "long long",  # how many they were counted as
-    # [sector][rank]: the last block of that rank which touched it, counted from 1
-    "touched_a": "unsigned*",
-    "touched_b": "unsigned*",
-    "touched_c": "unsigned*",
+    # [window][sector][rank]: the last block of that rank which touched it, counted from 1
+    "touched": "unsigned**",
 }
 
 
@@ -380,6 +397,7 @@ def header() -> str:
     ]
     numbers = {
         "WINDOW_BITS": WINDOW_BITS,
+        "FIRST_WINDOW": FIRST_WINDOW,
         "BLOCK_BITS": BLOCK_BITS,
         "MAX_CLUSTER": MAX_CLUSTER,
         "LANE_BUFFER_WORDS": LANE_BUFFER_WORDS,

@@ -13,7 +13,8 @@ extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, lo
 }
 
 __device__ long long window_of(Address address) {
-    return address >> WINDOW_BITS < WINDOWS ? address >> WINDOW_BITS : WINDOW_NONE;
+    Address window = (address >> WINDOW_BITS) - FIRST_WINDOW;
+    return window < WINDOWS ? (long long)window : WINDOW_NONE;
 }
 
 __device__ long long offset_in_window(Address address) {

@@ -36,7 +36,7 @@ __device__ __forceinline__ Address place(const SharedMatrix& m, int row, int byt
 template <int KIND, class Part>
 __device__ void fetch_as(Context* c, long long w, long long pc, const SharedMatrix& m, int first, Part& to) {
     const int PER_WORD = per_word(KIND), EACH = 4 * PER_WORD, BYTES = 4 / PER_WORD, DEPTH = 2 * EACH;
-    Address window = ((Address)WINDOW_SHARED << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
+    Address window = ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
     int rows = m.transposed ? DEPTH : Part::COUNT, columns = m.transposed ? Part::COUNT : DEPTH, pieces = 0;
     for (int row = 0; row < rows; ++row)
         for (int column = 0; column < columns; column += EACH) {

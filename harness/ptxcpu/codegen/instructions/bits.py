@@ -9,7 +9,7 @@ from harness.ptxcpu.codegen.translator import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Integer, Vector
 from harness.ptxcpu.ptx.types import TYPES
-from harness.ptxcpu.runtime.layout import BLOCK_BITS
+from harness.ptxcpu.runtime.layout import BLOCK_BITS, WINDOW_BITS
 
 TABLE = InstructionTable()
 
@@ -172,8 +172,10 @@ def cvta_to(t: Translator, m: MatchedInstruction) -> None:
 )
 def isspacep(t: Translator, m: MatchedInstruction) -> None:
     address = t.read(m.operands["a"], TYPES["u64"])
-    window = t.op("lshr", address, 40)
-    shared, local = (t.compare("eq", window, t.window_base(x) >> 40) for x in ("shared", "local"))
+    window = t.op("lshr", address, WINDOW_BITS)
+    shared, local = (
+        t.compare("eq", window, t.window_base(x) >> WINDOW_BITS) for x in ("shared", "local")
+    )
     if m["space"] == "shared::cluster":
         result = shared
     elif m["space"].startswith("shared"):

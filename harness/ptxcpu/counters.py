@@ -1,47 +1,41 @@
-"""Reads what the runtime counted: sectors, wavefronts, instructions and divergence."""
+"""Counts what a GPU's memory system would do: sectors, wavefronts, instructions, divergence."""
 
 from __future__ import annotations
 
 import ctypes
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
 
-from harness.protocol.report import CodeLine, Counters, LineCounters
 from harness.ptxcpu.analysis.inline import InlinedKernel
-from harness.ptxcpu.execution.launch import Instruments, Loaded, zeros
+from harness.ptxcpu.arguments import Buffer, window_of_buffer, zeros
+from harness.ptxcpu.execution.launch import Instruments, Loaded
+from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
+from harness.ptxcpu.results import Counters, LineCounters
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Counts
-from problem.cases import Shape
-from problem.launcher import Clusters
 
 SECTOR = 32  # bytes
 
+Code = Mapping[int, Iterable[str]]
+"""The opcodes of the machine code that each source line became."""
 
-def choose_blocks(
-    grid: tuple[int, int, int],
-    cluster: tuple[int, int, int],
-    most: int,
-    all_of_them: bool = False,
-) -> tuple[int, ...]:
-    """At most so many blocks, but one cluster at least, spread evenly from first to last."""
+
+def choose_blocks(grid: Size, cluster: Size, most: int) -> tuple[int, ...]:
+    """Return at most so many blocks, but one cluster at least, spread evenly over the grid."""
     clusters = Clusters(grid, cluster)
     count = max(1, most // prod(cluster))
-    if all_of_them or clusters.count <= count:
+    if clusters.count <= count:
         return tuple(range(prod(grid)))
     chosen = np.unique(np.linspace(0, clusters.count - 1, count).astype(np.int64))
     return tuple(block for number in chosen for block in clusters.blocks(int(number)))
 
 
-def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instruments:
-    """Empty counters for one launch. code: the machine code, where it is known."""
-
-    def sectors(rows: int, columns: int) -> int:
-        return -(-rows * columns * 4 // SECTOR)
-
+def instruments(loaded: Loaded, buffers: Sequence[Buffer], code: Code) -> Instruments:
+    """Return empty counters for one launch. code: empty where the machine code is not known."""
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     size, lanes = len(kernel.body) + 1, -(-loaded.threads // layout.LANES) * layout.LANES
     memory = {
@@ -50,21 +44,23 @@ def instruments(loaded: Loaded, shape: Shape, code: Sequence[CodeLine]) -> Instr
         "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * lanes),
         "traced": zeros(4 * blocks * loaded.threads),
         "to": zeros(8 * layout.LANES),
-        "touched_a": zeros(4 * blocks * sectors(shape.M, shape.N)),
-        "touched_b": zeros(4 * blocks * sectors(shape.N, shape.K)),
-        "touched_c": zeros(4 * blocks * sectors(shape.M, shape.K)),
+        "touched": zeros(8 * layout.WINDOWS),
     }
+    touched = [zeros(4 * blocks * -(-buffer.data.nbytes // SECTOR)) for buffer in buffers]
+    for index, last_touched in enumerate(touched):
+        memory["touched"].view(np.int64)[window_of_buffer(index)] = last_touched.ctypes.data
     width = memory["width"].view(np.int32)
     width[:] = -1
     for index, width_bytes in fused_loads(kernel, code).items():
         width[index] = width_bytes
     counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
-    return Instruments(counts=ctypes.addressof(counts), keep=[counts], arrays=memory)
+    return Instruments(counts=ctypes.addressof(counts), keep=[counts, *touched], arrays=memory)
 
 
-def fused_loads(kernel: InlinedKernel, code: Sequence[CodeLine] = ()) -> dict[int, int]:
-    """Bytes a lane of the shared-memory loads that ptxas makes of several 32-bit ones; 0 for a
-    load that is absorbed by another.
+def fused_loads(kernel: InlinedKernel, code: Code) -> dict[int, int]:
+    """Return the bytes a lane of shared-memory loads that ptxas makes of several 32-bit ones.
+
+    A load that is absorbed by another has 0.
 
     ptxas merges loads of four or two neighbouring, aligned words off one base register within a
     basic block, unless a store or a barrier stands between them (seen in the machine code of
@@ -101,16 +97,13 @@ def _written(item: Instruction) -> list[str]:
     return [x.name for x in items if isinstance(x, Register)]
 
 
-def _widest_loads(code: Sequence[CodeLine]) -> dict[int, int]:
+def _widest_loads(code: Code) -> dict[int, int]:
     """How many words a lane loads from shared memory at once, at most, by source line."""
+    loads = {line: [x for x in opcodes if x.startswith("LDS")] for line, opcodes in code.items()}
     return {
-        line.line: max(
-            (4 if ".128" in opcode else 2 if ".64" in opcode else 1)
-            for opcode in line.opcodes
-            if opcode.startswith("LDS")
-        )
-        for line in code
-        if any(opcode.startswith("LDS") for opcode in line.opcodes)
+        line: max(4 if ".128" in x else 2 if ".64" in x else 1 for x in found)
+        for line, found in loads.items()
+        if found
     }
 
 
@@ -138,14 +131,8 @@ def _fuse(
             at += 1
 
 
-def read(
-    used: Instruments,
-    kernel: InlinedKernel,
-    shape: Shape,
-    grid: tuple[int, int, int],
-    counted: int,
-) -> Counters:
-    """The counters as report values."""
+def read(used: Instruments, kernel: InlinedKernel, grid: Size, counted: int) -> Counters:
+    """Return what was counted in so many blocks of the grid."""
     rows = used.arrays["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
     total: Counter[str] = Counter()
     lines: dict[int, Counter[str]] = defaultdict(Counter)
@@ -176,13 +163,9 @@ def read(
         lines[item.line]["instructions"] += threads
         lines[item.line]["warp_instructions"] += warps
         total["warp_instructions"] += warps
-    blocks = grid[0] * grid[1] * grid[2]
-    flop = shape.flop * counted // blocks
-    moved = SECTOR * (total["global_load_sectors"] + total["global_store_sectors"])
     return Counters(
-        shape=shape,
         counted_blocks=counted,
-        blocks=blocks,
+        blocks=prod(grid),
         global_load_requests=total["global_load_requests"],
         global_load_sectors=total["global_load_sectors"],
         global_store_requests=total["global_store_requests"],
@@ -192,8 +175,6 @@ def read(
         shared_store_requests=total["shared_store_requests"],
         shared_store_wavefronts=total["shared_store_wavefronts"],
         bank_conflicts=total["conflicts"],
-        flop=flop,
-        flop_per_global_byte=flop / moved if moved else 0.0,
         divergent_branches=total["divergent"],
         instructions=dict((+executed).most_common()),
         warp_instructions=total["warp_instructions"],

@@ -1,14 +1,16 @@
-"""Runs a kernel under the runtime's checks and reads what they found."""
+"""Provides the memory of the runtime's checks, and reads what they wrote down."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 
-from harness.devices.cpu.findings.messages import RawFinding
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory
-from harness.ptxcpu.execution.launch import Bytes, Instruments, Loaded, zeros
+from harness.ptxcpu.arguments import Buffer, Bytes, window_of_buffer, zeros
+from harness.ptxcpu.execution.launch import Instruments, Loaded
+from harness.ptxcpu.messages import RawFinding
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind
@@ -16,11 +18,8 @@ from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
 
 
-def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
-    """Empty memory for the checks of one launch.
-
-    c_bytes: size of C, each byte of which counts as unwritten at first.
-    """
+def instruments(loaded: Loaded, buffers: Sequence[Buffer]) -> Instruments:
+    """Return empty memory for the checks of one launch."""
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
     grain = _grain(kernel)
@@ -33,7 +32,7 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         "awaited_grains": zeros(4 * warps),
         "shared_ready": zeros(blocks * kernel.shared.size + 64),
         "local_ready": zeros(kernel.local_bytes * threads),
-        "c_ready": zeros(c_bytes + 64),
+        "buffer_ready": zeros(8 * layout.WINDOWS),
         "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
         "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
         "clock": zeros(4 * threads * threads),
@@ -51,13 +50,19 @@ def instruments(loaded: Loaded, c_bytes: int) -> Instruments:
         }
     if kernel.module.size <= MAX_FLAGGED_BYTES:  # zero at first, as CUDA has it
         memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)
+    ready = memory["buffer_ready"].view(np.int64)
+    keep: list[object] = []
+    for index, buffer in enumerate(buffers):
+        if not buffer.initialised:
+            keep.append(flags := zeros(buffer.data.nbytes + 64))
+            ready[window_of_buffer(index)] = flags.ctypes.data
     checks = Checks(
         capacity=layout.MAX_FINDINGS,
         warps=warps,
         grain=grain,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
-    return Instruments(checks=ctypes.addressof(checks), keep=[checks], arrays=memory)
+    return Instruments(checks=ctypes.addressof(checks), keep=[checks, *keep], arrays=memory)
 
 
 _OF_THE_CLUSTER_BARRIER = (

@@ -1,1 +1,0 @@
-"""What a run found, in the words and types of the report."""

@@ -1,0 +1,60 @@
+"""Positions of threads, blocks and clusters, and how many cores the host has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+Size = tuple[int, int, int]
+"""A size or position along x, y and z."""
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def position(number: int, sizes: Size) -> Size:
+    """Return the place of a thread, block or cluster that is counted x fastest."""
+    x, y, _ = sizes
+    return number % x, number // x % y, number // x // y
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The clusters of a grid, counted x fastest, as blocks are."""
+
+    grid: Size
+    cluster: Size
+
+    @property
+    def sizes(self) -> Size:
+        """The number of clusters along x, y and z."""
+        x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    @property
+    def count(self) -> int:
+        return prod(self.sizes)
+
+    def of(self, block: int) -> int:
+        """Return the cluster of a block."""
+        place = position(block, self.grid)
+        return _number([n // c for n, c in zip(place, self.cluster, strict=True)], self.sizes)
+
+    def blocks(self, cluster: int) -> list[int]:
+        """Return the blocks of one cluster, by rank."""
+        first = [n * c for n, c in zip(position(cluster, self.sizes), self.cluster, strict=True)]
+        places = [position(rank, self.cluster) for rank in range(prod(self.cluster))]
+        return [
+            _number([a + b for a, b in zip(first, place, strict=True)], self.grid)
+            for place in places
+        ]
+
+
+def _number(place: Sequence[int], sizes: Size) -> int:
+    return place[0] + sizes[0] * (place[1] + sizes[1] * place[2])

@@ -1,0 +1,204 @@
+"""Runs a kernel of a PTX program on the processor: the library's entry."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from harness.ptxcpu import checks, counters
+from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
+from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
+from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
+from harness.ptxcpu.codegen.thread import Mode
+from harness.ptxcpu.counters import Code, choose_blocks
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.execution.launch import Arguments, Instruments, Loaded, launch, load
+from harness.ptxcpu.execution.printf import Printer
+from harness.ptxcpu.grid import Clusters, Size
+from harness.ptxcpu.messages import Explainer
+from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.results import Hazard, Result
+from harness.ptxcpu.runtime.layout import Cause
+
+SECONDS = 60.0
+"""The time limit of a launch that is given none."""
+
+
+class Kernel:
+    """A kernel of a PTX program, translated for one shape of block.
+
+    Its `__device__` variables keep their values from launch to launch, as on a GPU. The constructor
+    raises PtxError for a program that cannot be read or translated.
+
+    kinds: what each parameter is given.
+    watched: make machine code at once that tells the runtime of every access, and run it in `run`
+        as well. Else the first `check` or `count` makes it: seconds for a large kernel.
+    """
+
+    def __init__(
+        self,
+        ptx: str,
+        entry: str,
+        block: Size,
+        kinds: Sequence[ParameterKind],
+        dynamic_shared: int = 0,
+        *,
+        watched: bool = False,
+        cache: Cache | None = None,
+    ) -> None:
+        self.block = block
+        self._text, self._entry, self._dynamic_shared = ptx, entry, dynamic_shared
+        self._kinds = tuple(kinds)
+        self._cache = cache or default_cache()
+        self._program = parse(ptx)
+        placed, initial = module_memory(self._program)
+        self._module = zeros(placed.size + 16)
+        for offset, image in initial.items():
+            self._module[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
+        self._mode = Mode.WATCH if watched else Mode.RUN
+        self._inlined = self._inline(self._mode)
+        self._loaded: dict[Mode, Loaded] = {}
+        self._load(self._mode)
+        self.blocks_depend = blocks_depend_on_one_another(self._inlined)
+
+    @property
+    def cluster(self) -> Size:
+        """How many blocks a cluster has along x, y and z."""
+        return self._inlined.cluster
+
+    @property
+    def shared_bytes(self) -> int:
+        """The shared memory that a block takes on a GPU."""
+        return self._inlined.shared_bytes
+
+    def run(
+        self,
+        grid: Size,
+        arguments: Sequence[Argument],
+        *,
+        seconds: float = SECONDS,
+        blocks: Sequence[int] | None = None,
+    ) -> Result:
+        """Run a launch until its end or its first fault.
+
+        blocks: run these alone, counted x fastest.
+        """
+        return self._launch(self._load(self._mode), grid, arguments, seconds, blocks)[0]
+
+    def check(
+        self,
+        grid: Size,
+        arguments: Sequence[Argument],
+        *,
+        seconds: float = SECONDS,
+        blocks: Sequence[int] | None = None,
+    ) -> Result:
+        """Run a launch and report every bad or uninitialised access, race and misused barrier.
+
+        Where blocks depend on one another, a choice of blocks becomes the first cluster, whose
+        effects on `__device__` variables are undone.
+        """
+        loaded = self._load(Mode.WATCH)
+        instruments = checks.instruments(loaded, buffers_of(arguments))
+        module = self._module
+        alone = blocks is not None and self.blocks_depend
+        if alone:
+            blocks = Clusters(grid, self.cluster).blocks(0)
+            module = module.copy()
+        result, explainer = self._launch(
+            loaded, grid, arguments, seconds, blocks, instruments, module
+        )
+        found = [explainer.finding(raw) for raw in checks.noted(instruments)]
+        if alone:  # what it reads may be what another block has not written
+            found = [f for f in found if f.hazard is not Hazard.UNINITIALISED]
+        fault = result.fault
+        if fault and fault.cause is Cause.DEADLOCK and fault.finding:
+            found.append(fault.finding)
+        return Result(
+            result.seconds, None if found else fault, tuple(found), result.changed, result.printed
+        )
+
+    def count(
+        self,
+        grid: Size,
+        arguments: Sequence[Argument],
+        *,
+        seconds: float = SECONDS,
+        max_blocks: int = 1 << 31,
+        code: Code | None = None,
+    ) -> Result:
+        """Run so many blocks and count what a GPU's memory system would do.
+
+        Where blocks depend on one another, all are run. code: the opcodes of each source line's
+        machine code, if they are known.
+        """
+        loaded = self._load(Mode.WATCH)
+        blocks: Sequence[int] = range(prod(grid))
+        if not self.blocks_depend:
+            blocks = choose_blocks(grid, self.cluster, max_blocks)
+        instruments = counters.instruments(loaded, buffers_of(arguments), code or {})
+        result, _ = self._launch(loaded, grid, arguments, seconds, blocks, instruments)
+        counted = counters.read(instruments, loaded.kernel, grid, len(blocks))
+        return Result(
+            result.seconds, result.fault, changed=result.changed, printed=result.printed,
+            counters=None if result.fault else counted,
+        )  # fmt: skip
+
+    def _inline(self, mode: Mode) -> InlinedKernel:
+        gaps = mode is Mode.WATCH
+        return inline(self._program, self._entry, self._dynamic_shared, gaps, self._kinds)
+
+    def _load(self, mode: Mode) -> Loaded:
+        if mode not in self._loaded:
+            kernel = self._inlined if mode is self._mode else self._inline(mode)
+            self._loaded[mode] = load(self._cache, self._text, kernel, self.block, mode)
+        return self._loaded[mode]
+
+    def _launch(
+        self,
+        loaded: Loaded,
+        grid: Size,
+        arguments: Sequence[Argument],
+        seconds: float,
+        blocks: Sequence[int] | None,
+        instruments: Instruments | None = None,
+        module: Bytes | None = None,
+    ) -> tuple[Result, Explainer]:
+        given = tuple(kind_of(argument) for argument in arguments)
+        if given != self._kinds:
+            wanted = ", ".join(kind.value for kind in self._kinds)
+            raise ValueError(f"the kernel was translated for these arguments: {wanted}")
+        names = [
+            argument.name or f"argument {number}"
+            for number, argument in enumerate(arguments)
+            if not isinstance(argument, int | float)
+        ]
+        explainer = Explainer(loaded.kernel, buffers_of(arguments), names, grid, self.block)
+        printer = Printer()
+        outcome = launch(
+            self._cache,
+            loaded,
+            grid,
+            Arguments(arguments, self._module if module is None else module),
+            seconds,
+            blocks,
+            printer,
+            instruments,
+            ascending=self.blocks_depend,
+        )
+        fault = explainer.fault(outcome.stopped, seconds) if outcome.stopped else None
+        result = Result(outcome.seconds, fault, changed=outcome.changed, printed=printer.text)
+        return result, explainer
+
+
+@functools.cache
+def default_cache() -> Cache:
+    """Return the cache of machine code for callers that have none of their own."""
+    home = Path.home() / ".cache" if "HOME" in os.environ else Path(tempfile.gettempdir())
+    return Cache(home / "ptxcpu")

@@ -1,0 +1,335 @@
+"""Puts what the runtime wrote down into findings and faults, with a sentence for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.ptxcpu.analysis.inline import InlinedKernel, Placed
+from harness.ptxcpu.arguments import Buffer
+from harness.ptxcpu.execution.launch import Stopped
+from harness.ptxcpu.grid import Clusters, Size, position
+from harness.ptxcpu.results import (
+    LOCAL_MEMORY,
+    MODULE_MEMORY,
+    SHARED_MEMORY,
+    Fault,
+    Finding,
+    Hazard,
+    Location,
+)
+from harness.ptxcpu.runtime.layout import (
+    BLOCK_BITS,
+    Access,
+    Cause,
+    FindingKind,
+    Window,
+    window_and_offset,
+)
+
+_MEMORIES = {
+    Window.MODULE: MODULE_MEMORY,
+    Window.LOCAL: LOCAL_MEMORY,
+    Window.SHARED: SHARED_MEMORY,
+}
+
+_OUT_OF_REACH = ", which .shared::cta does not reach"
+_IS_OVER = ", all threads of which had returned"
+_UNBOUNDED_VISITS = {
+    FindingKind.BLOCK_NOT_BEGUN: "may not have begun: nothing here waited for it",
+    FindingKind.BLOCK_MAY_BE_OVER: "may have returned before: nothing there waits for this",
+}
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """Where an address lies; the fields are those of a Finding."""
+
+    memory: str | None
+    text: str
+    index: tuple[int, ...] | None = None
+    outside: int | None = None
+    """Bytes between the access and the nearest end of the memory; None if it is inside."""
+
+
+@dataclass(frozen=True)
+class RawFinding:
+    """A row of the runtime's findings."""
+
+    kind: FindingKind
+    index: int
+    other_index: int
+    thread: int
+    other_thread: int
+    block: int
+    other_block: int
+    address: int
+    bytes: int
+    access: int
+    other_access: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """Knows the kernel and the launch in which something happened."""
+
+    kernel: InlinedKernel
+    buffers: Sequence[Buffer]
+    names: Sequence[str]
+    """What messages call each buffer."""
+    grid: Size
+    block: Size
+
+    # -- places
+
+    def _rank(self, block: int) -> int:
+        """The rank of a block in its cluster."""
+        clusters = Clusters(self.grid, self.kernel.cluster)
+        return clusters.blocks(clusters.of(block)).index(block)
+
+    def _location(self, index: int, thread: int, block: int) -> Location:
+        item = self.kernel.instruction(index)
+        line = item.line if item and item.line > 0 else None
+        return Location(line, position(thread, self.block), position(block, self.grid))
+
+    def _other(self, raw: RawFinding) -> Location | None:
+        if raw.other_index < 0:
+            return None
+        return self._location(raw.other_index, raw.other_thread, raw.other_block)
+
+    def _spot(self, address: int, size: int, block: int) -> _Spot:
+        """Where an address lies. block: the one that accesses it."""
+        window, offset = window_and_offset(address)
+        if window >= Window.BUFFER + len(self.buffers) or window == Window.NONE:
+            return _Spot(None, f"address {address:#x}, which belongs to no array")
+        if window >= Window.BUFFER:
+            return self._buffer_spot(window - Window.BUFFER, offset, size)
+        variables = {
+            Window.SHARED: self.kernel.shared,
+            Window.LOCAL: self.kernel.local,
+            Window.MODULE: self.kernel.module,
+        }[Window(window)]
+        memory, of_block = _MEMORIES[Window(window)], ""
+        if window == Window.SHARED and offset >= 0:
+            rank, offset = divmod(offset, 1 << BLOCK_BITS)
+            if rank >= self.kernel.cluster_blocks > 1:
+                return _Spot(
+                    None, f"address {address:#x}, which belongs to no block of the cluster"
+                )
+            if rank != self._rank(block):
+                of_block = f" in block {rank} of the cluster"
+        nearest = variables.nearest(offset)
+        if nearest is None:
+            text = f"{memory} at byte {offset}{of_block}: the kernel has none"
+            return _Spot(memory, text, outside=abs(offset))
+        within = offset - nearest.offset
+        text = f"{memory} at byte {within} of {_plain_name(nearest)} ({nearest.size} bytes)"
+        return _Spot(memory, text + of_block, outside=_outside(within, size, nearest.size))
+
+    def _buffer_spot(self, number: int, offset: int, size: int) -> _Spot:
+        data, name = self.buffers[number].data, self.names[number]
+        shape = data.shape or (1,)
+        index: list[int] = []
+        left = offset // data.itemsize
+        for extent in reversed(shape[1:]):
+            left, last = divmod(left, extent or 1)
+            index.insert(0, last)
+        index.insert(0, left)
+        subscripts = "".join(f"[{i}]" for i in index)
+        text = f"{name}{subscripts} of {name} ({'×'.join(map(str, shape))})"
+        return _Spot(name, text, tuple(index), _outside(offset, size, data.nbytes))
+
+    # -- faults
+
+    def fault(self, stopped: Stopped, seconds: float) -> Fault:
+        """Why a launch with a time limit of so many seconds was stopped."""
+        at = self._location(stopped.index, stopped.thread, stopped.block)
+        item = self.kernel.instruction(stopped.index)
+        instruction = item.text if item else ""
+        cause = stopped.fault
+        if cause is Cause.MEMORY:
+            s = stopped
+            found = self._bad_access(at, s.address, s.bytes, s.block, s.access, 1)
+            return Fault(cause, found.message, at, found)
+        if cause is Cause.DEADLOCK:
+            found = self.deadlock(stopped)
+            return Fault(cause, found.message, at, found)
+        if cause is Cause.TIME_LIMIT:
+            message = f"the kernel did not end within {seconds:g} s; {_line(at)} was running"
+        elif cause is Cause.ASYNC_OVERFLOW:
+            message = f"{_line(at)}: more bulk copies in flight than the CPU device keeps"
+        elif cause is Cause.TRACE_OVERFLOW:
+            message = f"{_line(at)}: more accesses between two waits than the CPU device can count"
+        elif cause is Cause.BAD_OPERAND:
+            message = f"{_line(at)} gives `{instruction}` an operand that it does not allow"
+        elif cause is Cause.CLUSTER_ORDER:
+            waits = "wait" in instruction
+            what = "waits" if waits else "arrives a second time"
+            missing = "arrived" if waits else "waited"
+            message = f"{_line(at)} {what} at the cluster's barrier without having {missing}"
+        else:
+            message = f"{_line(at)} stopped the kernel: `{instruction}`"
+        return Fault(cause, message, at)
+
+    def deadlock(self, stopped: Stopped) -> Finding:
+        at = self._location(stopped.index, stopped.thread, stopped.block)
+        message = (
+            f"{stopped.count} threads wait for each other without end, the first at {_line(at)}"
+        )
+        return Finding(Hazard.DEADLOCK, message, at)
+
+    # -- findings
+
+    def finding(self, raw: RawFinding) -> Finding:
+        """What the runtime's checks wrote down in one row."""
+        at, other = self._location(raw.index, raw.thread, raw.block), self._other(raw)
+        if raw.kind is FindingKind.BAD_ACCESS:
+            return self._bad_access(at, raw.address, raw.bytes, raw.block, raw.access, raw.count)
+        if raw.kind is FindingKind.UNINITIALISED:
+            message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
+            return self._access_finding(raw, Hazard.UNINITIALISED, message)
+        if raw.kind in (FindingKind.RACE, FindingKind.IN_FLIGHT):
+            return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
+        if raw.kind in _UNBOUNDED_VISITS:
+            _, offset = window_and_offset(raw.address)
+            return Finding(
+                Hazard.RACE,
+                f"{_access_of(at)} {_verb(raw.access)}s shared memory of block "
+                f"{offset >> BLOCK_BITS} of the cluster, which {_UNBOUNDED_VISITS[raw.kind]}",
+                at,
+                access=_access(raw.access),
+                size=raw.bytes or None,
+                memory=SHARED_MEMORY,
+                occurrences=raw.count,
+            )
+        message = _barrier_message(raw, at, other)
+        return Finding(Hazard.DIVERGENT_BARRIER, message, at, other, occurrences=raw.count)
+
+    def _bad_access(
+        self, at: Location, address: int, size: int, block: int, access: int, count: int
+    ) -> Finding:
+        spot = self._spot(address, size, block)
+        what = f"{_line(at)} {_verb(access)}s {size} bytes of {spot.text}"
+        alignment = _alignment(size)
+        if spot.memory is not None and spot.outside is None and address % alignment:
+            hazard = Hazard.MISALIGNED
+            what += f", at an address that is not a multiple of {alignment}"
+        else:
+            hazard = Hazard.OUT_OF_BOUNDS
+            what += _distance(spot, address)
+            if spot.memory == SHARED_MEMORY and spot.outside is None:  # and so in another block
+                what += _OUT_OF_REACH if access & Access.OWN else _IS_OVER
+        return Finding(
+            hazard,
+            what,
+            at,
+            access=_access(access),
+            size=size or None,
+            memory=spot.memory,
+            index=spot.index,
+            bytes_outside=spot.outside,
+            occurrences=count,
+        )
+
+    def _access_finding(self, raw: RawFinding, hazard: Hazard, message: str) -> Finding:
+        """A finding about memory. message: has {spot} in it."""
+        spot = self._spot(raw.address, raw.bytes, raw.block)
+        return Finding(
+            hazard,
+            message.format(spot=spot.text),
+            self._location(raw.index, raw.thread, raw.block),
+            self._other(raw),
+            access=_access(raw.access),
+            size=raw.bytes or None,
+            memory=spot.memory,
+            index=spot.index,
+            occurrences=raw.count,
+        )
+
+
+def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
+    assert other is not None
+    what = f"{_access_of(at)} {_verb(raw.access)}s what"
+    if raw.kind is FindingKind.IN_FLIGHT:
+        return (
+            f"{what} the copy of {_access_of(other)} has not delivered, for it was not waited "
+            "for: {spot}"
+        )
+    if raw.other_access == Access.ASYNC:
+        return (
+            f"{what} the product of {_access_of(other)} may still read, for it was not waited "
+            "for: {spot}"
+        )
+    return (
+        f"{what} {_access_of(other)} {_verb(raw.other_access)}s, with no barrier between them: "
+        "{spot}"
+    )
+
+
+def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> str:
+    if raw.kind is FindingKind.LEFT_BEFORE_BARRIER:
+        return f"{_line(at)}: {raw.address} threads of the block had returned before this barrier"
+    if raw.kind is FindingKind.DIVERGENT_BARRIER:
+        assert other is not None
+        return (
+            f"{_access_of(at)} is a barrier that the whole warp must reach, "
+            f"while {_thread(other)} is at {_line(other)}"
+        )
+    if raw.kind is FindingKind.MISSING_WARPS:
+        return (
+            f"{_access_of(at)} is a product of four warps, and another warp of the four has not "
+            "issued as many"
+        )
+    return (
+        f"{_access_of(at)} names lanes {raw.address % (1 << 32):#010x}, but some of them have "
+        "returned, or its own is not among them"
+    )
+
+
+def _outside(offset: int, size: int, length: int) -> int | None:
+    if offset >= 0 and offset + size <= length:
+        return None
+    return max(-offset - size, offset - length, 0)
+
+
+def _distance(spot: _Spot, address: int) -> str:
+    if spot.outside is None:
+        return ""
+    end = "before its beginning" if window_and_offset(address)[1] < 0 else "past its end"
+    return f", {spot.outside} bytes {end}" if spot.outside else f", right {end}"
+
+
+def _alignment(size: int) -> int:
+    """The alignment that an access needs: its size, or 16 for a bulk copy."""
+    return size if size and not size & (size - 1) and size <= 16 else 16
+
+
+def _line(at: Location) -> str:
+    return f"line {at.line}" if at.line else "an unknown line"
+
+
+def _thread(at: Location) -> str:
+    return f"thread {at.thread}"
+
+
+def _access_of(at: Location) -> str:
+    return f"{_line(at)} ({_thread(at)})"
+
+
+def _verb(access: int) -> Literal["read", "write"]:
+    return "write" if access & Access.WRITE else "read"
+
+
+def _access(access: int) -> Literal["read", "write", "atomic"]:
+    return "atomic" if access & Access.ATOMIC else _verb(access)
+
+
+def _plain_name(variable: Placed) -> str:
+    """Return `As` for `_ZZ28matrix_multiplication_kernelE2As`."""
+    found = re.search(r"E(\d+)(\w+)$", variable.name)
+    if found and variable.name.startswith("_ZZ"):
+        return found[2][: int(found[1])]
+    return "the local arrays" if variable.name.startswith("__local_depot") else variable.name

@@ -1,0 +1,124 @@
+"""What a launch gives back: how it ended, what was found, and what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from harness.ptxcpu.grid import Size
+from harness.ptxcpu.runtime.layout import Cause
+
+
+class Hazard(StrEnum):
+    """What kind of mistake a finding is."""
+
+    OUT_OF_BOUNDS = "out-of-bounds"
+    MISALIGNED = "misaligned"
+    UNINITIALISED = "uninitialised"
+    RACE = "race"
+    DIVERGENT_BARRIER = "divergent-barrier"
+    DEADLOCK = "deadlock"
+
+
+SHARED_MEMORY, LOCAL_MEMORY, MODULE_MEMORY = "shared memory", "local memory", "module memory"
+
+
+@dataclass(frozen=True)
+class Location:
+    """An instruction of a thread. line: of the source; None where the PTX does not tell."""
+
+    line: int | None
+    thread: Size
+    block: Size
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake of a kernel. Equal ones are counted.
+
+    other: the second access of a race.
+    memory: the name of the buffer, or one of the constants above.
+    index: of the first element accessed, in a buffer.
+    bytes_outside: between the access and the nearest end of the memory.
+    """
+
+    hazard: Hazard
+    message: str
+    at: Location
+    other: Location | None = None
+    access: Literal["read", "write", "atomic"] | None = None
+    size: int | None = None
+    memory: str | None = None
+    index: tuple[int, ...] | None = None
+    bytes_outside: int | None = None
+    occurrences: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.hazard}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a launch did not come to its end."""
+
+    cause: Cause
+    message: str
+    at: Location
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True)
+class LineCounters:
+    """What one line of the source cost in the blocks counted."""
+
+    line: int
+    instructions: int = 0
+    warp_instructions: int = 0
+    global_requests: int = 0
+    global_sectors: int = 0
+    global_min_sectors: int = 0
+    global_first_sectors: int = 0
+    global_passes: int = 0
+    copy_passes: int = 0
+    shared_requests: int = 0
+    shared_wavefronts: int = 0
+    shared_min_wavefronts: int = 0
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a GPU's memory system would do in the blocks counted."""
+
+    counted_blocks: int
+    blocks: int
+    global_load_requests: int
+    global_load_sectors: int
+    global_store_requests: int
+    global_store_sectors: int
+    shared_load_requests: int
+    shared_load_wavefronts: int
+    shared_store_requests: int
+    shared_store_wavefronts: int
+    bank_conflicts: int
+    divergent_branches: int
+    instructions: Mapping[str, int]
+    """How many threads executed each opcode."""
+    warp_instructions: int
+    lines: tuple[LineCounters, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a launch ended.
+
+    changed: read-only buffers to which the kernel wrote other values, by index. They are as before.
+    """
+
+    seconds: float
+    fault: Fault | None = None
+    findings: tuple[Finding, ...] = ()
+    changed: tuple[int, ...] = ()
+    printed: str = ""
+    counters: Counters | None = field(default=None, repr=False)

@@ -1,0 +1,91 @@
+"""The library on its own: any kernel, any buffers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import ptxcpu
+from harness.ptxcpu import nvrtc
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.results import Hazard
+from harness.ptxcpu.runtime.layout import Cause
+
+README = Path(ptxcpu.__file__).parent / "README.md"
+
+SCALE = """extern "C" __global__ void scale(const float* x, double* y, float factor, short n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * factor;
+}"""
+KINDS = (
+    *(ParameterKind.READ_ONLY, ParameterKind.WRITABLE),
+    *(ParameterKind.NUMBER, ParameterKind.NUMBER),
+)
+
+
+def translated(source: str, name: str, kinds: tuple[ParameterKind, ...], cache: Path) -> Kernel:
+    output = nvrtc.compile_to_ptx(
+        nvrtc.Source(source, f"{name}.cu"), ["-arch=compute_90", "-lineinfo"]
+    )
+    assert output.succeeded, output.log
+    return Kernel(output.ptx, name, (32, 1, 1), kinds, cache=Cache(cache))
+
+
+@pytest.fixture(scope="module")
+def scale(cache_directory: Path) -> Kernel:
+    return translated(SCALE, "scale", KINDS, cache_directory)
+
+
+def test_the_example_of_the_readme_prints_a_race(capsys: pytest.CaptureFixture[str]) -> None:
+    example = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert example
+    exec(example[1], {})
+    assert "race: line 4" in capsys.readouterr().out
+
+
+def test_buffers_of_any_type_and_numbers_of_any_size(scale: Kernel) -> None:
+    x, y = np.arange(70, dtype=np.float32), np.zeros(70)
+    result = scale.run((3, 1, 1), [Buffer(x), Buffer(y, writable=True), 2.5, 69])
+    assert result.fault is None
+    assert y[:69].tolist() == (x * 2.5)[:69].tolist()
+    assert y[69] == 0
+
+
+def test_an_access_outside_a_buffer_names_it(scale: Kernel) -> None:
+    x, y = np.arange(64, dtype=np.float32), np.zeros((2, 30))
+    result = scale.run(
+        (2, 1, 1), [Buffer(x, name="x"), Buffer(y, writable=True, name="y"), 1.0, 61]
+    )
+    assert result.fault
+    assert result.fault.cause is Cause.MEMORY
+    assert "y[2][0] of y (2×30), right past its end" in result.fault.message
+
+
+def test_a_buffer_that_is_not_initialised_is_watched(cache_directory: Path) -> None:
+    source = 'extern "C" __global__ void add(float* x) { x[threadIdx.x] += 1.0f; }'
+    add = translated(source, "add", (ParameterKind.WRITABLE,), cache_directory)
+    x = np.zeros(32, np.float32)
+    assert add.check((1, 1, 1), [Buffer(x, writable=True)]).findings == ()
+    fresh = Buffer(x, writable=True, initialised=False)
+    (found,) = add.check((1, 1, 1), [fresh]).findings
+    assert (found.hazard, found.memory, found.index) == (Hazard.UNINITIALISED, "argument 0", (0,))
+
+
+def test_a_read_only_buffer_stays_as_it_is(cache_directory: Path) -> None:
+    source = 'extern "C" __global__ void clear(int n, float* x) { x[threadIdx.x] = n; }'
+    kinds = (ParameterKind.NUMBER, ParameterKind.READ_ONLY)
+    clear = translated(source, "clear", kinds, cache_directory)
+    x = np.ones(32, np.float32)
+    assert clear.run((1, 1, 1), [7, Buffer(x)]).changed == (0,)
+    assert x.tolist() == [1.0] * 32
+
+
+def test_arguments_of_other_kinds_are_refused(scale: Kernel) -> None:
+    x = np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match="writable buffer"):
+        scale.run((1, 1, 1), [Buffer(x), Buffer(x), 1.0, 4])
