@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from problem.cases import Matrix
+from problem.inputs import Matrix, Tolerance
 from problem.threads import available_cores
 
 threadpool_limits(1, user_api="blas")  # BLAS's own threads wait for one another, spinning: where
@@ -22,6 +22,18 @@ BLOCK_SIZE = 16
 
 MAX_ERROR = 1e-5
 """The largest error of a block, and for exact inputs the largest |C - R| of an element."""
+
+MAX_STRUCTURED_ERROR = 1e-4
+"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) where inputs are not independent."""
+
+LIMITS = {
+    Tolerance.EXACT: MAX_ERROR,
+    Tolerance.RANDOM: MAX_ERROR,
+    Tolerance.STRUCTURED: MAX_STRUCTURED_ERROR,
+}
+
+_LARGEST = float(np.finfo(np.float32).max)
+_SMALLEST = float(np.finfo(np.float32).tiny)
 
 _PANEL_ROWS = 256
 """Rows of C that one thread multiplies and looks at: a multiple of BLOCK_SIZE, enough for BLAS to
@@ -34,11 +46,13 @@ Float64 = NDArray[np.float64]
 class Comparison:
     """How far C is from the reference.
 
-    block_errors: (⌈M/16⌉, ⌈K/16⌉) float64, the error of each block. In a comparison of exact
-        inputs it is the largest |C - R| in the block. Infinite where C is not finite.
+    block_errors: (⌈M/16⌉, ⌈K/16⌉) float64, the error of each block, as its rule measures it: by
+        the block rule, or the largest error of an element. Infinite where C is not finite and
+        should be.
     """
 
     block_errors: Float64
+    tolerance: Tolerance = Tolerance.RANDOM
 
     @property
     def worst(self) -> float:
@@ -51,9 +65,14 @@ class Comparison:
         return int(row), int(column)
 
     @property
+    def limit(self) -> float:
+        """The largest error that is allowed."""
+        return LIMITS[self.tolerance]
+
+    @property
     def wrong(self) -> NDArray[np.bool_]:
         """Which blocks are wrong."""
-        return self.block_errors > MAX_ERROR
+        return self.block_errors > self.limit
 
     @property
     def passed(self) -> bool:
@@ -62,56 +81,83 @@ class Comparison:
 
 def reference(A: Matrix, B: Matrix) -> Float64:
     """R = A · B in float64: (M×N) · (N×K) → (M×K)."""
-    return A.astype(np.float64) @ B.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return A.astype(np.float64) @ B.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What C (M×K) should be, from A (M×N) and B (N×K) alone.
 
-    error(block) = ‖C - R‖_F / max(‖R‖_F, ‖S‖_F),  S_ij = ‖a_i‖₂ · ‖b_j‖₂ / √N
+    random:      error(block) = ‖C - R‖_F / max(‖R‖_F, ‖S‖_F),  S_ij = ‖a_i‖₂ · ‖b_j‖₂ / √N
+    structured:  error(block) = max |C - R|_ij / (‖a_i‖₂ · ‖b_j‖₂)
+    exact:       error(block) = max |C - R|_ij
 
     S_ij is the size that a sum of N terms of random sign has, so a block in which everything
     cancels is not held to an error relative to nearly nothing. A block whose R and S are zero must
-    be zero. With exact=True the error is max |C - R| instead.
+    be zero. No element is held to less than 2^-126, the smallest normal number. Where R is not
+    finite in float32 (NaN, infinity or overflow), C must not be finite either.
 
-    scale: max(‖R‖_F, ‖S‖_F) of each block; None where C must be exact.
+    scale: what differences are divided by, for each block (random) or element (structured); None
+        where C must be exact. special: where C must not be finite; None where that is nowhere.
     """
 
     R: Float64
     scale: Float64 | None
+    tolerance: Tolerance
+    special: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, A: Matrix, B: Matrix, *, exact: bool) -> Expected:
+    def of(cls, A: Matrix, B: Matrix, *, tolerance: Tolerance = Tolerance.RANDOM) -> Expected:
         R = np.empty((A.shape[0], B.shape[1]))
         B64 = B.astype(np.float64)
-        norms_B = np.linalg.norm(B64, axis=0) / np.sqrt(A.shape[1])
+        terms = 1 if tolerance is Tolerance.STRUCTURED else np.sqrt(A.shape[1])
+        norms_B = np.linalg.norm(B64, axis=0) / terms
+        special = np.zeros(R.shape, np.bool_)
 
         def scale(rows: slice) -> Float64:
             A64 = A[rows].astype(np.float64)
-            np.matmul(A64, B64, out=R[rows])
-            return _block_scale(R[rows], np.linalg.norm(A64, axis=1)[:, None] * norms_B)
+            with np.errstate(invalid="ignore", over="ignore"):
+                np.matmul(A64, B64, out=R[rows])
+                S = np.linalg.norm(A64, axis=1)[:, None] * norms_B
+                special[rows] = ~(np.abs(R[rows]) <= _LARGEST)
+            if special[rows].any():
+                R[rows][special[rows]] = S[special[rows]] = 0
+            if tolerance is Tolerance.STRUCTURED:
+                return np.where(S > 0, np.maximum(S, _SMALLEST / LIMITS[tolerance]), 0)
+            scales = _block_scale(R[rows], S)
+            return np.where(scales > 0, np.maximum(scales, _SMALLEST / LIMITS[tolerance]), 0)
 
         scales = np.concatenate(_by_panels(scale, len(R)))
-        return cls(R, None if exact else scales)
+        exact = tolerance is Tolerance.EXACT
+        return cls(R, None if exact else scales, tolerance, special if special.any() else None)
 
     def compare(self, C: Matrix) -> Comparison:
         """How far C is from it."""
 
         def errors(rows: slice) -> Float64:
-            difference = C[rows] - self.R[rows]
+            with np.errstate(invalid="ignore"):
+                difference = C[rows] - self.R[rows]
+            if self.special is not None:
+                special = self.special[rows]
+                finite = np.where(np.isfinite(C[rows]), np.inf, 0)
+                difference = np.where(special, finite, difference)
             if self.scale is None:
                 return _per_block(np.abs(difference), np.maximum)
+            if self.tolerance is Tolerance.STRUCTURED:
+                return _per_block(_quotient(np.abs(difference), self.scale[rows]), np.maximum)
             blocks = slice(rows.start // BLOCK_SIZE, -(-rows.stop // BLOCK_SIZE))
             return _relative(difference, self.scale[blocks])
 
         found = np.concatenate(_by_panels(errors, len(C)))
-        return Comparison(np.where(np.isfinite(found), found, np.inf))
+        return Comparison(np.where(np.isfinite(found), found, np.inf), self.tolerance)
 
 
-def compare(A: Matrix, B: Matrix, C: Matrix, *, exact: bool) -> Comparison:
+def compare(
+    A: Matrix, B: Matrix, C: Matrix, *, tolerance: Tolerance = Tolerance.RANDOM
+) -> Comparison:
     """Compare C with the float64 product of A and B, as `Expected` says."""
-    return Expected.of(A, B, exact=exact).compare(C)
+    return Expected.of(A, B, tolerance=tolerance).compare(C)
 
 
 def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
@@ -152,8 +198,12 @@ def _block_scale(R: Float64, S: Float64) -> Float64:
 
 
 def _relative(difference: Float64, scale: Float64) -> Float64:
-    """‖difference‖_F / scale per block; 0/0 is 0, anything else over 0 is infinite."""
-    numerator = np.sqrt(_per_block(np.square(difference), np.add))
+    """‖difference‖_F / scale per block."""
+    return _quotient(np.sqrt(_per_block(np.square(difference), np.add)), scale)
+
+
+def _quotient(numerator: Float64, scale: Float64) -> Float64:
+    """0/0 is 0, anything else over 0 is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / scale)
 

@@ -33,7 +33,8 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from problem.cases import CASES, RANKED
-from problem.reference import MAX_ERROR
+from problem.inputs import Tolerance
+from problem.reference import LIMITS, MAX_ERROR
 
 MAX_TEXT = 20_000
 """Characters of a message, or of the details of a judge error."""
@@ -245,9 +246,11 @@ def _device(device: DeviceInfo, kernel: DisassembledKernel) -> Iterator[str]:
 
 def _verification(verification: Verification, complete: bool) -> Iterator[str]:
     for result in verification.cases:
-        if not result.error <= MAX_ERROR:
+        if not result.error <= LIMITS[result.case.tolerance]:
             yield f"case {result.case} has an error of {result.error:g}, and yet it was accepted"
-    errors = [result.error for result in verification.cases if not result.case.exact]
+    errors = [
+        result.error for result in verification.cases if result.case.tolerance is Tolerance.RANDOM
+    ]
     if not errors or verification.worst_error != max(errors):
         yield "its worst error is not that of its cases"
     if complete and not {result.case for result in verification.cases} >= set(CASES):

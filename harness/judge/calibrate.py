@@ -69,7 +69,7 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
             answer = workers.baseline.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
             if isinstance(answer, Fault):
                 raise JudgeFailure(answer.message, answer.details)
-            worst = compare(A, B, answer.C, exact=False).worst
+            worst = compare(A, B, answer.C).worst
             precision.append(Precision(arithmetic=arithmetic, worst_block=worst))
     return Calibration(
         judge=__version__,

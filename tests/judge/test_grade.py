@@ -69,7 +69,7 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import Case, Shape
+from problem.cases import Case, Extent, Shape
 from problem.launcher import LaunchLine
 from tests.board.factory import COUNTERS
 from tests.judge.explain.test_records import profile
@@ -94,7 +94,7 @@ SMALL = Case(Shape(512, 48, 512))
 def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("verify", "sanitize", "measure", "rounds", "audit"):
         monkeypatch.setattr(f"harness.judge.stages.{module}.RANKED", SMALL)
-    monkeypatch.setattr("harness.judge.stages.verify.MID_SIZE_FLOP", 1 << 28)
+    monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 

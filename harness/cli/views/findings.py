@@ -72,7 +72,7 @@ def _xyz(position: tuple[int, int, int] | None) -> str:
 def counterexample(found: Counterexample, seed: int) -> Iterable[RenderableType]:
     shape = found.case.shape
     yield Text(
-        f"wrong at M={shape.M} N={shape.N} K={shape.K}, {found.case.inputs.value}, seed {seed}: "
+        f"wrong at M={shape.M} N={shape.N} K={shape.K}, {found.case.inputs}, seed {seed}: "
         f"{found.wrong_blocks} of {found.blocks} blocks"
     )
     table = Table(box=None, padding=(0, 2), header_style="dim")

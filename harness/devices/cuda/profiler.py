@@ -86,7 +86,7 @@ def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
         C: Matrix = np.load(watched.file(results, "C", number), allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return f"the launch at {launch.shape} did not come to its end under ncu"
-    found = compare(launch.A, launch.B, C, exact=False)
+    found = compare(launch.A, launch.B, C)
     if found.passed:
         return None
     return (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from harness.devices.guards import unwritten
 from harness.protocol.report import BlockMap, Counterexample, Element
 from problem.cases import Case, Matrix
-from problem.reference import BLOCK_SIZE, MAX_ERROR, Comparison, reference
+from problem.reference import BLOCK_SIZE, Comparison, reference
 
 MAX_ELEMENTS = 5
 MAP_ROWS, MAP_COLUMNS = 20, 64
@@ -78,7 +78,7 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
         return "no element of C was written"
     if empty.any():
         return f"{int(empty.sum())} of {C.size} elements of C were never written"
-    if not np.isfinite(C).all():
+    if not np.isfinite(C).all() and np.isfinite(A).all() and np.isfinite(B).all():
         return (
             "C is not finite somewhere: perhaps a read outside A or B, behind whose ends "
             "the judge puts NaN, or an accumulator that was not set to zero"
@@ -86,7 +86,7 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
     if not C.any():
         return "every element of C is zero"
     if C.size > 1 << 20:
-        return _magnitude(comparison.worst)
+        return _magnitude(comparison)
     R = reference(A, B)
     if _close(C.reshape(R.shape[::-1]).T, R) and not _close(C, R):
         return "C is transposed: it was written column by column"
@@ -102,15 +102,14 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
         return "the last product of each sum is missing"
     if N > 1 and _close(C, reference(A[:, 1:], B[1:])):
         return "the first product of each sum is missing"
-    return _magnitude(comparison.worst)
+    return _magnitude(comparison)
 
 
-def _magnitude(worst: float) -> str:
-    if worst < 6e-5:
-        return (
-            f"errors up to {worst / MAX_ERROR:.1f} times the limit look like an accumulator of "
-            "less than float32's precision"
-        )
+def _magnitude(comparison: Comparison) -> str:
+    worst = comparison.worst
+    if worst < 6 * comparison.limit:
+        times = f"errors up to {worst / comparison.limit:.1f} times the limit"
+        return f"{times} look like an accumulator of less than float32's precision"
     if worst < 1e-2:
         return f"errors up to {worst:.1e} look like inputs of low precision (TF32, FP16, BF16)"
     return "values are plainly different"

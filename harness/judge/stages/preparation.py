@@ -27,7 +27,7 @@ class Prepared:
 
 def prepared(case: Case, seed: int, whole: bool) -> Prepared:
     A, B = case.draw(seed)
-    return Prepared(case, A, B, Expected.of(A, B, exact=case.exact) if whole else None)
+    return Prepared(case, A, B, Expected.of(A, B, tolerance=case.tolerance) if whole else None)
 
 
 class Preparation:

@@ -30,20 +30,10 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from problem.cases import (
-    CASES,
-    QUICK_CASES,
-    RANKED,
-    Case,
-    Matrix,
-    Shape,
-    lone_element_case,
-    lone_element_cases,
-    mid_size_cases,
-    random_cases,
-)
+from problem.cases import RANKED, Case, Matrix, Shape, cases, ranked_case
+from problem.inputs import Tolerance
 from problem.launcher import Clusters, LaunchLine
-from problem.reference import MAX_ERROR, Comparison, Expected, compare
+from problem.reference import Comparison, Expected, compare
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -51,11 +41,6 @@ each time; fewer where a block computes more than one of 16×16 threads usually 
 
 SAMPLED_ELEMENTS = 100_000
 """Elements of C that the blocks of one launch may compute together."""
-
-MID_SIZE_FLOP = 1 << 35
-SAMPLED_MID_SIZE_FLOP = 1 << 28
-"""The work of a case of middle size: a fifth of a second for 16 cores to check, and on a device
-without a GPU as long to run."""
 
 AHEAD = 20
 """Cases made ready while one is launched: most kernels that are wrong do not come so far that the
@@ -85,12 +70,12 @@ def prepare(
 ) -> Preparation:
     """Begin with what needs neither kernel nor device. ranked: with the ranked size, as long as
     the grading is not quick. ahead: cases; None for all. max_flop: larger cases are left out."""
-    cases, ranked = _cases(seed, quick, sampled), ranked and not quick
-    cases = [case for case in cases if case.shape.flop <= max_flop]
+    chosen, ranked = cases(seed, quick=quick, sampled=sampled), ranked and not quick
+    given = [case for case in chosen if case.shape.flop <= max_flop]
     if ranked:
-        cases.append(lone_element_case(RANKED.shape, seed))
+        given.append(ranked_case(RANKED.shape, seed))
     whole = not (ranked and sampled)
-    return Preparation(cases, seed, whole, len(cases) if ahead is None else ahead)
+    return Preparation(given, seed, whole, len(given) if ahead is None else ahead)
 
 
 def verify(
@@ -120,7 +105,7 @@ def verify(
     def all_cases() -> Iterator[Prepared]:
         yield from preparation
         if smaller:
-            yield prepared(lone_element_case(_largest(results, seconds), seed), seed, whole=True)
+            yield prepared(ranked_case(_largest(results, seconds), seed), seed, whole=True)
 
     progress.begin(Stage.VERIFY, len(preparation.cases) + smaller)
     with closing(preparation):
@@ -134,7 +119,7 @@ def verify(
                 return Failure(each.case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
     return Verification(
         cases=tuple(results),
-        worst_error=max(result.error for result in results if not result.case.exact),
+        worst_error=max(r.error for r in results if r.case.tolerance is Tolerance.RANDOM),
         note=(
             f"the kernel's blocks depend on one another, so no sample of {RANKED.shape} can be "
             f"run here; {results[-1].case.shape} was run whole"
@@ -142,16 +127,6 @@ def verify(
             else None
         ),
     )
-
-
-def _cases(seed: int, quick: bool, sampled: bool) -> list[Case]:
-    """What is verified before the ranked size; part of it is known to nobody before."""
-    max_flop = SAMPLED_MID_SIZE_FLOP if sampled else MID_SIZE_FLOP
-    if quick:
-        known, lone = QUICK_CASES, lone_element_cases(seed, 4)
-        return [*known, *lone, *random_cases(seed, 2), *mid_size_cases(seed, 1, max_flop // 2)]
-    known, lone = CASES, lone_element_cases(seed, 8)
-    return [*known, *lone, *random_cases(seed, 8), *mid_size_cases(seed, 4, max_flop)]
 
 
 def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:
@@ -248,7 +223,7 @@ class _Launching:
         rows, columns = _slices(self.launch, missing)
         tile = np.ascontiguousarray(C[rows, columns])
         A, B = self.prepared.A[rows], self.prepared.B[:, columns]
-        comparison = compare(A, B, tile, exact=self.case.exact)
+        comparison = compare(A, B, tile, tolerance=self.case.tolerance)
         corner = (rows.start, columns.start)
         found = wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, tile, comparison, corner)
         message = (
@@ -321,7 +296,7 @@ def check_blocks(
     for tile in sorted(chosen):
         down, across = _slices(launch, tile)
         part = np.ascontiguousarray(C[down, across])
-        comparison = compare(A[down], B[:, across], part, exact=case.exact)
+        comparison = compare(A[down], B[:, across], part, tolerance=case.tolerance)
         if not comparison.passed:
             corner = (down.start, across.start)
             return wrong_answer(stage, case, seed, A[down], B[:, across], part, comparison, corner)
@@ -367,7 +342,7 @@ def wrong_answer(
             )
         }
     )
-    limit = "must be exact" if case.exact else f"error at most {MAX_ERROR:g}"
+    limit = "must be exact" if case.exact else f"error at most {comparison.limit:g}"
     return WrongAnswer(
         stage=stage,
         message=f"wrong at {case} ({limit}, found {comparison.worst:.3g}): {found.pattern}",

@@ -60,7 +60,7 @@ def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: 
     answer = run(device)
     assert not isinstance(answer, Fault), answer
     assert answer.changed_inputs == () and answer.wrote_outside == ()
-    assert compare(*Case(SHAPE).draw(1), answer.C, exact=False).passed
+    assert compare(*Case(SHAPE).draw(1), answer.C).passed
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
     )
     for product in answer.products:
         shape = (SHAPE, Shape(64, 64, 64))[product.launch]
-        assert compare(*Case(shape).draw(1), product.C, exact=False).passed
+        assert compare(*Case(shape).draw(1), product.C).passed
         assert product.changed_inputs == ()
 
 
@@ -266,7 +266,7 @@ def test_the_rule_accepts_fp32_and_rejects_the_rest(
     A, B = Case(Shape(2048, 6144, 1024)).draw(3)
     answer = device.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
     assert not isinstance(answer, Fault), answer
-    assert least <= compare(A, B, answer.C, exact=False).worst <= most
+    assert least <= compare(A, B, answer.C).worst <= most
 
 
 def test_the_device_describes_itself(device: Worker) -> None:

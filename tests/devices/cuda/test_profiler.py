@@ -18,7 +18,7 @@ from harness.protocol.compiler import Disassemble
 from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.report import Submission
 from harness.protocol.timing import TimingWorkers
-from problem.cases import Shape
+from problem.cases import Extent, Shape
 from tests.judge.explain.ladder import SOLUTIONS, device_with
 from tests.judge.stages.fakes import FakeCompiler, FakeDevice, FakeSanitizer
 from tests.judge.stages.fakes import session as session_of
@@ -84,7 +84,7 @@ def test_the_rest_of_an_explanation_goes_on(
     gpu = Gpu()
     timing = TimingWorkers(gpu, gpu, checker=gpu)
     session = session_of(Compiler(), gpu, cpu_sanitizer=Beside(), timing=timing)
-    monkeypatch.setattr("harness.judge.stages.verify.MID_SIZE_FLOP", 1 << 28)
+    monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)
     examined = examine(submission, session, GradingOptions(quick=True, seed=3))
     assert isinstance(examined, Examined) and examined.outcome is None

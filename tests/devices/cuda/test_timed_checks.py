@@ -67,7 +67,7 @@ def test_block_errors_are_those_of_the_rule() -> None:
     judge_kernels.draw(B, judge_kernels.Draw(2))
     Sgemm()(A, B, C)
     C[20, 20] += 1e-3  # 6 blocks: every one of them is looked at, many times
-    expected = compare(A.get(), B.get(), C.get(), exact=False).worst
+    expected = compare(A.get(), B.get(), C.get()).worst
     found = judge_kernels.worst_block(A, B, C, 3) * MAX_ERROR
     assert found == pytest.approx(expected, rel=1e-9)
 

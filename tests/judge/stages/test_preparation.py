@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.judge.stages.preparation import Preparation, Prepared
-from problem.cases import Case, Inputs, Matrix, Shape
+from problem.cases import INTEGERS, Case, Matrix, Shape
 from problem.reference import Expected, compare
 from tests.waiting import eventually
 
@@ -43,14 +43,14 @@ def test_only_so_many_are_ready_before_the_one_at_hand_is_done_with(drawn: list[
 
 
 def test_each_is_what_its_seed_draws_with_its_product() -> None:
-    cases = [Case(Shape(40, 20, 24)), Case(Shape(33, 9, 17), Inputs.INTEGERS)]
+    cases = [Case(Shape(40, 20, 24)), Case(Shape(33, 9, 17), INTEGERS)]
     preparation = Preparation(cases, 7, whole=True, ahead=9)
     for case, prepared in zip(cases, preparation, strict=True):
         A, B = case.draw(7)
         assert np.array_equal(prepared.A, A) and np.array_equal(prepared.B, B)
         assert prepared.expected is not None
         C = (A @ B) * np.float32(1 + 1e-6)
-        found, whole = prepared.expected.compare(C), compare(A, B, C, exact=case.exact)
+        found, whole = prepared.expected.compare(C), compare(A, B, C, tolerance=case.tolerance)
         assert np.array_equal(found.block_errors, whole.block_errors) and found.worst > 0
     preparation.close()
 

@@ -20,9 +20,6 @@ from harness.judge.stages.verify import (
     prepare,
     verify,
 )
-from harness.judge.stages.verify import (
-    _cases as chosen_cases,
-)
 from harness.protocol.device import Run
 from harness.protocol.report import (
     CaseResult,
@@ -39,7 +36,8 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from problem import cases
-from problem.cases import CASES, QUICK_CASES, Case, Inputs, Matrix, Shape
+from problem.cases import CASES, INTEGERS, Case, Matrix, Shape
+from problem.inputs import Tolerance
 from problem.launcher import LaunchLine
 from problem.reference import MAX_ERROR, compare
 from tests.judge.stages.fakes import FakeDevice, Watcher, right
@@ -50,14 +48,14 @@ SMALL_RANKED = Case(Shape(320, 64, 256))
 SEED = 7
 
 
-FEW = (*CASES[:4], Case(Shape(33, 6144, 17)), Case(Shape(31, 6144, 33), Inputs.INTEGERS))
+FEW = (*CASES[:4], Case(Shape(33, 6144, 17)), Case(Shape(31, 6144, 33), INTEGERS))
 """Instead of all cases, which take seconds."""
 
 
 @pytest.fixture(autouse=True)
 def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.judge.stages.verify.RANKED", SMALL_RANKED)
-    monkeypatch.setattr("harness.judge.stages.verify._cases", lambda seed, quick, sampled: [*FEW])
+    monkeypatch.setattr("harness.judge.stages.verify.cases", lambda *_, **how: FEW)
 
 
 def run(device: FakeDevice, **options: Any) -> Verification | Failure:
@@ -78,38 +76,22 @@ def outcome(device: FakeDevice, **options: Any) -> Outcome:
     return found.outcome
 
 
-@pytest.mark.parametrize(("sampled", "flop"), [(False, 1 << 35), (True, 1 << 28)])
-def test_a_part_of_the_cases_is_known_to_nobody_before(sampled: bool, flop: int) -> None:
-    assert chosen_cases(SEED, False, sampled) == [
-        *CASES,
-        *cases.lone_element_cases(SEED, 8),
-        *cases.random_cases(SEED, 8),
-        *cases.mid_size_cases(SEED, 4, flop),
-    ]
-    assert chosen_cases(SEED, True, sampled) == [
-        *QUICK_CASES,
-        *cases.lone_element_cases(SEED, 4),
-        *cases.random_cases(SEED, 2),
-        *cases.mid_size_cases(SEED, 1, flop // 2),
-    ]
-
-
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(
     quick: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
 
-    def few(*how: Any) -> list[Case]:
-        asked.append(how)
-        return [*FEW]
+    def few(*seed: Any, **how: Any) -> tuple[Case, ...]:
+        asked.append((*seed, *how.values()))
+        return FEW
 
-    monkeypatch.setattr("harness.judge.stages.verify._cases", few)
+    monkeypatch.setattr("harness.judge.stages.verify.cases", few)
     device, progress = FakeDevice(), Watcher()
     found = run(device, quick=quick, progress=progress)
     assert isinstance(found, Verification) and found.note is None
     assert asked == [(SEED, quick, False)]
-    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    largest = cases.ranked_case(SMALL_RANKED.shape, SEED)
     expected = [*FEW] if quick else [*FEW, largest]
     assert [result.case for result in found.cases] == expected
     assert progress.told == [(Stage.VERIFY, len(expected)), *map(str, expected)]
@@ -119,9 +101,9 @@ def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(
         assert np.array_equal(request.A, A) and np.array_equal(request.B, B)
         assert request.seconds == 20 and request.blocks is None
         C = right(A, B)
-        assert result.error == compare(A, B, C, exact=result.case.exact).worst
+        assert result.error == compare(A, B, C, tolerance=result.case.tolerance).worst
         assert result.sampled_blocks is None and 0 < result.seconds < 60
-    errors = [result.error for result in found.cases if not result.case.exact]
+    errors = [result.error for result in found.cases if result.case.tolerance is Tolerance.RANDOM]
     assert 0 < found.worst_error == max(errors) < MAX_ERROR
 
 
@@ -248,7 +230,7 @@ def test_every_case_is_drawn_once_and_ahead(
     monkeypatch.setattr(Case, "draw", noted)
     device = FakeDevice() if not options.get("sampled") else with_tiles(lambda b: b)
     assert isinstance(run(device, **options), Verification)
-    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    largest = cases.ranked_case(SMALL_RANKED.shape, SEED)
     assert [case for case, elsewhere in drawn if elsewhere] == [*FEW, *([largest] * ahead)]
     assert len(drawn) == len(FEW) + (not options.get("quick", False))
 
@@ -261,7 +243,7 @@ def test_so_many_cases_are_begun_with_and_none_that_is_larger(
         return tuple(made)
 
     monkeypatch.setattr("harness.judge.stages.verify.Preparation", lambda *how: how)
-    largest = cases.lone_element_case(SMALL_RANKED.shape, SEED)
+    largest = cases.ranked_case(SMALL_RANKED.shape, SEED)
     assert begun(quick=False) == ([*FEW, largest], SEED, True, AHEAD)
     assert begun(quick=False, ahead=2) == ([*FEW, largest], SEED, True, 2)
     assert begun(quick=False, ahead=None) == ([*FEW, largest], SEED, True, len(FEW) + 1)
@@ -332,7 +314,7 @@ def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> 
     last = found.cases[-1].case
     assert progress.told == [(Stage.VERIFY, len(FEW) + 1), *map(str, [*FEW, last])]
     assert len(found.cases) == len(FEW) + 1 and last.shape.flop <= SMALL_RANKED.shape.flop
-    assert last.inputs is cases.lone_element_case(last.shape, SEED).inputs
+    assert last.inputs is cases.ranked_case(last.shape, SEED).inputs
     assert found.note == (
         "the kernel's blocks depend on one another, so no sample of 320×64×256 can be run here; "
         f"{last.shape} was run whole"
@@ -379,12 +361,12 @@ def test_what_is_printed_is_kept_from_launch_to_launch() -> None:
     [
         (
             {"changed_inputs": ("A", "B")},
-            "the kernel changed A and B at 16×16×16 ones times twos; "
+            "the kernel changed A and B at 16×16×16 A ones; B twos; "
             "inputs are not to be written to",
         ),
         (
             {"wrote_outside": ("behind C",)},
-            "the kernel wrote behind C at 16×16×16 ones times twos: outside the matrix",
+            "the kernel wrote behind C at 16×16×16 A ones; B twos: outside the matrix",
         ),
     ],
 )
@@ -427,7 +409,7 @@ def test_the_first_of_the_tiles_that_are_missing_is_shown_and_the_first_written_
 
 
 def test_an_exact_case_is_exact_in_a_sample_too() -> None:
-    case = Case(Shape(64, 40, 48), Inputs.INTEGERS)
+    case = Case(Shape(64, 40, 48), INTEGERS)
     A, B = case.draw(5)
     C = right(A, B)
     assert not isinstance(

@@ -28,7 +28,7 @@ MANY = SUBMISSION.model_copy(update={"source": TWELVE})
 
 @pytest.fixture(autouse=True)
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.stages.verify._cases", lambda *how: [CASE])
+    monkeypatch.setattr("harness.judge.stages.verify.cases", lambda *_, **how: [CASE])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 

@@ -62,7 +62,7 @@ ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
 
 @pytest.fixture(autouse=True)
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.stages.verify._cases", lambda *how: [CASE])
+    monkeypatch.setattr("harness.judge.stages.verify.cases", lambda *_, **how: [CASE])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
@@ -191,7 +191,8 @@ def test_a_device_without_a_clock_runs_samples(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(
-        "harness.judge.stages.verify._cases", lambda *how: asked.append(how) or [CASE]
+        "harness.judge.stages.verify.cases",
+        lambda seed, **how: asked.append((seed, *how.values())) or [CASE],
     )
     tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
     assert asked == [(5, True, sampled)]

@@ -15,7 +15,7 @@ import pytest
 from harness.cli.main import main
 from harness.cli.views.tuning import kept
 from harness.judge.progress import Silent
-from harness.judge.stages import rounds, verify
+from harness.judge.stages import rounds
 from harness.judge.submission import read
 from harness.judge.tune.tunable import Setting, find_tunables
 from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
@@ -44,6 +44,7 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
+from problem.cases import Extent
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -289,7 +290,7 @@ def tune_on_stand_in(
 ) -> Tuning:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0)
     monkeypatch.setattr(rounds, "MAX_SECONDS", PATIENCE)
-    monkeypatch.setattr(verify, "MID_SIZE_FLOP", verify.SAMPLED_MID_SIZE_FLOP)
+    monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
     info = DeviceInfo(kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0)
     submission = read(path)
     assert isinstance(submission, Submission)

@@ -1,0 +1,519 @@
+"""How A and B are drawn: the one definition that every device follows.
+
+A matrix is drawn by a `Recipe`: independent factors (distribution, structure, magnitude, outliers)
+and a seed. Each element is a function of the seed and of its place alone, so that any of them can
+be drawn again anywhere. `draw` computes it with NumPy; `drawn` in gpu.cu is the same function for
+the GPU, and a test runs that on the CPU device and compares all bits.
+
+A "line" is a row of A or a column of B: what one element of C is computed from.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from problem.threads import available_cores
+
+Matrix = NDArray[np.float32]
+Words = NDArray[np.uint64]
+E = TypeVar("E", bound=StrEnum)
+
+
+class Distribution(StrEnum):
+    """What the elements are before anything else is done to them."""
+
+    UNIFORM = "uniform"
+    """U(-1, 1) in steps of 2^-23."""
+    NORMAL = "normal"
+    POSITIVE = "positive"
+    """The magnitude of UNIFORM."""
+    INTEGERS = "small integers"
+    """-32 to 32."""
+    ODD_INTEGERS = "odd 12-bit integers"
+    """They need every bit of a 12-bit significand, which TF32, BF16 and FP16 do not have."""
+    SIGNS = "signs"
+    """-1, 0 and 1."""
+    LEVELS = "four levels"
+    """One of four values of U(-1, 1), each as likely."""
+    CONSTANT = "constant lines"
+    """One value between 1 and 1.008 for each line: errors of rounding have no random sign."""
+    ONES = "ones"
+    TWOS = "twos"
+
+
+class Structure(StrEnum):
+    """Which elements are kept, repeated or zero."""
+
+    DENSE = "dense"
+    ZERO = "zero"
+    SPARSE = "one element in ten"
+    ZERO_LINES = "zero lines"
+    """A quarter of the lines."""
+    ONE_HOT = "one element"
+    IDENTITY = "identity"
+    PERMUTATION = "permutation"
+    """One element, 1, in each line: the identity, its lines shifted around."""
+    TRIANGULAR = "triangular"
+    BANDED = "banded"
+    RANK_ONE = "rank one"
+    REPEATED_LINES = "repeated lines"
+    """16 equal lines, one after the other."""
+    REPEATED_PARTS = "repeated parts"
+    """Each line is made of four equal parts, some of them with the other sign."""
+
+
+class Magnitude(StrEnum):
+    """What is multiplied by a power of two of its own, drawn from a range of exponents."""
+
+    NONE = "not scaled"
+    MATRIX = "all"
+    GROUPS = "groups of lines"
+    """8 lines."""
+    LINES = "lines"
+    LONE_LINES = "lone lines"
+    """One line in 64."""
+    INNER = "inner dimension"
+    """All lines alike, in groups of 8 along N."""
+    INNER_INVERSE = "inverse inner dimension"
+    """By the other matrix's factors, inverted: A = X·D, B = D⁻¹·Y."""
+    CHANGING = "lines from a place on"
+    """Each line, from a place of its own on: its first elements say nothing of the rest."""
+    RECTANGLES = "rectangles"
+    """Up to six, wherever they lie."""
+    ELEMENTS = "elements"
+
+
+class Outliers(StrEnum):
+    """One element of each quarter of the matrix, wherever it lies, is of another kind. Who looks at
+    a share f of the elements finds none of them with a probability of 1 - 4f at least."""
+
+    NONE = "no outliers"
+    LARGE = "outliers of 2^20"
+    NAN = "NaN"
+    INFINITE = "infinity"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How one matrix is drawn. low, high: the range of exponents of the magnitude."""
+
+    distribution: Distribution = Distribution.UNIFORM
+    structure: Structure = Structure.DENSE
+    magnitude: Magnitude = Magnitude.NONE
+    low: int = 0
+    high: int = 0
+    outliers: Outliers = Outliers.NONE
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ValueError(f"a range of exponents goes up, not from {self.low} to {self.high}")
+
+    @property
+    def outlier(self) -> float:
+        """What its outliers are."""
+        return _OUTLIERS.get(self.outliers, 0.0)
+
+    def __str__(self) -> str:
+        words = [self.distribution.value]
+        if self.structure is not Structure.DENSE:
+            words.append(self.structure.value)
+        if self.magnitude is not Magnitude.NONE:
+            words.append(f"{self.magnitude.value} scaled by 2^{self.low}..2^{self.high}")
+        if self.outliers is not Outliers.NONE:
+            words.append(self.outliers.value)
+        return ", ".join(words)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The recipe that reads so."""
+        words = text.split(", ")
+        distribution = Distribution(words.pop(0))
+        structure, magnitude, outliers = Structure.DENSE, Magnitude.NONE, Outliers.NONE
+        low = high = 0
+        for word in words:
+            name, _, exponents = word.partition(" scaled by ")
+            if exponents:
+                magnitude = Magnitude(name)
+                low, high = (int(power.removeprefix("2^")) for power in exponents.split(".."))
+            elif word in _OUTLIERS:
+                outliers = Outliers(word)
+            else:
+                structure = Structure(word)
+        return cls(distribution, structure, magnitude, low, high, outliers)
+
+
+_OUTLIERS: dict[str, float] = {
+    Outliers.LARGE: 2.0**20,
+    Outliers.NAN: math.nan,
+    Outliers.INFINITE: math.inf,
+}
+"""What they are."""
+
+
+class Tolerance(StrEnum):
+    """How far C may be from the reference."""
+
+    EXACT = "exact"
+    """Every partial sum is exact in FP32, in any order: |C - R| < 1e-5 for each element."""
+    RANDOM = "random"
+    """The block rule, at 1e-5."""
+    STRUCTURED = "structured"
+    """|C - R|_ij ≤ 1e-4 ‖a_i‖₂ ‖b_j‖₂ for each element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How A and B are drawn."""
+
+    A: Recipe = Recipe()
+    B: Recipe = Recipe()
+
+    def __str__(self) -> str:
+        return str(self.A) if self.A == self.B else f"A {self.A}; B {self.B}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The kind that reads so. Raises ValueError where none does."""
+        if not text.startswith("A "):
+            return cls(Recipe.parse(text), Recipe.parse(text))
+        A, _, B = text.removeprefix("A ").partition("; B ")
+        return cls(Recipe.parse(A), Recipe.parse(B))
+
+    @property
+    def tolerance(self) -> Tolerance:
+        if _is_exact(self.A, self.B):
+            return Tolerance.EXACT
+        for recipe in (self.A, self.B):
+            if recipe.structure not in _WHOLE or recipe.distribution not in _INDEPENDENT:
+                return Tolerance.STRUCTURED
+        return Tolerance.STRUCTURED if _few_products_decide(self.A, self.B) else Tolerance.RANDOM
+
+
+_WHOLE = (Structure.DENSE, Structure.IDENTITY, Structure.PERMUTATION)
+_INDEPENDENT = (
+    Distribution.UNIFORM,
+    Distribution.NORMAL,
+    Distribution.POSITIVE,
+    Distribution.INTEGERS,
+    Distribution.SIGNS,
+)
+
+
+def _is_exact(A: Recipe, B: Recipe) -> bool:
+    """Whether each partial sum is an integer below 2^24, whatever the order."""
+    if Outliers.NONE is not A.outliers or Outliers.NONE is not B.outliers:
+        return False
+    if Structure.ZERO in (A.structure, B.structure):
+        return True
+    sizes = [_integer_size(recipe) for recipe in (A, B)]
+    return None not in sizes and sizes.count("large") * 2 + sizes.count("middle") <= 2
+
+
+def _integer_size(recipe: Recipe) -> str | None:
+    """How large the integers of a recipe are: the products of a large and a middle one, or two
+    large ones, may add up to more than 2^24."""
+    if recipe.magnitude is not Magnitude.NONE or recipe.structure is Structure.RANK_ONE:
+        return None
+    if recipe.structure in (Structure.ONE_HOT, Structure.IDENTITY, Structure.PERMUTATION):
+        return "small"
+    return _INTEGERS.get(recipe.distribution)
+
+
+_INTEGERS = {
+    Distribution.SIGNS: "small",
+    Distribution.ONES: "small",
+    Distribution.TWOS: "small",
+    Distribution.INTEGERS: "middle",
+    Distribution.ODD_INTEGERS: "large",
+}
+
+
+def _few_products_decide(A: Recipe, B: Recipe) -> bool:
+    """Whether few products may decide an element of C, or few elements the error of a block: then
+    the error of a block is no average, and cuBLAS itself is off by more than 1e-5."""
+    if A.magnitude in _UNEVEN and B.magnitude in _UNEVEN:
+        return True
+    return any(
+        recipe.magnitude in _ALONG and recipe.high - recipe.low > _EVEN_EXPONENTS
+        for recipe in (A, B)
+    )
+
+
+_UNEVEN = (Magnitude.LINES, Magnitude.LONE_LINES, Magnitude.CHANGING, Magnitude.ELEMENTS)
+"""Magnitudes by which a single line or element may be far larger than those beside it."""
+
+_ALONG = (
+    Magnitude.INNER,
+    Magnitude.CHANGING,
+    Magnitude.RECTANGLES,
+    Magnitude.ELEMENTS,
+)
+"""Magnitudes that differ among the products of one element of C."""
+
+_EVEN_EXPONENTS = 20
+"""With more powers of two than these, a few of N products are most of their sum."""
+
+
+# ------------------------------------------------------------------------------------- drawing
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_STREAM = 0xD1B54A32D192ED03
+"""Added to a seed for each stream of random words that is not the elements' own."""
+
+_STEP = np.float32(2.0**-23)
+
+_PART = 1 << 20
+"""Elements that one thread draws at a time."""
+
+STRUCTURE_CODES = {structure: code for code, structure in enumerate(Structure)}
+DISTRIBUTION_CODES = {distribution: code for code, distribution in enumerate(Distribution)}
+MAGNITUDE_CODES = {magnitude: code for code, magnitude in enumerate(Magnitude)}
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """All that is needed to draw one matrix, again and anywhere.
+
+    shared_seed: of what A and B have in common, such as factors along N. by_column: its lines are
+        columns, as those of B.
+    """
+
+    recipe: Recipe
+    seed: int
+    shared_seed: int
+    by_column: bool
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The recipe in numbers, in the order of `struct Recipe` in gpu.cu."""
+        recipe = self.recipe
+        return (
+            DISTRIBUTION_CODES[recipe.distribution],
+            STRUCTURE_CODES[recipe.structure],
+            MAGNITUDE_CODES[recipe.magnitude],
+            recipe.low,
+            recipe.high,
+            int(self.by_column),
+            int(recipe.outliers is not Outliers.NONE),
+        )
+
+    def matrix(self, rows: int, columns: int) -> Matrix:
+        """Draw the matrix with NumPy."""
+        matrix: Matrix = np.empty((rows, columns), np.float32)
+        flat = matrix.reshape(-1)
+
+        def part(start: int) -> None:
+            end = min(start + _PART, flat.size)
+            flat[start:end] = _elements(self, start, end, rows, columns)
+
+        starts = range(0, flat.size, _PART)
+        if len(starts) == 1:
+            part(0)
+        else:
+            with ThreadPoolExecutor(available_cores()) as threads:
+                list(threads.map(part, starts))
+        return matrix
+
+
+def draws(kind: Kind, seed: int) -> tuple[Draw, Draw]:
+    """How A and B of this kind are drawn from a seed."""
+    of_A, of_B, shared = (mixed(seed, number) for number in range(3))
+    return Draw(kind.A, of_A, shared, False), Draw(kind.B, of_B, shared, True)
+
+
+def mixed(seed: int, number: int) -> int:
+    """The random word of this number, from 0 on, that follows from a seed: SplitMix64 (Steele, Lea
+    and Flood 2014)."""
+    return int(_words(np.array([number], np.uint64), seed)[0])
+
+
+def _words(numbers: Words, seed: int) -> Words:
+    z = (numbers + np.uint64(1)) * np.uint64(_GOLDEN)
+    z += np.uint64(seed % 2**64)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def _stream(seed: int, number: int) -> int:
+    """The seed of another stream of random words."""
+    return (seed + number * _STREAM) % 2**64
+
+
+def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matrix:
+    recipe = how.recipe
+    i = np.arange(start, end, dtype=np.uint64)
+    by_line = recipe.distribution is Distribution.CONSTANT
+    if recipe == Recipe(recipe.distribution) and not by_line:
+        return _values(how, _words(i, how.seed), i)
+    row, column = np.divmod(i, np.uint64(columns))
+    line, along = (column, row) if how.by_column else (row, column)
+    lines, length = (columns, rows) if how.by_column else (rows, columns)
+    values = _structured(how, i, line, along, lines, length)
+    if recipe.magnitude is not Magnitude.NONE:
+        values = np.ldexp(values, _exponents(how, i, line, along, lines, length))
+    if recipe.outliers is not Outliers.NONE:
+        values[_is_outlier(how, row, column, rows, columns)] = recipe.outlier
+    return values
+
+
+def _values(how: Draw, words: Words, line: Words) -> Matrix:
+    """Elements of the distribution, from a random word each."""
+    signed: Matrix = (words >> np.uint64(40)).astype(np.float32) * _STEP - np.float32(1)
+    match how.recipe.distribution:
+        case Distribution.UNIFORM:
+            return signed
+        case Distribution.POSITIVE:
+            return np.abs(signed).astype(np.float32)
+        case Distribution.NORMAL:
+            radius = np.sqrt(-2 * np.log(((words >> np.uint64(32)) + 0.5) * 2.0**-32))
+            turn = (words & np.uint64(0xFFFFFFFF)) * 2.0**-31
+            normal: Matrix = (radius * np.cos(np.pi * turn)).astype(np.float32)
+            return normal
+        case Distribution.INTEGERS:
+            return ((words >> np.uint64(40)) % np.uint64(65)).astype(np.float32) - np.float32(32)
+        case Distribution.ODD_INTEGERS:
+            odd = ((words >> np.uint64(40)) % np.uint64(1024)).astype(np.float32)
+            odd = (odd + np.float32(1024)) * np.float32(2) + np.float32(1)
+            return np.where(words & np.uint64(1), -odd, odd).astype(np.float32)
+        case Distribution.SIGNS:
+            return ((words >> np.uint64(40)) % np.uint64(3)).astype(np.float32) - np.float32(1)
+        case Distribution.LEVELS:
+            levels = _words(words >> np.uint64(62), _stream(how.seed, 3))
+            return (levels >> np.uint64(40)).astype(np.float32) * _STEP - np.float32(1)
+        case Distribution.CONSTANT:
+            steps = _words(line, _stream(how.seed, 4)) >> np.uint64(50)
+            return np.float32(1) + steps.astype(np.float32) * np.float32(2.0**-21)
+        case Distribution.ONES | Distribution.TWOS as same:
+            value = 1 if same is Distribution.ONES else 2
+            return np.full(words.shape, value, np.float32)
+
+
+def _structured(how: Draw, i: Words, line: Words, along: Words, lines: int, length: int) -> Matrix:
+    structure, seed = how.recipe.structure, _stream(how.seed, 1)
+    total, along_total = np.uint64(lines), np.uint64(length)
+
+    def plain() -> Matrix:
+        return _values(how, _words(i, how.seed), line)
+
+    def only(kept: Any, values: Matrix | None = None) -> Matrix:
+        values = plain() if values is None else values
+        return np.where(kept, values, np.float32(0)).astype(np.float32)
+
+    match structure:
+        case Structure.DENSE:
+            return plain()
+        case Structure.ZERO:
+            return np.zeros(i.shape, np.float32)
+        case Structure.SPARSE:
+            return only(_words(i, seed) % np.uint64(10) == 0)
+        case Structure.ZERO_LINES:
+            return only(_words(line, seed) % np.uint64(4) != 0)
+        case Structure.ONE_HOT:
+            at = mixed(seed, 0) % lines, mixed(how.shared_seed, 0) % length
+            return only((line == at[0]) & (along == at[1]), np.full(i.shape, 3, np.float32))
+        case Structure.IDENTITY | Structure.PERMUTATION:
+            shift = 0 if structure is Structure.IDENTITY else mixed(seed, 0) % length
+            kept = along == (line + np.uint64(shift)) % along_total
+            return only(kept, np.ones(i.shape, np.float32))
+        case Structure.TRIANGULAR:
+            below = along * total <= line * along_total
+            return only(below if mixed(seed, 0) % 2 else ~below)
+        case Structure.BANDED:
+            middle = line * along_total // total
+            return only((along + np.uint64(8) >= middle) & (along <= middle + np.uint64(8)))
+        case Structure.RANK_ONE:
+            of_line = _values(how, _words(line, seed), line)
+            return of_line * _values(how, _words(along, _stream(how.shared_seed, 1)), along)
+        case Structure.REPEATED_LINES:
+            same = line // np.uint64(16)
+            words = _words(same * along_total + along, how.seed)
+            return _values(how, words, same)
+        case Structure.REPEATED_PARTS:
+            size = np.uint64((length + 3) // 4)
+            words = _words(line * along_total + along % size, how.seed)
+            minus = _words(along // size, seed) & np.uint64(1)
+            values = _values(how, words, line)
+            return np.where(minus, -values, values).astype(np.float32)
+
+
+def _exponents(
+    how: Draw, i: Words, line: Words, along: Words, lines: int, length: int
+) -> NDArray[np.int32]:
+    recipe = how.recipe
+    inner = (Magnitude.INNER, Magnitude.INNER_INVERSE)
+    seed = how.shared_seed if recipe.magnitude in inner else how.seed
+    seed = _stream(seed, 2)
+    low, count = recipe.low, np.uint64(recipe.high - recipe.low + 1)
+
+    def exponents(numbers: Words) -> NDArray[np.int32]:
+        drawn = (_words(numbers, seed) >> np.uint64(32)) % count
+        return drawn.astype(np.int32) + np.int32(low)
+
+    match recipe.magnitude:
+        case Magnitude.MATRIX:
+            return exponents(np.zeros_like(i))
+        case Magnitude.GROUPS:
+            return exponents(line // np.uint64(8))
+        case Magnitude.LINES:
+            return exponents(line)
+        case Magnitude.LONE_LINES:
+            lone = _words(line, seed) % np.uint64(64) == 0
+            return np.where(lone, exponents(line), 0).astype(np.int32)
+        case Magnitude.INNER:
+            return exponents(along // np.uint64(8))
+        case Magnitude.INNER_INVERSE:
+            return -exponents(along // np.uint64(8))
+        case Magnitude.CHANGING:
+            behind = along >= _place(_words(line, _stream(seed, 1)), length)
+            return np.where(behind, exponents(line), 0).astype(np.int32)
+        case Magnitude.RECTANGLES:
+            found = np.zeros(i.shape, np.int32)
+            for number in range(6):
+                word, size = mixed(seed, 2 * number + 100), mixed(seed, 2 * number + 101)
+                top, height = (word >> 32) % lines, 1 + (size >> 32) % lines
+                left = min((word & 0xFFFFFFFF) % length, length - length // 8)
+                width = (length + 7) // 8 + (size & 0xFFFFFFFF) % length
+                inside = (line >= top) & (line < top + height)
+                inside &= (along >= left) & (along < left + width)
+                found[inside] = exponents(np.array([number], np.uint64))[0]
+            return found
+        case Magnitude.ELEMENTS:
+            return exponents(i)
+        case Magnitude.NONE:
+            return np.zeros(i.shape, np.int32)
+
+
+def _place(words: Words, length: int) -> Words:
+    """A place along a line that leaves an eighth of it on either side."""
+    least = (length + 7) // 8
+    return np.uint64(least) + (words >> np.uint64(32)) % np.uint64(length - length // 8 + 1 - least)
+
+
+def _is_outlier(how: Draw, row: Words, column: Words, rows: int, columns: int) -> NDArray[np.bool_]:
+    """The large element of each quarter lies in an eighth of the rows and of the columns that is no
+    other's: a block of C that holds a large row forgives the rows beside it."""
+    seed, found = _stream(how.seed, 5), np.zeros(row.shape, np.bool_)
+    turns = mixed(seed, 0)
+    for number in range(4):
+        lower, right = number // 2, number // 2 ^ number % 2
+        place = mixed(seed, number + 1)
+        down = _in_eighth(rows, 4 * lower + (number ^ turns % 4), place >> 32)
+        across = _in_eighth(columns, 4 * right + (number ^ turns // 4 % 4), place & 0xFFFFFFFF)
+        if down is not None and across is not None:
+            found |= (row == down) & (column == across)
+    return found
+
+
+def _in_eighth(length: int, eighth: int, random: int) -> int | None:
+    """A random place in an eighth of a line of this length, if there is one."""
+    start, end = eighth * length // 8, (eighth + 1) * length // 8
+    return start + random % (end - start) if end > start else None
