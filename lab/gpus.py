@@ -36,7 +36,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from harness.board.entry import Entry
-from harness.board.spread import measured
 from harness.devices import available
 from harness.protocol.report import Report, Verdict
 from tests import contexts
@@ -297,7 +296,11 @@ def _gradings(found: dict[str, Any]) -> list[str]:
 
 
 def _entries(run: dict[str, Any]) -> list[Entry]:
-    return [Entry(**each) for each in run["entries"]]
+    known = Entry._fields
+    return [
+        Entry(**{name: value for name, value in each.items() if name in known})
+        for each in run["entries"]
+    ]
 
 
 def _spread_table(runs: Sequence[dict[str, Any]]) -> list[str]:
@@ -336,13 +339,6 @@ def _spread_table(runs: Sequence[dict[str, Any]]) -> list[str]:
         differ = math.log(max(together) / min(together)) if len(together) > 1 else None
         last = f"{100 * differ:.2f} %" if differ is not None else "–"
         lines.append(f"| {name} | {' | '.join(cell or '–' for cell in cells)} | {last} |")
-    for cores in sorted({each.cores or "" for _, each in scored}):
-        spread = measured(each for _, each in scored if each.cores == cores)
-        lines += [
-            "",
-            f"The spread between GPUs for {cores}, weighed with what was known before: "
-            f"{100 * spread.deviation:.2f} % with {spread.degrees} degrees of freedom.",
-        ]
     return lines
 
 

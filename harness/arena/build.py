@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
-from harness.board.edition import Edition
+from harness.board.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUFFIXES = (".py", ".cu", ".h", ".sql")
@@ -25,8 +25,8 @@ class Build:
 
     @classmethod
     def here(cls, quick: bool = False) -> Self:
-        edition = Edition.current()
-        return cls(edition.judge, edition.cases, _source(), quick)
+        version = Version.current()
+        return cls(version.judge, version.cases, _source(), quick)
 
     def __str__(self) -> str:
         how = ", quick" if self.quick else ""

@@ -33,7 +33,7 @@ def kept(name: str, author: str, source: str) -> Submission | Unreadable:
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     try:
         return admission.named(Submission(name=name, author=author, sha256=sha256, source=source))
-    except admission.Implausible as error:
+    except admission.Inadmissible as error:
         problem = f"{error}; hand it in under another name"
     found = Diagnostic(severity="error", message=problem)
     return Unreadable(

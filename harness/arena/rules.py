@@ -16,7 +16,6 @@ from pydantic import (
     model_validator,
 )
 
-from harness.board.leagues import Leagues
 from harness.protocol.report import Value
 
 
@@ -63,8 +62,6 @@ class Rules(Value):
     """Grade by a sample of the cases: verdicts within seconds, nothing ranked."""
     gpu: str | None = Field(default=None, min_length=1)
     """The model on which everything is graded; if left out, on whichever is free."""
-    leagues: Leagues = Leagues()
-    """Which kernels are ranked, and which of them among themselves."""
     limits: Limits = Limits()
     openid: OpenId | None = None
 
@@ -98,7 +95,7 @@ class Rules(Value):
         return self.sources is Sources.OPEN
 
 
-_OBSOLETE = frozenset({"playoff_places"})
+_OBSOLETE = frozenset({"leagues", "playoff_places"})
 """Rules that earlier versions had: a file with them is still valid."""
 
 

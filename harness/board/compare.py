@@ -1,26 +1,27 @@
-"""Two submissions, or two versions of one, side by side."""
+"""Two submissions, or two versions of one, next to each other."""
 
 from __future__ import annotations
 
 import difflib
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from harness.board.document import Document
-from harness.board.entry import Entry
-from harness.board.places import is_known
-from harness.board.spread import difference, gpu_of
+from harness.board.entry import Entry, differ
 from harness.judge import figures
 from harness.protocol.report import Report
 
 Quantities = list[tuple[str, str, float | str | None]]
-"""What, its unit, and how much."""
+"""Names, units and values."""
+
+MAX_LINES = 2000
+MAX_CHARACTERS = 200_000
+"""Longer sources are not compared line by line, which takes time by the square of their length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One quantity of both; None where a report does not have it."""
+    """One quantity of both submissions; None where a report does not have it."""
 
     what: str
     unit: str
@@ -46,31 +47,38 @@ class Comparison:
     """None where the two cannot be compared."""
     facts: tuple[Fact, ...]
     diff: str
-    """Unified diff of the sources; empty where they are the same."""
+    """The unified diff of the sources; empty where they are equal or too long to compare."""
+    too_long: bool = False
 
 
 def compare(a: Document, b: Document) -> Comparison:
+    """Compare two reports: figures, scores and sources."""
     one, other = Entry.of(a.report, a.id), Entry.of(b.report, b.id)
     larger, conclusion = _conclude(one, other)
+    old, new = (document.report.submission.source for document in (a, b))
+    too_long = old != new and (_is_too_long(old) or _is_too_long(new))
     return Comparison(
         a=one,
         b=other,
         conclusion=conclusion,
         larger_than_noise=larger,
         facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
-        diff="".join(
-            difflib.unified_diff(
-                a.report.submission.source.splitlines(keepends=True),
-                b.report.submission.source.splitlines(keepends=True),
-                f"A {one.name}",
-                f"B {other.name}",
-            )
-        ),
+        diff="" if too_long else _diff(old, new, f"A {one.name}", f"B {other.name}"),
+        too_long=too_long,
     )
 
 
+def _is_too_long(source: str) -> bool:
+    return len(source) > MAX_CHARACTERS or len(source.splitlines()) > MAX_LINES
+
+
+def _diff(a: str, b: str, title_a: str, title_b: str) -> str:
+    lines_a, lines_b = a.splitlines(keepends=True), b.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(lines_a, lines_b, title_a, title_b))
+
+
 def as_data(comparison: Comparison) -> dict[str, Any]:
-    """A comparison for programs."""
+    """Return a comparison for programs."""
     return {
         "a": comparison.a._asdict(),
         "b": comparison.b._asdict(),
@@ -81,6 +89,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
             for fact in comparison.facts
         ],
         "diff": comparison.diff,
+        "too_long": comparison.too_long,
     }
 
 
@@ -99,15 +108,11 @@ def _conclude(a: Entry, b: Entry) -> tuple[bool | None, str]:
             f"cases {b.cases}: regrade before comparing."
         )
     change = figures.change(a.score or 1, b.score or 1)
-    found = difference(a, b)
-    low, high = (figures.change(1, math.exp(end)) for end in (found.low, found.high))
-    between = (
-        "" if gpu_of(a) == gpu_of(b) else ", with what two GPUs of a model may differ by in it"
-    )
-    larger = is_known(found)
+    larger = differ(a, b)
+    found = "do not overlap: the difference is larger" if larger else "overlap: it is not larger"
+    gpus = "" if a.uuid == b.uuid else " They ran on two GPUs of the model, which may differ too."
     return larger, (
-        f"B against A: {change}, {'larger than' if larger else 'within'} the noise: "
-        f"the 95 % interval of the difference is {low} to {high}{between}."
+        f"B against A: {change}. The 95 % intervals {found} than the noise of the runs.{gpus}"
     )
 
 

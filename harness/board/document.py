@@ -1,4 +1,4 @@
-"""A report as a board keeps it: admitted, in its one form, with its identity."""
+"""A report as a board keeps it: in one form, with its identity and its signature."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from typing import Self
 from pydantic import ValidationError
 
 from harness.board import admission, escaping
-from harness.protocol.errors import UsageError
+from harness.board.errors import StoreError
 from harness.protocol.report import Report, Signature
 
 MAX_CHARACTERS = 16 << 20
-"""Of a report's JSON; the longest that this judge has written has 64 thousand."""
-
-
-class StoreError(UsageError):
-    """The store, or what is to be entered, cannot be used; says what is wrong and what to do."""
+"""The longest JSON of a report; the longest that this judge has written is a 40th of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +24,12 @@ class Document:
 
     text: str
     """JSON of the report without its signature: every field, in alphabetical order, no spaces. One
-    run has one text, however the file was written that it was read from."""
+    run has one text, however the file was written from which it was read."""
     report: Report
 
     @property
     def id(self) -> str:
-        """Of its entry: the same report is the same entry everywhere."""
+        """The id of its entry: the same report is the same entry in every store."""
         return identity(self.text)
 
     @property
@@ -42,26 +38,28 @@ class Document:
 
     @property
     def json(self) -> str:
-        """What `export` writes and `import` reads."""
+        """The JSON that `export` writes and `import` reads."""
         if self.signature is None:
             return self.text
         return f'{self.text[:-1]},"signature":{self.signature.model_dump_json()}}}'
 
     def signed(self, signature: Signature | None) -> Document:
+        """Return the document with this signature instead of its own."""
         return Document(self.text, self.report.model_copy(update={"signature": signature}))
 
     @classmethod
     def of(cls, report: Report) -> Self:
-        """Of this judge's own report. Raises StoreError where it cannot be kept."""
+        """Return the document of this judge's own report. Raises StoreError."""
         try:
-            return cls._normalised(report)
-        except admission.Implausible as error:
+            report = admission.normalised(report)
+        except admission.Inadmissible as error:
             raise StoreError(f"this report cannot be entered: {error}.") from None
+        return cls(_canonical(report.model_dump_json()), report)
 
     @classmethod
     def parse(cls, text: str, origin: str) -> Document:
-        """Read a report from elsewhere. Raises StoreError, naming the origin, where it is none, and
-        where it contradicts itself."""
+        """Read a report from elsewhere. Raises StoreError, which names the origin, where it is no
+        report or where its signature is that of another text."""
         if len(text) > MAX_CHARACTERS:
             raise StoreError(f"{origin} is larger than any report; `grade --json` writes one.")
         try:
@@ -70,45 +68,47 @@ class Document:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"])
             reason = f"{place}: {first['msg']}" if place else first["msg"]
-            reason = escaping.one_line(reason)[:200]
             raise StoreError(
-                f"{origin} is not a report that this judge can read ({reason}); "
-                "`grade --json` writes one."
+                f"{origin} is not a report that this judge can read "
+                f"({escaping.one_line(reason)[:200]}); `grade --json` writes one."
             ) from None
         try:
-            document = cls._normalised(report)
-        except admission.Implausible as error:
-            raise StoreError(f"{origin} cannot be entered: {error}.") from None
-        try:
-            admission.check(document.report)
-        except admission.Implausible as error:
-            raise StoreError(
-                f"{origin} was changed after it was written, or was never graded: {error}. "
-                "Grade the file again."
-            ) from None
-        return document._vouched(report.signature, origin)
+            document = cls.of(report)
+        except StoreError as error:
+            raise StoreError(f"{origin}: {error}") from None
+        if report.signature is None:
+            return document
+        candidates = [document]
+        if document.report == report.model_copy(update={"signature": None}):
+            # An earlier judge wrote and signed a report with fewer fields.
+            candidates.append(cls(_canonical(text), document.report))
+        for candidate in candidates:
+            if _fits(report.signature, candidate.text):
+                return candidate.signed(report.signature)
+        raise StoreError(
+            f"{origin} was changed after it was signed. Enter the report as it was written."
+        )
 
-    @classmethod
-    def _normalised(cls, report: Report) -> Self:
-        report = admission.normalised(report)
-        data = json.loads(report.model_dump_json(exclude={"signature"}))
-        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
-        return cls(text, report)
 
-    def _vouched(self, signature: Signature | None, origin: str) -> Document:
-        from harness.board import signing
+def _fits(signature: Signature, text: str) -> bool:
+    from harness.board import keys  # cryptography would slow every command
 
-        if signature is not None and not signing.fits(signature, self.text):
-            raise StoreError(
-                f"{origin} was changed after it was signed. Enter the report as it was written."
-            )
-        return self.signed(signature)
+    return keys.fits(signature, text)
+
+
+def _canonical(text: str) -> str:
+    """Return the JSON of a report in its canonical form, without the signature."""
+    data = json.loads(text)
+    data.pop("signature", None)
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def signed(report: Report, key: Path | None) -> Report:
-    """The report with the signature of that key, where there is one: what `grade --json` writes
-    beside a store can then be entered as its own."""
-    from harness.board.signing import SigningKey
+    """Return the report signed with the key in this file, or as it is where there is no key.
+
+    So `grade --json` next to a store writes what that store accepts as its own.
+    """
+    from harness.board.keys import SigningKey
 
     if key is None or not key.exists():
         return report
@@ -117,5 +117,5 @@ def signed(report: Report, key: Path | None) -> Report:
 
 
 def identity(text: str) -> str:
-    """The id of the entry whose canonical text this is."""
+    """Return the id of the entry whose canonical text this is."""
     return hashlib.sha256(text.encode()).hexdigest()

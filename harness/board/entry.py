@@ -1,4 +1,4 @@
-"""One entry of the leaderboard: what ranking and tables need of a report, and its identity."""
+"""One entry of the board: what ranking and tables need of a report, and its identity."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import NamedTuple, Self
 
+from harness.board.version import Version
 from harness.protocol.report import Badge, DeviceKind, DisassembledKernel, Report, Verdict
 
 ANONYMOUS = "anonymous"
@@ -13,22 +14,22 @@ ANONYMOUS = "anonymous"
 
 
 class Entry(NamedTuple):
-    """A row of the index. A named tuple, because ten thousand are read to show one ranking."""
+    """A row of the index. It is a named tuple because ten thousand are read to show one ranking."""
 
     id: str
-    """sha256 of the report's text: the same report is the same entry everywhere."""
+    """The sha256 of the report's text: the same report is the same entry in every store."""
     created: str
     """When it was graded: UTC, ISO 8601, so that text order is time order."""
     name: str
     author: str
     sha256: str
-    """Of the source."""
+    """The sha256 of the source."""
     code: str
-    """What tells one kernel from another, whatever its comments: sha256 of its program, as its own
-    compiler printed it; where there is none, of the words of its source."""
+    """The identity of the kernel: the sha256 of its PTX program, whatever its text, or that of the
+    source where the grading ended before there was a program."""
     verdict: str
     stage: str | None
-    """Where it ended, unless it was accepted."""
+    """The stage in which it ended; None where it was accepted."""
     quick: bool
     judge: str
     cases: int
@@ -41,7 +42,7 @@ class Entry(NamedTuple):
     cuda: str | None
     cublas: str | None
     clock_mhz: int | None
-    """Median SM clock over the rounds that count."""
+    """The median SM clock over the rounds that count."""
     score: float | None
     low: float | None
     high: float | None
@@ -55,13 +56,13 @@ class Entry(NamedTuple):
     """Badge.DEFAULT_LAUNCH or Badge.DECLARED_LAUNCH."""
     registers: int | None
     uuid: str | None
-    """Which GPU of its model: two of them need not be equally fast."""
-    own: bool = False
-    """Signed with the key of the store that holds it: its own judge has graded it. What is not its
-    own is a claim."""
+    """The GPU's own identifier: two GPUs of one model need not be equally fast."""
+    verified: bool = False
+    """Whether the board's own key or a listed key signed it."""
 
     @classmethod
     def of(cls, report: Report, id: str) -> Self:
+        """Return the entry of a report; nothing in it is verified yet."""
         device, kernel, score = report.device, report.kernel, report.score
         rounds = report.measurement.rounds if report.measurement else ()
         clocks = [round.clock_mhz for round in rounds if not round.dropped]
@@ -71,7 +72,7 @@ class Entry(NamedTuple):
             name=report.submission.name,
             author=report.submission.author or ANONYMOUS,
             sha256=report.submission.sha256,
-            code=_code(report),
+            code=(kernel and kernel.program_sha256) or report.submission.sha256,
             verdict=report.verdict.value,
             stage=getattr(report.outcome, "stage", None),
             quick=report.quick,
@@ -99,7 +100,8 @@ class Entry(NamedTuple):
 
     @property
     def short_id(self) -> str:
-        """Long enough to name a file: two of a million entries share it once in 10^7 stores."""
+        """An id that is long enough to name a file: two of a million entries share it once in 10^7
+        stores."""
         return self.id[:16]
 
     @property
@@ -110,37 +112,32 @@ class Entry(NamedTuple):
     def accepted(self) -> bool:
         return self.verdict == Verdict.ACCEPTED
 
+    @property
+    def version(self) -> Version:
+        """The version of the judge that graded it."""
+        return Version(self.judge, self.cases)
 
-INDEXED = tuple(name for name in Entry._fields if name != "own")
-"""What follows from the report alone, and so is kept in an index."""
+
+INDEXED = tuple(name for name in Entry._fields if name != "verified")
+"""The fields that follow from the report alone, and so are kept in an index."""
+
+
+def differ(one: Entry, other: Entry) -> bool:
+    """Return whether the 95 % intervals of the two scores do not overlap."""
+    if None in (one.low, one.high, other.low, other.high):
+        return False
+    return (one.low or 0) > (other.high or 0) or (other.low or 0) > (one.high or 0)
 
 
 def timestamp(moment: datetime) -> str:
-    """UTC, ISO 8601, always of the same length; a time without a zone is taken as UTC."""
+    """Return the moment in UTC and ISO 8601, always of one length; no zone means UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-MAX_CODE = 1 << 17
-"""Characters: several times the longest kernel. A board reads no longer text again."""
-
-
-def _code(report: Report) -> str:
-    from harness.compiling.errors import SourceError
-    from harness.compiling.source import parse  # a parser would slow every command
-
-    if report.kernel and report.kernel.program_sha256:
-        return report.kernel.program_sha256
-    if len(report.submission.source) > MAX_CODE:
-        return report.submission.sha256
-    try:
-        return parse(report.submission.source).code_sha256
-    except SourceError:
-        return report.submission.sha256
-
-
 def _badge(report: Report, *choices: Badge) -> str | None:
-    """None, and so no rank in a league, where nobody could read the machine code."""
+    """Return the badge of the choices that the kernel has; None where its machine code was not
+    read."""
     kernel = report.kernel
     badges = kernel.badges if isinstance(kernel, DisassembledKernel) and kernel.instructions else ()
     return next((badge.value for badge in choices if badge in badges), None)

@@ -1,4 +1,4 @@
-"""Where scores come from: what all rows of a table share, to be said once, and what each has."""
+"""The circumstances of scores: those that all rows of a table share, and those of each row."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from harness.board.entry import Entry
 
 Facts = dict[str, str]
-"""Short phrases, by what they are about."""
+"""Short phrases by subject."""
 
 
 def facts(entry: Entry) -> Facts:
+    """Return who graded the entry when, and with which software."""
     known = {
         "author": ("by", entry.author),
         "graded": ("graded", entry.created[:10]),
@@ -25,7 +26,7 @@ def facts(entry: Entry) -> Facts:
 
 
 def shared(entries: Iterable[Entry]) -> Facts:
-    """What is true of all of them."""
+    """Return the facts that all entries share."""
     all_facts = [facts(entry) for entry in entries]
     if not all_facts:
         return {}
@@ -37,5 +38,5 @@ def shared(entries: Iterable[Entry]) -> Facts:
 
 
 def own(entry: Entry, common: Facts) -> Facts:
-    """What is not true of all."""
+    """Return the facts of an entry that are not common to all."""
     return {what: said for what, said in facts(entry).items() if what not in common}

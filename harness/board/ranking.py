@@ -1,14 +1,14 @@
-"""Who stands where: one board per GPU model, with ranks that respect the noise.
+"""Ranks: one board for each GPU model.
 
-Which runs count is decided in evidence.py, what the runs of one program say together in result.py,
-how much of a score is the GPU's in spread.py, and whose place is before whose in places.py. An
-author's kernel of one name, and an author's code under whatever names, has one row. A score with a
-wide interval, which can hardly be told from any, is shown and not ranked.
+Only verified results are ranked: those that the board's own key or a listed key signed. Whatever is
+not verified is listed apart and changes nothing else. A row is one author's program; its result is
+that of the median run, so that grading it again until one is lucky gains nothing. Programs whose
+intervals overlap share a rank.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -16,30 +16,29 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from harness.board import evidence, names, playoffs
-from harness.board.edition import Edition
 from harness.board.entry import Entry
-from harness.board.places import Decided, places
-from harness.board.result import Result, results
-from harness.board.spread import Spreads, gpu_of, measured, said
-from harness.judge.stages.playoff import PlayOff
+from harness.board.version import Version
+from harness.protocol.report import Verdict
 
 MAX_HALF_WIDTH = 0.01
-"""How far, of the score, a ranked score's 95 % interval may reach to either side. The judge stops
-at 0.25 %; a measurement that ran out of time before 1 % cannot be told from its neighbours."""
+"""How far, as a share of the score, a ranked score's 95 % interval may reach to either side. The
+judge stops at 0.25 %; a measurement that ran out of time before 1 % tells too little."""
+
+_NO_JUDGEMENT = frozenset((Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED))
+_ON_ANY_DEVICE = frozenset((Verdict.WRONG_ANSWER, Verdict.MEMORY_ERROR, Verdict.RACE))
+"""What the CPU device rejects with these verdicts is wrong on every GPU."""
 
 
-class Standing(StrEnum):
-    """Whether an entry may be ranked, and if not, why."""
+class Status(StrEnum):
+    """Whether a result is ranked, and if not, why."""
 
     RANKED = "ranked"
-    REGRADE = "regrade"
-    """Scored by another judge or other cases: grade it again to compare it."""
+    UNVERIFIED = "unverified"
+    """Neither the board's own key nor a listed key signed it."""
+    OTHER_VERSION = "other version"
+    """Another version of the judge or its cases graded it."""
     UNSTEADY = "unsteady"
-    """Its interval is too wide to be ranked."""
-    DISPUTED = "disputed"
-    """Reports say both that it was accepted and, later, that it was not, and this board's own judge
-    has not seen it: grade it here."""
+    """Its interval is too wide."""
     QUICK = "quick"
     UNSCORED = "unscored"
     NOT_ACCEPTED = "not accepted"
@@ -47,43 +46,51 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries take part. Ranks are given among those alone."""
+    """A choice of entries. Ranks are given among the chosen ones."""
 
     gpu: str | None = None
     """A part of the GPU's name, in any case."""
     badges: frozenset[str] = frozenset()
-    """All of these."""
+    """The badges that an entry must have."""
     author: str | None = None
     since: date | None = None
-    """Graded on this day (UTC) or later."""
+    """The first day (UTC) on which an entry may have been graded."""
 
     def admits(self, entry: Entry) -> bool:
         return (
             (self.gpu is None or self.gpu.casefold() in (entry.device or "").casefold())
-            and (not self.badges or self.badges <= entry.badges)
+            and self.badges <= entry.badges
             and (self.author is None or self.author == entry.author)
             and (self.since is None or self.since.isoformat() <= entry.created)
         )
 
 
 class Row(NamedTuple):
-    """A line of a board: one author's kernel of one name."""
+    """A line of a board."""
 
     entry: Entry
-    """The run whose score is nearest to the row's."""
-    score: float
-    """Of all runs of this program."""
+    """The run that is shown."""
+    status: Status
     low: float
     high: float
-    gpus: int
-    """On how many it was graded."""
-    standing: Standing
-    rank: int | None
-    """Where the standing is "ranked"."""
-    runs: int
-    """How many runs of this author and name could have been here."""
-    twins: tuple[str, ...]
-    """Other authors who entered the same source, comments and white space aside."""
+    """The interval of that run, widened by what GPUs of this board were found to differ."""
+    rank: int | None = None
+    """Set where the status is "ranked"."""
+    runs: int = 1
+    """How many verified runs of this program there are, of which this is the median."""
+    gpus: int = 1
+    """On how many GPUs they were graded."""
+    duplicates: tuple[str, ...] = ()
+    """Other authors with a verified result of the same program."""
+
+
+class Spread(NamedTuple):
+    """The difference between GPUs of one model, as measured on this board."""
+
+    share: float
+    """The largest difference of one program's scores on two GPUs, as a share."""
+    program: str
+    """The name of that kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,245 +98,247 @@ class Board:
     """The ranking of one GPU model."""
 
     gpu: str
-    edition: Edition
+    version: Version
+    """The latest version of the judge with a verified score here; only its scores are ranked."""
     rows: tuple[Row, ...] = ()
-    """Ranked, best first."""
+    """The ranked rows, best first."""
     unranked: tuple[Row, ...] = ()
-    """Scored, and not to be ranked as things are, best first: unsteady, disputed, or of another
-    edition; without those that have a ranked row."""
+    """Verified scores that cannot be ranked, of kernels without a ranked row, best first."""
+    unverified: tuple[Row, ...] = ()
+    """Scores that nobody trusted has signed, newest first."""
     records: tuple[Entry, ...] = field(default=(), repr=False)
-    """Each ranked run that was the best so far, in order of time: the progress of the score."""
+    """Each ranked run that was the best so far with its kind of cores, in order of time."""
     gpus: tuple[str, ...] = ()
-    """Those of this model on which ranked runs were graded."""
-    spreads: Spreads = field(default_factory=dict)
-    """How much GPUs of this model differ; it is in the intervals of the rows."""
-    played: tuple[PlayOff, ...] = field(default=(), repr=False)
-    """The play-offs that have the last word on the order of some."""
+    """The GPUs on which ranked runs were graded."""
+    spread: Spread | None = None
+    """None where no program was graded on two GPUs."""
 
     @property
-    def said_of_gpus(self) -> str:
-        """How far its ranks hold for other GPUs of the model, and which play-offs they follow;
-        empty where nothing is ranked."""
-        if not self.gpus:
+    def scope(self) -> str:
+        """Sentences that say for which GPUs the ranks hold; empty where nothing is ranked."""
+        if not self.rows:
             return ""
-        sentences = [said(self.gpus, self.spreads), *map(playoffs.said, self.played)]
-        return " ".join(sentences)
+        if len(self.gpus) == 1:
+            return f"Graded on one GPU of this model ({self.gpus[0][:12]}): the ranks hold for it."
+        graded = f"Graded on {len(self.gpus)} GPUs of this model."
+        if self.spread is None:
+            return (
+                f"{graded} No kernel was graded on two of them, so the intervals do not include "
+                "how much the GPUs differ."
+            )
+        share = 100 * self.spread.share
+        return (
+            f"{graded} Scores of one kernel ({self.spread.program}) on two of them differ by "
+            f"{share:.2g} %, so every interval is widened by {share / 2:.2g} % to either side."
+        )
 
 
-_SCORED = frozenset({Standing.RANKED, Standing.UNSTEADY, Standing.REGRADE})
-
-
-def standing(entry: Entry, edition: Edition) -> Standing:
-    """By itself, whatever other reports say."""
+def status(entry: Entry, version: Version) -> Status:
+    """Return whether the entry is ranked on a board of this version, by itself."""
     if not entry.accepted:
-        return Standing.NOT_ACCEPTED
+        return Status.NOT_ACCEPTED
     if entry.quick:
-        return Standing.QUICK
+        return Status.QUICK
     if entry.score is None or entry.device is None or not entry.on_gpu:
-        return Standing.UNSCORED
-    if (entry.judge, entry.cases) != (edition.judge, edition.cases):
-        return Standing.REGRADE
-    return Standing.RANKED if _is_steady(entry) else Standing.UNSTEADY
+        return Status.UNSCORED
+    if not entry.verified:
+        return Status.UNVERIFIED
+    if entry.version != version:
+        return Status.OTHER_VERSION
+    return Status.RANKED if _is_steady(entry) else Status.UNSTEADY
 
 
-def rank(
-    entries: Iterable[Entry],
-    edition: Edition,
-    filter: Filter | None = None,
-    played: Sequence[PlayOff] = (),
-) -> tuple[Board, ...]:
-    """The boards of all GPU models that have a scored entry, those with most kernels first.
-
-    played: the play-offs that count, in order of time.
-    """
+def rank(entries: Iterable[Entry], filter: Filter | None = None) -> tuple[Board, ...]:
+    """Return the boards of all GPU models that have a score, those with most rows first."""
     admits = (filter or Filter()).admits
-    everyone = _one_spelling(sorted(entries, key=attrgetter("created", "id")))
-    # A claim cannot make look copied what the own judge has seen.
-    shared = {
-        True: shared_sources(entry for entry in everyone if entry.own),
-        False: shared_sources(everyone),
-    }
-    models = dict.fromkeys(
-        entry.device
-        for entry in everyone
-        if entry.device is not None and standing(entry, edition) in _SCORED and admits(entry)
-    )
-    boards = []
-    for gpu in models:
-        counted = evidence.weigh(everyone, gpu, edition)
-        runs = [run for run in counted if _is_scored(run, edition) and admits(run.entry)]
-        if runs:
-            reliable = _reliable(counted, edition)
-            gpus = tuple(sorted({gpu_of(run) for run in reliable}))
-            spreads = _spreads(reliable) if len(gpus) > 1 else {}
-            heard = playoffs.counting(played, edition, gpu, gpus)
-            found = _rows(runs, edition, shared, spreads, playoffs.decided(heard))
-            boards.append(Board(gpu, edition, *found, gpus, spreads, tuple(heard)))
-    return tuple(sorted(boards, key=lambda board: (-len(board.rows), board.gpu)))
+    everything = sorted(entries, key=attrgetter("created", "id"))
+    verified = [entry for entry in everything if entry.verified]
+    authors: dict[str, set[str]] = {}
+    for entry in verified:
+        authors.setdefault(entry.code, set()).add(entry.author)
+    scored: dict[str, list[Entry]] = {}
+    for entry in everything:
+        if _is_scored(entry) and admits(entry):
+            scored.setdefault(entry.device or "", []).append(entry)
+    boards = [_board(gpu, chosen, verified, authors) for gpu, chosen in scored.items()]
+    shown = [board for board in boards if board.rows or board.unranked or board.unverified]
+    return tuple(sorted(shown, key=lambda board: (-len(board.rows), board.gpu)))
 
 
-def _one_spelling(entries: Sequence[Entry]) -> list[Entry]:
-    """Authors whose names look the same are one, spelled as the own judge first met them."""
-    first = dict.fromkeys(entry.author for entry in entries if entry.own)
-    first |= dict.fromkeys(entry.author for entry in entries)
-    spelled: dict[str, str] = {}
-    same = {author: spelled.setdefault(names.skeleton(author), author) for author in first}
-    return [
-        entry if same[entry.author] == entry.author else entry._replace(author=same[entry.author])
-        for entry in entries
+def _board(
+    gpu: str, scored: Sequence[Entry], verified: Sequence[Entry], authors: dict[str, set[str]]
+) -> Board:
+    """Make the board of one GPU model. scored and verified: in order of time."""
+    versions = [entry.version for entry in scored if entry.verified]
+    version = max(versions, key=lambda each: each.age, default=Version.current())
+    rejected = _rejections(verified, gpu, version)
+    valid = [
+        entry for entry in scored if entry.verified and entry.created > rejected.get(entry.code, "")
     ]
-
-
-def as_data(board: Board) -> dict[str, Any]:
-    """A board for programs."""
-
-    def row(line: Row) -> dict[str, Any]:
-        return {
-            **line.entry._asdict(),
-            "rank": line.rank,
-            "standing": line.standing,
-            "score": line.score,
-            "low": line.low,
-            "high": line.high,
-            "gpus": line.gpus,
-            "runs": line.runs,
-            "same_source_as": list(line.twins),
-        }
-
-    return {
-        "gpu": board.gpu,
-        "judge": board.edition.judge,
-        "cases": board.edition.cases,
-        "gpus": list(board.gpus),
-        "spread_between_gpus": [
-            {"cores": cores, **spread._asdict()} for cores, spread in board.spreads.items()
-        ],
-        "playoffs": [
-            playoff.model_dump(mode="json", exclude={"games"}) for playoff in board.played
-        ],
-        "rows": [row(line) for line in (*board.rows, *board.unranked)],
-    }
-
-
-def shared_sources(entries: Iterable[Entry]) -> dict[str, set[str]]:
-    """Every code that several authors entered, however commented, with those authors."""
-    first: dict[str, str] = {}
-    shared: dict[str, set[str]] = {}
-    for entry in entries:
-        author = first.setdefault(entry.code, entry.author)
-        if author != entry.author:
-            shared.setdefault(entry.code, {author}).add(entry.author)
-    return shared
-
-
-def _reliable(counted: Sequence[evidence.Run], edition: Edition) -> list[Entry]:
-    """The runs that may say how much GPUs differ: those of the own judge, and claims only where
-    there are none."""
-    ranked = [
-        run.entry
-        for run in counted
-        if not run.disputed and standing(run.entry, edition) is Standing.RANKED
-    ]
-    return [run for run in ranked if run.own] or ranked
-
-
-def _spreads(runs: Iterable[Entry]) -> Spreads:
-    by_cores: dict[str | None, list[Entry]] = {}
-    for run in runs:
-        by_cores.setdefault(run.cores, []).append(run)
-    return {cores: measured(some) for cores, some in sorted(by_cores.items(), key=str)}
-
-
-def _rows(
-    runs: Sequence[evidence.Run],
-    edition: Edition,
-    shared: dict[bool, dict[str, set[str]]],
-    spreads: Spreads,
-    decided: Decided,
-) -> tuple[tuple[Row, ...], tuple[Row, ...], tuple[Entry, ...]]:
-    """Those ranked, those not, and the records. runs: scored, in order of time. shared: what
-    shared_sources found among own entries, and among all."""
-    standings = {
-        run.entry.id: Standing.DISPUTED if run.disputed else standing(run.entry, edition)
-        for run in runs
-    }
-    ranked = [run.entry for run in runs if standings[run.entry.id] is Standing.RANKED]
-    others = [run.entry for run in runs if standings[run.entry.id] is not Standing.RANKED]
-    best = list(_one_each(results(ranked, spreads)))
-    there = _Taken()
-    for entry in ranked:
-        there.take(entry)
-    rest = [(entry, one) for entry, one in _one_each(_alone(others)) if not there.has(entry)]
-    counts = Counter((run.entry.author, run.entry.name) for run in runs)
-
-    def row(entry: Entry, result: Result, place: int | None) -> Row:
-        twins = tuple(sorted(shared[entry.own].get(entry.code, {entry.author}) - {entry.author}))
-        runs = counts[entry.author, entry.name]
-        score, low, high = result.score()
-        return Row(entry, score, low, high, result.gpus, standings[entry.id], place, runs, twins)
-
-    placed = places([result.contestant for _, result in best], decided)
-    return (
-        tuple(row(*best[number], place) for number, place in placed),
-        tuple(row(*each, None) for each in rest),
+    ranked = [entry for entry in valid if status(entry, version) is Status.RANKED]
+    spread = _spread(ranked)
+    rows = _ranked_rows(ranked, spread, authors)
+    return Board(
+        gpu,
+        version,
+        rows,
+        _unranked_rows(valid, rows, version),
+        _unverified_rows(gpu, scored, verified),
         tuple(_records(ranked)),
+        tuple(sorted({_gpu(entry) for entry in ranked})),
+        spread,
     )
 
 
-def _alone(entries: Iterable[Entry]) -> list[Result]:
-    """Each run by itself: what is not ranked is not put together."""
-    found = [result for entry in entries for result in results([entry], {})]
-    return sorted(found, key=lambda result: -result.estimate.value)
+def _rejections(verified: Iterable[Entry], gpu: str, version: Version) -> dict[str, str]:
+    """Return when each program was last rejected, where that concerns this GPU's board."""
+    found: dict[str, str] = {}
+    for entry in verified:
+        if (
+            not entry.accepted
+            and entry.version == version
+            and _is_final(entry)
+            and (entry.device == gpu or (not entry.on_gpu and entry.verdict in _ON_ANY_DEVICE))
+        ):
+            found[entry.code] = entry.created
+    return found
 
 
-class _Taken:
-    """The rows that there are: one for an author's name, and one for an author's code."""
-
-    def __init__(self) -> None:
-        self._names: set[tuple[str, str]] = set()
-        self._codes: set[tuple[str, str]] = set()
-
-    def has(self, entry: Entry) -> bool:
-        named, coded = (entry.author, entry.name), (entry.author, entry.code)
-        return named in self._names or coded in self._codes
-
-    def take(self, entry: Entry) -> None:
-        self._names.add((entry.author, entry.name))
-        self._codes.add((entry.author, entry.code))
-
-
-def _one_each(found: Iterable[Result]) -> Iterator[tuple[Entry, Result]]:
-    """Each author's name and code once, with the run that stands for the program."""
-    taken = _Taken()
-    for result in found:
-        score, *_ = result.score()
-        free = [run for run in result.runs if not taken.has(run)]
-        if free:
-            entry = min(free, key=lambda run: abs(_score(run) - score))
-            taken.take(entry)
-            yield entry, result
+def _ranked_rows(
+    ranked: Iterable[Entry], spread: Spread | None, authors: dict[str, set[str]]
+) -> tuple[Row, ...]:
+    programs: dict[tuple[str, str], list[Entry]] = {}
+    for entry in ranked:
+        programs.setdefault((entry.author, entry.code), []).append(entry)
+    found = [(_median(runs), runs) for runs in programs.values()]
+    found.sort(key=lambda each: (-(each[0].score or 0), each[0].created, each[0].id))
+    margin = 1 + spread.share / 2 if spread else 1.0
+    rows: dict[tuple[str, str], Row] = {}
+    for shown, runs in found:
+        low, high = (shown.low or 0) / margin, (shown.high or 0) * margin
+        others = tuple(sorted(authors[shown.code] - {shown.author}))
+        gpus = len({_gpu(run) for run in runs})
+        row = Row(shown, Status.RANKED, low, high, None, len(runs), gpus, others)
+        rows.setdefault((shown.author, shown.name), row)  # the best program of a name
+    places = ranks([(row.low, row.high) for row in rows.values()])
+    return tuple(row._replace(rank=rank) for row, rank in zip(rows.values(), places, strict=True))
 
 
-def _is_scored(run: evidence.Run, edition: Edition) -> bool:
-    return standing(run.entry, edition) in _SCORED
+def ranks(intervals: Iterable[tuple[float, float]]) -> list[int]:
+    """Return the rank of each row, given the intervals of the rows, best score first.
+
+    A rank is one more than the number of rows whose whole interval lies above this one's. It is
+    never better than that of the row before, so that nobody gains by a wide interval.
+    """
+    lows: list[float] = []
+    found: list[int] = []
+    for low, high in intervals:
+        faster = len(lows) - bisect_right(lows, high)
+        found.append(max(1 + faster, found[-1] if found else 1))
+        insort(lows, low)
+    return found
 
 
-def _is_steady(entry: Entry) -> bool:
-    score, (low, high) = _score(entry), _interval(entry)
-    return max(score - low, high - score) <= MAX_HALF_WIDTH * score
+def _unranked_rows(
+    valid: Iterable[Entry], rows: Iterable[Row], version: Version
+) -> tuple[Row, ...]:
+    """Return the latest verified run of each kernel that has no ranked row."""
+    taken = {key for row in rows for key in _keys(row.entry)}
+    latest: dict[tuple[str, str], Entry] = {}
+    for entry in valid:
+        if not taken.intersection(_keys(entry)):
+            latest[entry.author, entry.name] = entry
+    best = sorted(latest.values(), key=lambda entry: -(entry.score or 0))
+    return tuple(_single(entry, status(entry, version)) for entry in best)
 
 
-def _records(entries: Iterable[Entry]) -> Iterator[Entry]:
-    best = 0.0
-    for entry in entries:
-        if _score(entry) > best:
-            best = _score(entry)
+def _unverified_rows(
+    gpu: str, scored: Sequence[Entry], verified: Iterable[Entry]
+) -> tuple[Row, ...]:
+    """Return the unverified scores whose source has no verified verdict on this GPU yet."""
+    judged = {entry.sha256 for entry in verified if entry.device == gpu and _is_final(entry)}
+    return tuple(
+        _single(entry, Status.UNVERIFIED)
+        for entry in reversed(scored)
+        if not entry.verified and entry.sha256 not in judged
+    )
+
+
+def _is_final(entry: Entry) -> bool:
+    return not entry.quick and entry.verdict not in _NO_JUDGEMENT
+
+
+def _single(entry: Entry, status: Status) -> Row:
+    return Row(entry, status, entry.low or 0, entry.high or 0)
+
+
+def _keys(entry: Entry) -> set[tuple[str, str, str]]:
+    return {("name", entry.author, entry.name), ("code", entry.author, entry.code)}
+
+
+def _median(runs: Sequence[Entry]) -> Entry:
+    """Return the run with the median score, of an even number the slower of the two."""
+    return sorted(runs, key=lambda run: (run.score or 0, run.created))[(len(runs) - 1) // 2]
+
+
+def _spread(ranked: Iterable[Entry]) -> Spread | None:
+    """Return the largest difference of one program's median scores on two GPUs."""
+    programs: dict[str, dict[str, list[Entry]]] = {}
+    for entry in ranked:
+        programs.setdefault(entry.code, {}).setdefault(_gpu(entry), []).append(entry)
+    found = []
+    for by_gpu in programs.values():
+        if len(by_gpu) > 1:
+            medians = sorted((_median(runs) for runs in by_gpu.values()), key=_score)
+            found.append(Spread(_score(medians[-1]) / _score(medians[0]) - 1, medians[0].name))
+    return max(found, default=None)
+
+
+def _records(ranked: Iterable[Entry]) -> Iterator[Entry]:
+    best: dict[str | None, float] = {}
+    for entry in ranked:
+        if _score(entry) > best.get(entry.cores, 0):
+            best[entry.cores] = _score(entry)
             yield entry
+
+
+def _gpu(entry: Entry) -> str:
+    """Return which GPU it was; one that the report does not name is taken for a GPU of its own."""
+    return entry.uuid or f"unknown, of {entry.id}"
 
 
 def _score(entry: Entry) -> float:
     return entry.score or 0.0
 
 
-def _interval(entry: Entry) -> tuple[float, float]:
-    return (entry.low or 0.0, entry.high or 0.0)
+def _is_scored(entry: Entry) -> bool:
+    return entry.accepted and not entry.quick and entry.on_gpu and bool(entry.score)
+
+
+def _is_steady(entry: Entry) -> bool:
+    score, low, high = _score(entry), entry.low or 0.0, entry.high or 0.0
+    return 0 < low <= score <= high and max(score - low, high - score) <= MAX_HALF_WIDTH * score
+
+
+def as_data(board: Board) -> dict[str, Any]:
+    """Return a board for programs."""
+
+    def row(line: Row) -> dict[str, Any]:
+        shown = {"low": line.low, "high": line.high, "runs": line.runs, "gpus": line.gpus}
+        return {
+            **line.entry._asdict(),
+            **shown,
+            "rank": line.rank,
+            "status": line.status,
+            "same_program_as": list(line.duplicates),
+        }
+
+    return {
+        "gpu": board.gpu,
+        "judge": board.version.judge,
+        "cases": board.version.cases,
+        "gpus": list(board.gpus),
+        "spread_between_gpus": board.spread.share if board.spread else None,
+        "rows": [row(line) for line in (*board.rows, *board.unranked)],
+        "unverified": [row(line) for line in board.unverified],
+    }

@@ -1,4 +1,4 @@
-"""The board in a README, between two markers: a table and a chart a GPU, from committed reports."""
+"""The board in a README, between two markers, with a table and a chart for each GPU."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from statistics import median
 
 from harness.board import escaping
 from harness.board.committed import Committed
-from harness.board.document import StoreError
-from harness.board.edition import Edition
+from harness.board.errors import StoreError
 from harness.board.ranking import Board, Row, rank
 from harness.judge import figures
 from harness.protocol.files import write_whole
@@ -24,7 +23,7 @@ COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "co
 
 
 def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
-    """The boards, with links that hold from the README's folder."""
+    """Return the boards in Markdown, with links relative to the README's folder."""
     by_id = {committed.document.id: committed for committed in reports}
 
     def link(text: str, target: Path) -> str:
@@ -35,16 +34,16 @@ def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str
         entry = row.entry
         cells = (
             link(_cell(entry.name), solutions / f"{entry.name}.cu"),
-            link(f"**{figures.ratio(row.score)}**", by_id[entry.id].path),
+            link(f"**{figures.ratio(entry.score)}**", by_id[entry.id].path),
             figures.interval(row.low, row.high),
-            row.standing.value if row.rank is None else str(row.rank),
+            row.status.value if row.rank is None else str(row.rank),
             figures.milliseconds(entry.kernel_ms),
             figures.percent(entry.peak_share),
             (entry.cores or "–").removesuffix("-cores"),
         )
         return f"| {' | '.join(cells)} |"
 
-    boards = rank([committed.entry for committed in reports], Edition.current())
+    boards = rank([committed.entry for committed in reports])
     return "\n\n".join(_board(board, line, by_id) for board in boards) or EMPTY
 
 
@@ -59,7 +58,7 @@ def _board(board: Board, line: Callable[[Row], str], by_id: dict[str, Committed]
             "|---|---:|---|---:|---:|---:|---|",
             *map(line, rows),
             "",
-            _provenance(rows, reports) + (f" {_cell(board.said_of_gpus)}" if board.rows else ""),
+            _provenance(rows, reports) + (f" {_cell(board.scope)}" if board.rows else ""),
             *_chart(board),
             *_other_sizes(reports),
         )
@@ -67,7 +66,7 @@ def _board(board: Board, line: Callable[[Row], str], by_id: dict[str, Committed]
 
 
 def section(readme: str) -> str | None:
-    """What stands between the markers; None where there are none."""
+    """Return the text between the markers, or None where there are no markers."""
     if readme.count(BEGIN) != 1 or readme.count(END) != 1:
         return None
     inside, found, _ = readme.partition(BEGIN)[2].partition(END)
@@ -75,7 +74,7 @@ def section(readme: str) -> str | None:
 
 
 def write(readme: Path, board: str) -> bool:
-    """Put the board between the README's markers; whether that changed the file."""
+    """Put the board between the README's markers; return whether that changed the file."""
     text = readme.read_text(encoding="utf-8")
     if section(text) is None:
         raise StoreError(f"{readme} needs one {BEGIN} and, after it, one {END}.")
@@ -88,12 +87,12 @@ def write(readme: Path, board: str) -> bool:
 
 
 def _in_order(board: Board) -> list[Row]:
-    """By name, which is the order in which one reads them."""
+    """Return the rows by name, which is the order in which one reads the solutions."""
     return sorted((*board.rows, *board.unranked), key=lambda row: row.entry.name)
 
 
 def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
-    """What the rows have in common, or between what they lie."""
+    """Say what the rows have in common, or between which values they lie."""
     entries = [row.entry for row in rows]
     watts = [
         median(round.power_w for round in report.measurement.rounds)
@@ -124,8 +123,8 @@ def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
 
 
 def _other_sizes(reports: Iterable[Report]) -> list[str]:
-    """Scores at other sizes, of those that were graded with `--sizes`: a row a size, and tables
-    beside one another where there are many kernels."""
+    """Return tables of scores at other sizes for the reports that have them (`--sizes`): one row
+    for each size, and several tables where there are many kernels."""
     scored = [
         (report.submission.name, {str(size.shape): size.score for size in report.measurement.sizes})
         for report in reports
@@ -154,11 +153,11 @@ def _other_sizes(reports: Iterable[Report]) -> list[str]:
 
 
 def _chart(board: Board) -> list[str]:
-    """A Mermaid chart, which code hosts draw and which is readable where they do not."""
+    """Return a Mermaid chart, which is readable also where it is not drawn."""
     rows = [row for row in _in_order(board) if row.rank is not None]
     if not rows:
         return []
-    scores = [row.score for row in rows]
+    scores = [row.entry.score or 0 for row in rows]
     names = ", ".join(f'"{_label(row.entry.name)}"' for row in rows)
     return [
         "",
@@ -174,7 +173,7 @@ def _chart(board: Board) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Text that is nothing but text in a Markdown table."""
+    """Return the text with every character escaped that means something in a Markdown table."""
     return "".join(
         f"\\{character}" if character in "\\`*[]<>|" else character
         for character in escaping.one_line(text)

@@ -1,21 +1,21 @@
-"""Grades again what another edition of the judge has scored, and shows what changes.
+"""Grading again what is unverified, or what another version of the judge has scored.
 
 Every new report goes to a file of JSON lines as soon as it is there, so that an interrupted or
-undecided regrading is not lost: importing that file is applying it.
+undecided regrading is not lost: importing that file applies it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.board.document import Document
-from harness.board.entry import Entry
-from harness.board.places import is_known
-from harness.board.ranking import Board, Standing
-from harness.board.spread import difference
+from harness.board.entry import Entry, differ
+from harness.board.ranking import Board
+from harness.board.version import Version
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report, Submission, Verdict
 
@@ -28,32 +28,31 @@ Grader = Callable[[Submission], Report]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one regrading found."""
+    """The result of one regrading."""
 
     before: Entry
     after: Entry | None
-    """None where it was not graded: see why."""
+    """None where it was not graded; `why` says the reason."""
     applies: bool
-    """Whether the new report can take the old one's place."""
+    """Whether the new report can replace the old one."""
     why: str
     """One phrase for people."""
 
 
-def to_regrade(boards: Iterable[Board], claims: bool) -> list[Entry]:
-    """What there is to regrade, best first on each board.
-
-    claims: also what this board's own judge has not graded.
-    """
-    return [
-        row.entry
-        for board in boards
-        for row in (*board.rows, *board.unranked)
-        if row.standing in (Standing.REGRADE, Standing.DISPUTED) or (claims and not row.entry.own)
-    ]
+def to_regrade(boards: Iterable[Board], version: Version) -> list[Entry]:
+    """Return the results on these boards that are unverified or not of this version, each source
+    of an author once."""
+    found: dict[tuple[str | None, str, str], Entry] = {}
+    for board in boards:
+        for row in (*board.rows, *board.unranked, *board.unverified):
+            entry = row.entry
+            if not entry.verified or entry.version != version:
+                found.setdefault((entry.device, entry.author, entry.sha256), entry)
+    return list(found.values())
 
 
 def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -> Iterator[Change]:
-    """Grade each entry's source again; new reports that apply are appended to kept."""
+    """Grade each entry's source again; new reports that apply are appended to the file `kept`."""
     elsewhere: dict[str, str] = {}
     for entry in entries:
         gpu = entry.device or ""
@@ -61,11 +60,11 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
             yield Change(entry, None, False, f"needs {gpu}; this machine has {elsewhere[gpu]}")
             continue
         try:
-            document = store.own(grade(store.report(entry.id).submission))
+            document = store.own(grade(_submission(store.report(entry.id))))
         except (UsageError, OSError) as error:
             yield Change(entry, None, False, f"could not be graded: {error}")
             continue
-        change = _judge(entry, document)
+        change = _change(entry, document)
         if change.after and change.after.device not in (None, gpu):
             elsewhere[gpu] = change.after.device or ""
         if change.applies:
@@ -75,7 +74,7 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
 
 
 def as_data(changes: Iterable[Change]) -> list[dict[str, Any]]:
-    """The changes for programs."""
+    """Return the changes for programs."""
     return [
         {
             "before": change.before._asdict(),
@@ -87,7 +86,14 @@ def as_data(changes: Iterable[Change]) -> list[dict[str, Any]]:
     ]
 
 
-def _judge(before: Entry, document: Document) -> Change:
+def _submission(report: Report) -> Submission:
+    """Return the submission with the hash of its source, which may be another than it says."""
+    source = report.submission.source
+    sha256 = hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
+    return report.submission.model_copy(update={"sha256": sha256})
+
+
+def _change(before: Entry, document: Document) -> Change:
     after = Entry.of(document.report, document.id)
     verdict = document.report.verdict
     if verdict in (Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED):
@@ -100,9 +106,5 @@ def _judge(before: Entry, document: Document) -> Change:
         return Change(before, after, True, f"now {verdict.value}")
     if after.score is None:
         return Change(before, after, False, "no score this time; regrade it again")
-    return Change(
-        before,
-        after,
-        True,
-        "larger than the noise" if is_known(difference(before, after)) else "within the noise",
-    )
+    why = "larger than the noise" if differ(before, after) else "within the noise"
+    return Change(before, after, True, why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
@@ -21,94 +21,71 @@ from markupsafe import Markup, escape
 
 from harness.board import escaping, provenance
 from harness.board.annotated_source import annotated_source, style_sheet
-from harness.board.document import Document, StoreError
-from harness.board.edition import Edition
+from harness.board.document import Document
 from harness.board.entry import Entry
-from harness.board.leagues import Leagues
-from harness.board.ranking import Board, Filter, Row, Standing, rank, standing
+from harness.board.errors import StoreError
+from harness.board.ranking import Board, Filter, Status, rank, status
+from harness.board.version import Version
 from harness.judge import figures
 from harness.judge.explain.examined import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Roof
 from harness.judge.explain.gpu import gpu_of
-from harness.judge.stages.playoff import PlayOff
 from harness.protocol.files import write_whole
 from harness.protocol.report import Badge, DisassembledKernel, Report
 from problem.cases import RANKED
 
 MARKER = ".matmul-arena-site"
-"""A folder with this file is a site of ours, which may be written over."""
+"""A folder with this file is a site of ours, which may be overwritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that the navigation names."""
+    """A page in the navigation."""
 
     file: str
     title: str
 
 
 _BOARD, _RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
-_FILED: dict[str, object] = {"served": False, "announcements": (), "shortened": ""}
-"""What a page on disk is not and has not."""
+_ON_DISK: dict[str, object] = {"served": False, "announcements": (), "shortened": ""}
+"""The values of the frame by which a page on disk differs from one that an arena serves."""
 
 _ALWAYS = (_BOARD, _RUNS)
 """The pages that every site has, whatever its GPUs."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeagueRow:
-    """A line of the board's page, with its rank in every league."""
-
-    row: Row
-    ranks: str
-    """One rank a league, separated by commas; empty where the row is not in it."""
-
-    @property
-    def first_league(self) -> str:
-        return self.ranks.split(",", 1)[0]
 
 
 class Site:
     """Writes the pages of some entries into a folder."""
 
     def __init__(
-        self,
-        folder: Path,
-        entries: Iterable[Entry],
-        edition: Edition,
-        chosen: Filter | None = None,
-        played: Sequence[PlayOff] = (),
+        self, folder: Path, entries: Iterable[Entry], chosen: Filter | None = None
     ) -> None:
-        """played: the play-offs that count. Raises StoreError where the folder holds something
-        else."""
+        """Raises StoreError where the folder holds something else."""
         chosen = chosen or Filter()
         self.folder = folder
-        self.edition = edition
         everything = list(entries)
         self.entries = [entry for entry in everything if chosen.admits(entry)]
-        self.leagues = Leagues()
-        self.boards = boards_by_gpu(everything, edition, self.leagues, chosen, played)
-        names = file_names(list(self.boards))
-        self.pages = [Page(names[gpu], gpu) for gpu in self.boards] or [_BOARD]
+        self.boards = rank(everything, chosen)
+        names = file_names([board.gpu for board in self.boards])
+        self.pages = [Page(names[board.gpu], board.gpu) for board in self.boards] or [_BOARD]
         self.pages.append(_RUNS)
-        self._claim()
+        self._take_folder()
 
     def write_boards(self) -> None:
-        """The boards, the list of all runs, and what they share."""
+        """Write the boards, the list of all runs, and what they share."""
         self._write_assets()
-        for page, boards in zip(self.pages, self.boards.values(), strict=False):
-            self._write(page.file, "board.html", **board_page(boards, self.leagues))
+        for page, board in zip(self.pages, self.boards, strict=False):
+            self._write(page.file, "board.html", **board_page(board))
         if not self.boards:
             self._write("index.html", "empty.html")
-        overall = [boards[0] for boards in self.boards.values()]
-        self._write("runs.html", "runs.html", **runs_page(self.entries, overall, self.edition))
+        self._write("runs.html", "runs.html", **runs_page(self.entries, self.boards))
 
     def write_entries(self, document: Callable[[str], Document]) -> Iterator[str | None]:
-        """The pages of submissions that are not there yet; yields, as each is written, why it could
-        not be and says only so, or None.
+        """Write the pages of submissions that are missing; yield, for each, None or the reason for
+        which its page says only that it could not be written.
 
-        document: gives a report by its entry's id.
+        document: returns a report by its entry's id.
         """
         folder = self.folder / "entries"
         folder.mkdir(exist_ok=True)
@@ -124,7 +101,7 @@ class Site:
         self._marker().write_text(_template_version())
 
     def _write_entry(self, entry: Entry, document: Callable[[str], Document]) -> str | None:
-        """A page that cannot be written costs that page, and not the site."""
+        """Write one page; a failure costs that page and not the site."""
         stem = f"entries/{entry.short_id}"
         try:
             found = document(entry.id)
@@ -142,7 +119,7 @@ class Site:
             return why
         return None
 
-    def _claim(self) -> None:
+    def _take_folder(self) -> None:
         if self.folder.exists() and not self._marker().exists() and any(self.folder.iterdir()):
             raise StoreError(
                 f"{self.folder} holds something other than a leaderboard's site; nothing was "
@@ -165,88 +142,50 @@ class Site:
         (assets / library.name).write_bytes(library.read_bytes())
 
     def _write(self, file: str, template: str, **values: object) -> None:
-        frame = {"root": "", "here": file, "pages": self.pages, "edition": self.edition} | _FILED
-        html = templates().get_template(template).render(frame | values)
+        version = Version.current()
+        frame = {"root": "", "here": file, "pages": self.pages, "version_of_judge": version}
+        html = templates().get_template(template).render(frame | _ON_DISK | values)
         write_whole(self.folder / file, html)
 
 
 REASONS = {
-    Standing.REGRADE: "of another edition of the judge: regrade it",
-    Standing.UNSTEADY: "unsteady: its interval is too wide to tell it from others",
-    Standing.DISPUTED: "disputed: other reports say that it was rejected since; regrade it",
+    Status.OTHER_VERSION: "graded by another version of the judge: regrade it",
+    Status.UNSTEADY: "its interval is too wide",
+    Status.UNVERIFIED: "",
 }
-"""Why a scored run is not ranked."""
+"""The reasons for which a score is not ranked, where the heading does not say so."""
 
 
-def boards_by_gpu(
-    entries: Sequence[Entry],
-    edition: Edition,
-    leagues: Leagues,
-    chosen: Filter | None = None,
-    played: Sequence[PlayOff] = (),
-) -> dict[str, list[Board]]:
-    """Of each GPU model its board in every league; empty where nobody is in that."""
-    chosen = chosen or Filter()
-    ranked = [
-        {
-            board.gpu: board
-            for board in rank(entries, edition, replace(chosen, badges=badges), played)
-        }
-        for badges in (chosen.badges | league for league in leagues.badges())
-    ]
-    gpus = dict.fromkeys(gpu for league in ranked for gpu in league)
-    return {gpu: [league.get(gpu) or Board(gpu, edition) for league in ranked] for gpu in gpus}
-
-
-def runs_page(
-    entries: Iterable[Entry], boards: Iterable[Board], edition: Edition
-) -> dict[str, Any]:
-    """Every run, newest first, with what became of it."""
-    newest = sorted(entries, key=lambda entry: (entry.created, entry.id), reverse=True)
-    shown = {
-        row.entry.id: row.standing.value
-        for board in boards
-        for row in (*board.rows, *board.unranked)
+def board_page(board: Board) -> dict[str, Any]:
+    """Return the values of the template of a board."""
+    rows = (*board.rows, *board.unranked)
+    return {
+        "board": board,
+        "rows": board.rows,
+        "unverified": board.unverified,
+        "common": provenance.shared(row.entry for row in rows),
+        "ranked": RANKED.shape,
+        "days": len({entry.created[:10] for entry in board.records}),
     }
-    runs = [(entry, shown.get(entry.id) or _result(entry, edition)) for entry in newest]
+
+
+def runs_page(entries: Iterable[Entry], boards: Iterable[Board]) -> dict[str, Any]:
+    """Return the values of the template of all runs: newest first, each with its status."""
+    newest = sorted(entries, key=lambda entry: (entry.created, entry.id), reverse=True)
+    versions = {board.gpu: board.version for board in boards}
+    runs = [(entry, _result(entry, versions.get(entry.device or ""))) for entry in newest]
     return {"runs": runs, "common": provenance.shared(newest)}
 
 
-def _result(entry: Entry, edition: Edition) -> str:
-    """Of a run that has no row on a board."""
-    by_itself = standing(entry, edition)
-    if by_itself is Standing.NOT_ACCEPTED:
-        return entry.verdict
-    return by_itself.value if by_itself in (Standing.QUICK, Standing.UNSCORED) else "accepted"
-
-
-def board_page(boards: Sequence[Board], leagues: Leagues) -> dict[str, Any]:
-    """boards: of one GPU, one a league."""
-    overall = boards[0]
-    rows: dict[str, Row] = {}
-    ranks: dict[str, list[str]] = {}
-    for league, board in enumerate(boards):
-        for row in board.rows:
-            rows.setdefault(row.entry.id, row)
-            ranks.setdefault(row.entry.id, [""] * len(boards))[league] = str(row.rank)
-    ordered = sorted(rows.values(), key=lambda row: (-row.score, row.entry.created))
-    return {
-        "board": overall,
-        "common": provenance.shared(row.entry for row in (*overall.rows, *overall.unranked)),
-        "ranked": RANKED.shape,
-        "claims": sum(not row.entry.own for row in ordered),
-        "rows": [LeagueRow(row, ",".join(ranks[row.entry.id])) for row in ordered],
-        "records": sorted(
-            (entry for place in leagues.of_some_cores() for entry in boards[place].records),
-            key=lambda entry: entry.created,
-        ),
-        "days": len({row.entry.created[:10] for row in ordered}),
-        "core_labels": leagues.core_labels(),
-        "launch_labels": leagues.launch_labels(),
-    }
+def _result(entry: Entry, version: Version | None) -> str:
+    found = status(entry, version or Version.current())
+    if found is Status.NOT_ACCEPTED:
+        return entry.verdict if entry.verified else f"{entry.verdict}, unverified"
+    return "accepted" if found is Status.RANKED else found.value
 
 
 def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
+    """Return the values of the template of a submission's page."""
     outcome = report.outcome
     examined = from_report(report)
     explanation = explain(examined) if examined else None
@@ -264,8 +203,8 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
 
 
 def _roof(report: Report, explanation: Explanation | None) -> Roof | None:
-    """The peak of the units that multiply: on tensor cores as many useful operations as their
-    products allow, or all where it is not known how many products there are."""
+    """Return the peak of the units that multiply: on tensor cores the useful operations that their
+    products allow, or all where the number of products is unknown."""
     gpu = gpu_of(report.device)
     if gpu is None or not isinstance(report.kernel, DisassembledKernel):
         return None
@@ -280,7 +219,7 @@ def _roof(report: Report, explanation: Explanation | None) -> Roof | None:
 
 
 def _roofline(report: Report) -> list[tuple[str, float]]:
-    """Between which intensities (FLOP a byte of device memory) the kernel lies."""
+    """Return the intensities (FLOP per byte of device memory) between which the kernel lies."""
     if not (report.score and report.device and report.device.fp32_peak_tflops):
         return []
     shape = RANKED.shape
@@ -292,7 +231,7 @@ def _roofline(report: Report) -> list[tuple[str, float]]:
 
 
 def file_names(gpus: Sequence[str]) -> dict[str, str]:
-    """A file for each GPU's board; the first is the site's first page."""
+    """Return a file name for each GPU's board; the first is the site's first page."""
     names = {}
     for place, gpu in enumerate(gpus):
         slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
@@ -327,8 +266,7 @@ def templates() -> Environment:
 
 
 def _harmless(value: object) -> object:
-    """The one door to a page: every text that a template prints goes through here, and is then
-    escaped for HTML. Markup is made by us alone."""
+    """Return a value that a template prints, without control characters; HTML is escaped later."""
     return escaping.one_line(value) if type(value) is str else value
 
 
@@ -338,8 +276,8 @@ def _lines(text: str) -> Markup:
 
 @lru_cache
 def _template_version() -> str:
-    """Changes whenever a submission's page would: a hash of this package and the edition."""
-    digest = hashlib.sha256(str(Edition.current()).encode())
+    """Return a hash of this package and its version: it changes when a submission's page would."""
+    digest = hashlib.sha256(str(Version.current()).encode())
     package = Path(str(files(__package__)))
     for file in sorted((*package.glob("*.py"), *package.glob("*/*.html"))):
         digest.update(file.read_bytes())

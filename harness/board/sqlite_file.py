@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Literal
@@ -19,13 +19,12 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, tex
 from sqlalchemy.exc import DBAPIError
 
 from harness.board import schema
-from harness.board.document import StoreError
+from harness.board.errors import StoreError
 
 BUSY_SECONDS = 60.0
 """How long to wait for other graders; entering one report takes milliseconds."""
 
 Mode = Literal["create", "update", "read"]
-Recheck = Callable[[Connection], None]
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -35,15 +34,13 @@ _SQLITE_MODE = {"create": "rwc", "update": "rw", "read": "ro"}
 class SqliteFile:
     """An open file; see Database."""
 
-    def __init__(self, path: Path, mode: Mode, recheck: Recheck) -> None:
+    def __init__(self, path: Path, mode: Mode) -> None:
         """Open the file, which "create" makes where there is none. Raises StoreError.
 
         "read" neither changes nor migrates it: for a store that is merged into another.
-        recheck: enters the reports again of a file from before there were signatures.
         """
         self.path = path
         self.key = path.with_suffix(".key")
-        self._recheck = recheck
         self._open = ExitStack()
         if mode != "create" and not path.exists():
             raise StoreError(
@@ -141,8 +138,6 @@ class SqliteFile:
         if before and not schema.applied(connection):
             schema.stamp(connection, schema.REVISIONS[before - 1])
         schema.upgrade(connection)
-        if before == 1:
-            self._recheck(connection)
 
     def _copied(self) -> Engine:
         """Over a copy of an earlier version's file, which may be migrated."""

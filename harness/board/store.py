@@ -1,12 +1,12 @@
 """The store: every report that was entered, in one SQLite file or in an arena's database.
 
-A store has a signing key, in a file of its own. What its own judge enters is signed with it;
-everything else is a claim that somebody makes, however consistent (admission.py).
+A store has a signing key, in a file of its own, with which everything is signed that its own judge
+enters. Results that neither this key nor a listed one signed are unverified (keys.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,6 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
-    delete,
     exists,
     func,
     insert,
@@ -25,18 +24,19 @@ from sqlalchemy import (
 )
 
 from harness.board.database import Database
-from harness.board.document import Document, StoreError
+from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
+from harness.board.errors import StoreError
 from harness.board.sqlite_file import Mode, SqliteFile
-from harness.board.tables import entries, refused, reports, signatures, standing
+from harness.board.tables import entries, reports, signatures, standing
 from harness.protocol.report import Report, Signature
 
 if TYPE_CHECKING:
-    from harness.board.signing import SigningKey
+    from harness.board.keys import SigningKey
 
 
 class Entered(NamedTuple):
-    """What became of the reports that were to be entered."""
+    """The result of entering reports."""
 
     ids: tuple[str, ...]
     new: int
@@ -49,13 +49,13 @@ class Store:
     def __init__(
         self, where: Path | Database, mode: Mode = "update", key: Path | None = None
     ) -> None:
-        """Open a file, or be over a database that is open. Raises StoreError.
+        """Open a file, or use a database that is open. Raises StoreError.
 
-        mode: of a file: "create" makes it where there is none; "read" neither changes nor migrates
-        it, for a store that is merged into another.
+        mode: for a file: "create" makes it where there is none; "read" neither changes nor
+        migrates it, for a store that is merged into another.
         key: the file of the signing key, which need not exist; default: the database's own.
         """
-        self._database = SqliteFile(where, mode, _recheck) if isinstance(where, Path) else where
+        self._database = SqliteFile(where, mode) if isinstance(where, Path) else where
         self._key_file = key or self._database.key
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """As people call it."""
+        """The name by which messages call the store."""
         return self._database.name
 
     # ------------------------------------------------------------------------------- writing
@@ -102,25 +102,24 @@ class Store:
     # ------------------------------------------------------------------------------- reading
 
     def entries(self) -> list[Entry]:
-        """Every entry that stands, in no order."""
+        """Return every entry that counts, in no order."""
+        keys = self._trusted()
         with self._database.reading() as connection:
-            rows = connection.execute(standing_entries(self._own_key()))
-            return [Entry(*row) for row in rows]
+            return [Entry(*row) for row in connection.execute(counted_entries(keys))]
 
     def document(self, id: str) -> Document:
-        """The complete report of an entry, with this store's signature or else another's."""
-        own = self._own_key()
+        """Return the report of an entry, with the signature of a trusted key if there is one."""
+        keys = self._trusted()
         with self._database.reading() as connection:
-            document = kept_document(connection, id, own)
-            here = own and connection.scalar(
-                select(standing.c.graded_here).where(standing.c.id == id)
-            )
+            document = kept_document(connection, id, keys)
+            here = connection.scalar(select(standing.c.graded_here).where(standing.c.id == id))
         if document is None:
             raise StoreError(f"there is no entry {id} in {self.name}.")
         if document.id != id:
             why = self._database.damaged(f"the report of entry {id[:12]} was altered")
             raise StoreError(why)
-        if here and (document.signature is None or document.signature.key != own):
+        trusted = document.signature is not None and document.signature.key in keys
+        if here and not trusted and self._key_file is not None:
             return document.signed(self._key().sign(document.text))
         return document
 
@@ -128,17 +127,12 @@ class Store:
         return self.document(id).report
 
     def documents(self) -> Iterator[Document]:
-        """Every report that stands, by id, after everything has been checked."""
+        """Yield every report that counts, by id, after everything has been checked."""
         self.check()
         with self._database.reading() as connection:
             ids = connection.scalars(select(standing.c.id).order_by(standing.c.id)).all()
         for id in ids:
             yield self.document(id)
-
-    def refused(self) -> list[str]:
-        """Why reports that an earlier judge had let in are on no board."""
-        with self._database.reading() as connection:
-            return list(connection.scalars(select(refused.c.reason)))
 
     def check(self) -> None:
         """Read everything. Raises StoreError where anything is damaged or missing."""
@@ -156,44 +150,37 @@ class Store:
 
     # ------------------------------------------------------------------------------ internals
 
-    def _own_key(self) -> str:
-        """The public half; empty where this store has signed nothing yet."""
-        path = self._key_file
-        return self._key().public if path is not None and path.exists() else ""
+    def _trusted(self) -> frozenset[str]:
+        from harness.board import keys
+
+        return keys.trusted(self._key_file)
 
     def _key(self) -> SigningKey:
-        from harness.board.signing import SigningKey
+        from harness.board.keys import SigningKey
 
-        path = self._key_file
-        if path is None:
+        if self._key_file is None:
             raise StoreError(
                 f"{self.name} does not say which key signs what is graded here: "
-                "name its file with --key. It is made where there is none."
+                "name its file with --key. It is created if it is missing."
             )
-        try:
-            return SigningKey.at(path)
-        except (OSError, ValueError) as error:
-            raise StoreError(
-                f"{path}, the store's signing key, cannot be used: {error}. Restore it, "
-                "or delete it, and what was signed with it becomes a claim."
-            ) from None
+        return SigningKey.at(self._key_file)
 
 
-def standing_entries(own: str = "") -> Select[Any]:
-    """The rows that entries are made of. own: the key whose signature makes one the store's own."""
-    signed = exists().where(signatures.c.id == entries.c.id, signatures.c.key == own)
+def counted_entries(keys: Collection[str] = ()) -> Select[Any]:
+    """Select the rows that entries are made of. keys: those whose signature verifies a result."""
+    signed = exists().where(signatures.c.id == entries.c.id, signatures.c.key.in_(sorted(keys)))
     return select(
         *(entries.c[name] for name in INDEXED), or_(standing.c.graded_here, signed)
     ).join_from(entries, standing, standing.c.id == entries.c.id)
 
 
-def kept_document(connection: Connection, id: str, own: str = "") -> Document | None:
-    """A report as it was entered, with the signature of the key "own" or else another's."""
+def kept_document(connection: Connection, id: str, keys: Collection[str] = ()) -> Document | None:
+    """Return a report as it was entered, with the signature of one of these keys or of another."""
     row = connection.execute(
         select(reports.c.report, signatures.c.key, signatures.c.value)
         .outerjoin_from(reports, signatures, signatures.c.id == reports.c.id)
         .where(reports.c.id == id)
-        .order_by((signatures.c.key == own).desc(), signatures.c.key)
+        .order_by(signatures.c.key.in_(sorted(keys)).desc(), signatures.c.key)
         .limit(1)
     ).one_or_none()
     if row is None:
@@ -208,7 +195,7 @@ def _enter(connection: Connection, document: Document) -> bool:
     new = _insert_new(connection, reports, id=id, report=document.text)
     if new:
         entry = Entry.of(document.report, id)._asdict()
-        del entry["own"]
+        del entry["verified"]
         connection.execute(insert(entries).values(entry))
     if document.signature is not None:
         signature = document.signature
@@ -221,15 +208,3 @@ def _insert_new(connection: Connection, table: Table, **values: str) -> bool:
     dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     statement = dialect.insert(table).on_conflict_do_nothing().values(values)
     return connection.execute(statement.returning(table.c.id)).first() is not None
-
-
-def _recheck(connection: Connection) -> None:
-    """Read every report as if it came from elsewhere. Those that are refused are set aside."""
-    texts = connection.scalars(select(reports.c.report)).all()
-    for table in (entries, reports):
-        connection.execute(delete(table))
-    for text in texts:
-        try:
-            _enter(connection, Document.parse(text, "a report"))
-        except StoreError as error:
-            connection.execute(insert(refused).values(report=text, reason=str(error)))

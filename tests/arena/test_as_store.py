@@ -15,9 +15,10 @@ from harness.arena.store import board, contest
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import DatabaseError, prepare
-from harness.board import signing
-from harness.board.document import Document, StoreError
-from harness.board.signing import SigningKey
+from harness.board import keys
+from harness.board.document import Document
+from harness.board.errors import StoreError
+from harness.board.keys import SigningKey
 from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
@@ -71,7 +72,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def scores(store: Store) -> dict[str, tuple[float | None, bool]]:
-    return {entry.name: (entry.score, entry.own) for entry in store.entries()}
+    return {entry.name: (entry.score, entry.verified) for entry in store.entries()}
 
 
 def test_what_stands_leaves_it_signed_and_nothing_else(
@@ -89,7 +90,7 @@ def test_what_stands_leaves_it_signed_and_nothing_else(
             assert scores(store) == {"counts": (1.5, False), "again": (1.1, False)}
             for document in store.documents():
                 assert document.signature is not None and document.signature.key == own
-                assert signing.fits(document.signature, document.text)
+                assert keys.fits(document.signature, document.text)
 
 
 def test_what_comes_into_it_is_a_claim_on_its_board(
@@ -102,7 +103,7 @@ def test_what_comes_into_it_is_a_claim_on_its_board(
     assert call("merge", file, "--store", place.folder) == f"1 entered into {place.folder}.\n"
     assert board.version(connection) > before, "whoever watches the board is told"
     assert call("merge", file, "--store", place.folder).startswith("0 entered")
-    assert {(entry.name, entry.own) for entry in board.counting(connection)} == {
+    assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
         ("counts", True),
         ("again", True),
         ("from a file", False),
@@ -168,7 +169,7 @@ def test_two_arenas_exchange_what_they_have_graded(
     assert call("merge", other, "--store", place.folder).startswith("1 entered")
     engine = open_engine(url, connections=1)
     with engine.begin() as connection:
-        assert {(entry.name, entry.own) for entry in board.counting(connection)} == {
+        assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
             ("counts", False),
             ("again", False),
             ("before it was an arena", False),

@@ -107,7 +107,7 @@ def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
             "waits": (State.QUEUED, None),
         }
         assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
-        assert {entry.own for entry in board.counting(connection)} == {True}
+        assert {entry.verified for entry in board.counting(connection)} == {True}
         (rejudging,) = contest.rejudgings(connection)
         assert (rejudging.reason, rejudging.ready) == ("a look", True)
         assert fetch(connection) is not None

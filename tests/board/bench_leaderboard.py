@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.board.edition import Edition
 from harness.board.entry import INDEXED
 from harness.board.ranking import Board, rank
 from harness.board.site import Site
@@ -38,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rank_10_000_entries_from_disk(benchmark: BenchmarkFixture, path: Path) -> None:
     def ranking() -> tuple[Board, ...]:
         with Store(path) as store:
-            return rank(store.entries(), Edition.current())
+            return rank(store.entries())
 
     (board,) = benchmark(ranking)
     assert len(board.rows) == ENTRIES
@@ -48,7 +47,7 @@ def test_write_a_board_of_10_000_kernels(benchmark: BenchmarkFixture, tmp_path: 
     entries = crowd(ENTRIES)
 
     def write() -> None:
-        Site(tmp_path / "site", entries, Edition.current()).write_boards()
+        Site(tmp_path / "site", entries).write_boards()
 
     benchmark.pedantic(write, rounds=3)  # type: ignore[no-untyped-call]
 
@@ -59,7 +58,7 @@ def test_write_100_submissions(benchmark: BenchmarkFixture, tmp_path: Path) -> N
             store.enter(report(f"kernel {number}", rounds=40))
 
         def write(folder: Path) -> int:
-            site = Site(folder, store.entries(), Edition.current())
+            site = Site(folder, store.entries())
             site.write_boards()
             return sum(1 for _ in site.write_entries(store.document))
 
@@ -75,7 +74,7 @@ def test_write_100_submissions(benchmark: BenchmarkFixture, tmp_path: Path) -> N
 @pytest.mark.skipif(bool(browser.MISSING), reason=browser.MISSING)
 def test_sort_10_000_rows_in_the_browser(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """From the click on a heading to the next frame on the screen, text and number in turn."""
-    Site(tmp_path / "site", crowd(ENTRIES), Edition.current()).write_boards()
+    Site(tmp_path / "site", crowd(ENTRIES)).write_boards()
     with browser.chromium(tmp_path / "profile") as chrome:
         chrome.set_script_timeout(60)
         chrome.get((tmp_path / "site" / "index.html").as_uri())

@@ -7,11 +7,9 @@ import random
 from datetime import UTC, datetime, timedelta
 
 from harness.board.document import Document
-from harness.board.edition import Edition
 from harness.board.entry import Entry
-from harness.compiling.errors import SourceError
+from harness.board.version import Version
 from harness.compiling.occupancy import occupancy
-from harness.compiling.source import parse
 from harness.judge.stages import score as scoring
 from harness.protocol.report import (
     Accepted,
@@ -85,14 +83,14 @@ def report(
     cores: Badge = Badge.CUDA_CORES,
     launch: Badge = Badge.DEFAULT_LAUNCH,
     quick: bool = False,
-    edition: Edition | None = None,
+    version: Version | None = None,
     seed: int = 7,
     rounds: int = 30,
     outcome: Outcome | None = None,
     uuid: str = "GPU-0",
 ) -> Report:
     """An accepted report, unscored on the CPU device where score is None; or any other outcome."""
-    edition = edition or Edition.current()
+    version = version or Version.current()
     default = launch is Badge.DEFAULT_LAUNCH
     if source is None:
         label = f"{author} {name} {score} {day} {outcome.verdict if outcome else ''}"
@@ -114,7 +112,7 @@ def report(
     )
     return Report(
         environment=Environment(
-            judge=edition.judge, cases=edition.cases, python="3.11.2", system="Linux"
+            judge=version.judge, cases=version.cases, python="3.11.2", system="Linux"
         ),
         created=START + timedelta(days=day),
         seed=seed,
@@ -132,7 +130,8 @@ def report(
             Diagnostic(severity="warning", message='variable "unused" is not used', line=7),
         ),
         kernel=DisassembledKernel(
-            code_sha256=_code_sha256(source),
+            code_sha256=_sha256(source),
+            program_sha256=program(source),
             arch=device.arch,
             launch=LaunchLine() if default else LaunchLine(128, 128),
             resources=resources,
@@ -159,11 +158,14 @@ def report(
     )
 
 
-def _code_sha256(source: str) -> str:
-    try:
-        return parse(source).code_sha256
-    except SourceError:
-        return hashlib.sha256(source.encode()).hexdigest()
+def program(source: str) -> str:
+    """Return the hash of the invented program, which comments of the source do not change."""
+    lines = (line.partition("//")[0].rstrip() for line in source.splitlines())
+    return _sha256("\n".join(filter(None, lines)))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def rejected(name: str = "broken", author: str = "bob") -> Report:
@@ -233,13 +235,13 @@ def uncompilable(name: str = "typo", author: str = "eve") -> Report:
 
 
 def entry(*args: object, **facts: object) -> Entry:
-    """The index row of report(...)."""
+    """Return the verified index row of report(...)."""
     made = report(*args, **facts)  # type: ignore[arg-type]
-    return Entry.of(made, Document.of(made).id)
+    return Entry.of(made, Document.of(made).id)._replace(verified=True)
 
 
 def crowd(count: int, kernels: int | None = None) -> list[Entry]:
-    """So many scored entries of so many kernels (default: each its own), without their reports."""
+    """Return scored entries of so many kernels (default: each its own), without their reports."""
     generator = random.Random(count)
     model = entry()
     entries = []

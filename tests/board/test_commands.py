@@ -9,21 +9,21 @@ import pytest
 from rich.cells import cell_len
 
 from harness.board.document import Document
-from harness.board.edition import Edition
 from harness.board.store import Store
+from harness.board.version import Version
 from harness.cli.commands import _arguments
 from harness.protocol.report import Badge
 from tests.board import factory
 from tests.board.conftest import Call, Enter
 
-BEFORE = Edition("0.0.1", Edition.current().cases)
+BEFORE = Version("0.0.1", Version.current().cases)
 
 
 def test_the_ranking_in_the_terminal(call: Call, stored: Enter) -> None:
     stored(
         factory.report("tile", "ada", 0.9),
         factory.report("wide", "bob", 1.031),
-        factory.report("late", "eve", 1.2, edition=BEFORE),
+        factory.report("late", "eve", 1.2, version=BEFORE),
         factory.report("laptop", "ada", score=None),
         factory.rejected(),
     )
@@ -64,7 +64,7 @@ def test_filters_and_json(call: Call, stored: Enter) -> None:
     ((board,),) = (json.loads(out),)
     assert board["gpu"] == factory.H100
     (row,) = board["rows"]
-    assert (row["rank"], row["standing"], row["name"], row["score"]) == (1, "ranked", "tile", 0.9)
+    assert (row["rank"], row["status"], row["name"], row["score"]) == (1, "ranked", "tile", 0.9)
     _, out, _ = call("leaderboard", "--json", "--since", "2026-01-02", "--author", "ada")
     assert json.loads(out) == []
 
@@ -179,7 +179,7 @@ def test_compare_two_versions(call: Call, stored: Enter) -> None:
     assert code == 0
     for said in ("registers", "global load sectors", "-    float sum = 0.0f;", "+    float s;"):
         assert said in out
-    assert "B against A: +5.6 %, larger than the noise" in " ".join(out.split())
+    assert "B against A: +5.6 %. The 95 % intervals do not overlap" in " ".join(out.split())
 
     _, out, _ = call("compare", "--json", ids[0.9], "ada/tile")
     assert json.loads(out)["larger_than_noise"] is True
@@ -190,14 +190,14 @@ def test_compare_says_what_cannot_be_compared(call: Call, stored: Enter) -> None
         factory.report("here", "ada", 0.9),
         factory.report("same", "ada", 0.901),
         factory.report("there", "ada", 0.9, gpu="NVIDIA L4"),
-        factory.report("before", "ada", 0.9, edition=BEFORE),
+        factory.report("before", "ada", 0.9, version=BEFORE),
         factory.report("laptop", "ada", score=None),
     )
 
     def conclusion(other: str) -> str:
         return str(json.loads(call("compare", "--json", "ada/here", other)[1])["conclusion"])
 
-    assert "within the noise" in conclusion("ada/same")
+    assert "intervals overlap" in conclusion("ada/same")
     assert "two GPU models" in conclusion("ada/there")
     assert "regrade before comparing" in conclusion("ada/before")
     assert "B has no score" in conclusion("ada/laptop")

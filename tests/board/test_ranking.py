@@ -1,34 +1,25 @@
-"""Ranks respect the noise, and nothing is ranked that cannot be compared."""
+"""Ranks: who is ranked, by which run, and who shares a rank."""
 
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import pytest
 
-from harness.board import ranking
 from harness.board.document import Document
-from harness.board.entry import Entry
-from harness.board.places import is_known
-from harness.board.ranking import (
-    Board,
-    Edition,
-    Filter,
-    Standing,
-    as_data,
-    rank,
-    standing,
-)
-from harness.board.spread import difference
-from harness.protocol.report import Badge
-from tests.board.factory import H100, entry, rejected, report
+from harness.board.entry import Entry, differ
+from harness.board.ranking import Board, Filter, Status, as_data, rank, ranks, status
+from harness.board.version import Version
+from harness.protocol.report import Badge, Report
+from tests.board.factory import H100, SOURCE, entry, our_fault, rejected, report, wrong
 
-NOW = Edition.current()
-BEFORE = Edition("0.0.1", NOW.cases)
+NOW = Version.current()
+BEFORE = Version("0.0.1", NOW.cases)
 
 
-def board(entries: list[Entry], **filters: object) -> Board:
-    (only,) = rank(entries, NOW, Filter(**filters))  # type: ignore[arg-type]
+def board(*entries: Entry, **filters: Any) -> Board:
+    (only,) = rank(entries, Filter(**filters))
     return only
 
 
@@ -36,279 +27,263 @@ def places(made: Board) -> list[tuple[int | None, str]]:
     return [(row.rank, row.entry.name) for row in made.rows]
 
 
-def test_the_best_run_of_each_author_and_name_counts() -> None:
+def verified(made: Report) -> Entry:
+    return Entry.of(made, Document.of(made).id)._replace(verified=True)
+
+
+def tile(score: float | None = 0.9, **facts: Any) -> Entry:
+    """One program, whoever enters it."""
+    return entry(**{"name": "tile", "author": "ada", "source": SOURCE, "score": score, **facts})
+
+
+def rejection(day: float = 1, **facts: Any) -> Entry:
+    outcome = wrong().outcome
+    return verified(report("tile", "ada", outcome=outcome, day=day, source=SOURCE, **facts))
+
+
+# ---------------------------------------------------------------------------------------- ranks
+
+
+@pytest.mark.parametrize(
+    ("intervals", "expected"),
+    [
+        ([], []),
+        ([(1.0, 1.2), (0.9, 1.1), (0.7, 0.8)], [1, 1, 3]),
+        ([(1.0, 1.2), (0.9, 0.99), (0.7, 0.8)], [1, 2, 3]),
+        ([(1.0, 1.2), (0.9, 1.0)], [1, 1]),  # they touch
+        ([(1.0, 1.1), (0.95, 1.05), (0.9, 0.97)], [1, 1, 2]),  # the last overlaps the second only
+        (
+            [(1.0, 1.1), (0.9, 0.91), (0.5, 1.5), (0.1, 0.2)],
+            [1, 2, 2, 4],
+        ),  # a wide one gains nothing
+    ],
+)
+def test_overlapping_intervals_share_a_rank(
+    intervals: list[tuple[float, float]], expected: list[int]
+) -> None:
+    assert ranks(intervals) == expected
+
+
+def test_a_row_shows_its_own_interval() -> None:
+    made = board(entry("a", score=1.0), entry("b", score=0.997), entry("c", score=0.9))
+    assert places(made) == [(1, "a"), (1, "b"), (3, "c")]
+    assert [(row.low, row.high) for row in made.rows] == [
+        (row.entry.low, row.entry.high) for row in made.rows
+    ]
+
+
+def test_a_program_is_shown_by_its_median_run() -> None:
+    runs = [tile(score, day=day) for day, score in enumerate((0.9, 0.95, 0.8, 0.99))]
+    (row,) = board(*runs).rows
+    assert (row.entry.score, row.runs, row.gpus) == (0.9, 4, 1)
+    assert (row.low, row.high) == (row.entry.low, row.entry.high)
+
+
+def test_the_spread_between_gpus_counts_where_it_was_measured() -> None:
+    here, there = tile(1.0), tile(0.98, uuid="GPU-1", day=1)
+    near, far = entry("near", score=0.965), entry("far", score=0.93)
+    alone = board(here, near)
+    assert alone.spread is None and places(alone) == [(1, "tile"), (2, "near")]
+    made = board(here, there, near, far)
+    assert made.spread is not None and made.spread.share == pytest.approx(1 / 0.98 - 1)
+    assert places(made) == [(1, "tile"), (1, "near"), (3, "far")]
+    row = made.rows[0]
+    assert (row.gpus, row.runs) == (2, 2) and row.low < (row.entry.low or 0)
+    assert "differ by 2 %" in made.scope and "widened by 1 %" in made.scope
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([entry()], "Graded on one GPU of this model (GPU-0): the ranks hold for it."),
+        ([entry("a"), entry("b", uuid="GPU-1")], "No kernel was graded on two of them"),
+        ([entry(half_width=0.1)], ""),
+    ],
+)
+def test_a_board_says_for_which_gpus_it_holds(entries: list[Entry], said: str) -> None:
+    scope = board(*entries).scope
+    assert said in scope and bool(said) == bool(scope)
+
+
+# ----------------------------------------------------------------------------------------- rows
+
+
+def test_an_author_and_name_has_one_row_with_the_best_program() -> None:
     made = board(
-        [
-            entry("tile", "ada", 0.8, day=0),
-            entry("tile", "ada", 0.9, day=1),
-            entry("tile", "ada", 0.7, day=2),
-            entry("tile", "bob", 0.85),
-            entry("wide", "ada", 0.95),
-        ]
+        entry("tile", "ada", 0.8, day=0),
+        entry("tile", "ada", 0.9, day=1),
+        entry("tile", "bob", 0.85),
+        entry("wide", "ada", 0.95),
     )
     assert places(made) == [(1, "wide"), (2, "tile"), (3, "tile")]
     assert [row.entry.score for row in made.rows] == [0.95, 0.9, 0.85]
-    assert [row.runs for row in made.rows] == [1, 3, 1]
 
 
-def test_rows_whose_order_is_not_known_share_a_place() -> None:
-    made = board([entry("a", score=1.0), entry("b", score=0.998), entry("c", score=0.9)])
-    assert places(made) == [(1, "a"), (1, "b"), (3, "c")]
+def test_a_program_under_two_names_has_one_row() -> None:
+    made = board(tile(0.9), tile(0.8, name="again", day=1), tile(0.85, name="more", day=2))
+    assert [(row.entry.name, row.runs) for row in made.rows] == [("more", 3)]
 
 
-def test_a_place_counts_who_is_known_to_be_faster() -> None:
-    steps = [entry(f"{i}", score=1 - 0.002 * i) for i in range(5)]
-    assert [row.rank for row in board(steps).rows] == [1, 1, 2, 3, 4]
+def test_the_same_program_of_two_authors_is_marked() -> None:
+    copied = tile(None, name="laptop", author="eve", source=f"// mine\n{SOURCE}")
+    made = board(tile(), tile(0.7, author="bob"), copied, entry("own", "zoe", 0.6))
+    assert [row.duplicates for row in made.rows] == [("bob", "eve"), ("ada", "eve"), ()]
 
 
-def test_a_program_that_is_graded_again_has_the_mean_of_its_scores() -> None:
-    lucky = [entry("a", score=score, day=day, source="a") for day, score in enumerate((0.9, 0.94))]
-    (row,) = board([*lucky, entry("b", score=0.93)]).rows[1:]
-    assert row.entry.name == "a" and row.runs == 2 and row.gpus == 1
-    assert row.score == pytest.approx((0.9 * 0.94) ** 0.5)
-    assert row.high - row.low == pytest.approx(2 * 0.002 / 2**0.5, rel=0.01)
+def test_each_gpu_model_has_its_own_board() -> None:
+    boards = rank([entry("a", gpu="NVIDIA L4"), entry("a", score=0.5), entry("b", score=0.6)])
+    assert [(made.gpu, len(made.rows)) for made in boards] == [(H100, 2), ("NVIDIA L4", 1)]
 
 
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (entry(), Standing.RANKED),
-        (entry(score=None), Standing.UNSCORED),
-        (entry(quick=True), Standing.QUICK),
-        (entry(edition=BEFORE), Standing.REGRADE),
-        (entry(edition=Edition(NOW.judge, NOW.cases + 1)), Standing.REGRADE),
-        (Entry.of(rejected(), "x"), Standing.NOT_ACCEPTED),
+        (entry(), Status.RANKED),
+        (entry()._replace(verified=False), Status.UNVERIFIED),
+        (entry(score=None), Status.UNSCORED),
+        (entry(quick=True), Status.QUICK),
+        (entry(version=BEFORE), Status.OTHER_VERSION),
+        (entry(version=Version(NOW.judge, NOW.cases + 1)), Status.OTHER_VERSION),
+        (entry(score=0.9)._replace(low=0.8909), Status.UNSTEADY),
+        (entry(score=0.9)._replace(low=0.8911, high=0.9089), Status.RANKED),
+        (entry(score=0.9)._replace(high=0.9091), Status.UNSTEADY),
+        (verified(rejected()), Status.NOT_ACCEPTED),
     ],
 )
-def test_only_what_can_be_compared_is_ranked(made: Entry, expected: Standing) -> None:
-    assert standing(made, NOW) is expected
-    ranked = [row for made_board in rank([made], NOW) for row in made_board.rows]
-    assert len(ranked) == (expected is Standing.RANKED)
+def test_a_status_says_why_something_is_not_ranked(made: Entry, expected: Status) -> None:
+    assert status(made, NOW) is expected
 
 
-def test_another_edition_says_regrade_until_there_is_a_run_of_this_one() -> None:
-    old = entry("tile", "ada", 1.2, edition=BEFORE)
-    made = board([old, entry("wide", "ada", 0.9)])
-    assert [row.entry for row in made.unranked] == [old]
-    assert (made.unranked[0].rank, made.unranked[0].standing) == (None, Standing.REGRADE)
-    made = board([old, entry("wide", "ada", 0.9), entry("tile", "ada", 1.0, day=1)])
-    assert made.unranked == ()
-    assert places(made) == [(1, "tile"), (2, "wide")]
-
-
-def test_each_gpu_model_has_its_own_board() -> None:
-    boards = rank([entry("a", gpu="NVIDIA L4"), entry("a", score=0.5), entry("b", score=0.6)], NOW)
-    assert [(made.gpu, len(made.rows)) for made in boards] == [(H100, 2), ("NVIDIA L4", 1)]
-    assert places(boards[1]) == [(1, "a")]
-
-
-def test_the_same_source_by_two_authors_is_marked() -> None:
-    made = board(
-        [
-            entry("mine", "ada", 0.9, source="x"),
-            entry("also mine", "ada", 0.9, source="x", day=1),
-            entry("copy", "bob", 0.7, source="x // and a comment"),
-            entry("own", "eve", 0.6, source="y"),
-        ]
-    )
-    assert [(row.entry.name, row.twins) for row in made.rows] == [
-        ("mine", ("bob",)),
-        ("copy", ("ada",)),
-        ("own", ()),
+def test_a_board_ranks_the_scores_of_its_latest_version() -> None:
+    old = entry("tile", "ada", 1.2, version=BEFORE)
+    only_old = board(old, entry("wide", "ada", 0.9, version=BEFORE))
+    assert only_old.version == BEFORE and len(only_old.rows) == 2
+    made = board(old, entry("wide", "ada", 0.9))
+    assert made.version == NOW and places(made) == [(1, "wide")]
+    assert [(row.entry.name, row.status) for row in made.unranked] == [
+        ("tile", Status.OTHER_VERSION)
     ]
+    regraded = board(old, entry("wide", "ada", 0.9), entry("tile", "ada", 1.0, day=1))
+    assert regraded.unranked == () and len(regraded.rows) == 2
 
 
-def test_a_rejected_copy_is_marked_as_well() -> None:
-    copy = report("copy", "bob", source="x", score=None)
-    made = board([entry("mine", "ada", source="x"), Entry.of(copy, Document.of(copy).id)])
-    assert made.rows[0].twins == ("bob",)
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [(("0.9.0", 5), ("0.10.0", 5)), (("0.9.0", 5), ("0.1.0", 6)), (("0.9.0", 5), ("0.9.0.1", 5))],
+)
+def test_versions_are_in_the_order_of_their_numbers(
+    older: tuple[str, int], newer: tuple[str, int]
+) -> None:
+    assert Version(*older).age < Version(*newer).age
 
 
-def test_filters_choose_who_takes_part() -> None:
+def test_an_unsteady_score_is_shown_below_the_ranks() -> None:
+    made = board(entry("wide", "eve", 1.5, half_width=0.9), entry("a"), entry("b", score=0.8))
+    assert places(made) == [(1, "a"), (2, "b")]
+    assert [(row.entry.name, row.rank) for row in made.unranked] == [("wide", None)]
+
+
+# ------------------------------------------------------------------------------------ rejections
+
+
+@pytest.mark.parametrize(
+    ("entries", "score"),
+    [
+        ([rejection()], None),
+        ([rejection(), tile(0.8, day=2)], 0.8),
+        ([verified(our_fault(day=1))], 0.9),
+        ([rejection(day=-1)], 0.9),
+        ([rejection()._replace(verified=False)], 0.9),
+        ([rejection(version=BEFORE)], 0.9),
+        ([rejection()._replace(device="NVIDIA L4")], 0.9),
+        ([rejection()._replace(device="CPU", on_gpu=False)], None),
+        ([rejection()._replace(device="CPU", on_gpu=False, verdict="time-limit")], 0.9),
+        ([rejection()._replace(author="bob", name="copy", sha256="0" * 64)], None),
+    ],
+)
+def test_a_verified_rejection_removes_the_program(
+    entries: list[Entry], score: float | None
+) -> None:
+    boards = rank([tile(), *entries])
+    found = [row.entry.score for made in boards for row in made.rows]
+    assert found == ([] if score is None else [score])
+
+
+# ------------------------------------------------------------------------------------ unverified
+
+
+def test_what_is_unverified_is_listed_apart_until_it_is_graded_here() -> None:
+    claimed = tile(2.0, day=3)._replace(verified=False)
+    other = entry("other", "bob", 3.0)._replace(verified=False)
+    made = board(entry("best", score=0.5), claimed, other)
+    assert places(made) == [(1, "best")]
+    assert [row.entry.name for row in made.unverified] == ["tile", "other"]
+    graded = board(entry("best", score=0.5), claimed, other, tile(0.8, day=4))
+    assert [row.entry.name for row in graded.unverified] == ["other"]
+    failed = board(entry("best", score=0.5), claimed, rejection(day=4))
+    assert failed.unverified == ()
+    (alone,) = rank([claimed])
+    assert (alone.rows, len(alone.unverified), alone.scope) == ((), 1, "")
+
+
+# --------------------------------------------------------------------------------- choice, data
+
+
+def test_filters_choose_who_is_ranked() -> None:
     entries = [
         entry("tensor", "ada", 1.4, cores=Badge.TENSOR_CORES, launch=Badge.DECLARED_LAUNCH),
         entry("cuda", "ada", 0.9, launch=Badge.DECLARED_LAUNCH),
         entry("old", "bob", 0.8, day=-30),
         entry("new", "bob", 0.7, day=1),
     ]
-    assert places(board(entries, badges=frozenset({"cuda-cores"}))) == [
-        (1, "cuda"),
-        (2, "old"),
-        (3, "new"),
-    ]
+    cuda = board(*entries, badges=frozenset({"cuda-cores"}))
+    assert places(cuda) == [(1, "cuda"), (2, "old"), (3, "new")]
     both = frozenset({"cuda-cores", "declared-launch"})
-    assert places(board(entries, badges=both)) == [(1, "cuda")]
-    assert places(board(entries, author="bob")) == [(1, "old"), (2, "new")]
-    assert places(board(entries, since=date(2026, 1, 2))) == [(1, "new")]
-    assert places(board(entries, gpu="h100")) == places(board(entries))
-    assert rank(entries, NOW, Filter(gpu="A100")) == ()
+    assert places(board(*entries, badges=both)) == [(1, "cuda")]
+    assert places(board(*entries, author="bob")) == [(1, "old"), (2, "new")]
+    assert places(board(*entries, since=date(2026, 1, 2))) == [(1, "new")]
+    assert places(board(*entries, gpu="h100")) == places(board(*entries))
+    assert rank(entries, Filter(gpu="A100")) == ()
 
 
-def test_progress_is_each_run_that_beat_all_before_it() -> None:
+def test_records_are_the_runs_that_beat_all_before_them() -> None:
+    tensor = Badge.TENSOR_CORES
     made = board(
-        [
-            entry("a", score=0.5, day=0),
-            entry("b", score=0.4, day=1),
-            entry("a", score=0.7, day=2),
-            entry("c", score=0.7, day=3),
-            entry("b", score=0.9, day=4),
-        ]
+        entry("a", score=0.5, day=0),
+        entry("b", score=0.4, day=1),
+        entry("t", score=0.45, day=2, cores=tensor),
+        entry("c", score=0.7, day=3),
+        entry("d", score=0.7, day=4),
     )
-    assert [record.score for record in made.records] == [0.5, 0.7, 0.9]
+    assert [record.score for record in made.records] == [0.5, 0.45, 0.7]
 
 
-def test_a_difference_within_the_noise_is_none() -> None:
-    assert not is_known(difference(entry(score=0.9), entry(score=0.902)))
-    assert is_known(difference(entry(score=0.9), entry(score=0.91)))
-    assert is_known(difference(entry(score=0.91), entry(score=0.9)))
-
-
-def test_two_gpus_may_differ_by_more_than_one_runs_noise() -> None:
-    here, there = entry(score=0.9), entry(score=0.92, uuid="GPU-1")
-    assert not is_known(difference(here, there)) and not is_known(difference(there, here))
-    assert is_known(difference(here, entry(score=0.95, uuid="GPU-1")))
-
-
-def test_what_was_scored_without_a_gpu_or_on_none_is_not_scored() -> None:
-    made = entry()
-    for changes in ({"score": None}, {"device": None}, {"on_gpu": False}):
-        assert standing(made._replace(**changes), NOW) is Standing.UNSCORED
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "steady"),
-    [
-        (0.8911, 0.9089, True),
-        (0.8909, 0.9, False),
-        (0.9, 0.9091, False),
-        (0.9, 0.9, True),
-        (None, 0.9, False),
-    ],
-)
-def test_a_ranked_score_reaches_one_per_cent_to_either_side(
-    low: float | None, high: float, steady: bool
-) -> None:
-    found = standing(entry(score=0.9)._replace(low=low, high=high), NOW)
-    assert found is (Standing.RANKED if steady else Standing.UNSTEADY)
-
-
-def test_a_board_of_another_gpu_is_made_by_scored_entries_alone() -> None:
-    elsewhere = [
-        entry("a", gpu="NVIDIA L4", quick=True),
-        Entry.of(rejected(), "x")._replace(device="NVIDIA A100"),
-    ]
-    assert [made.gpu for made in rank([entry(), *elsewhere], NOW)] == [H100]
-    assert rank(elsewhere, NOW) == ()
-
-
-def test_a_board_says_how_far_its_ranks_hold_if_it_has_any() -> None:
-    assert board([entry(half_width=0.1)]).said_of_gpus == ""
-    assert board([entry()]).said_of_gpus.startswith("Graded on one GPU of this model (GPU-0)")
-
-
-def test_programs_get_every_row_and_where_it_stands() -> None:
-    entries = [
-        entry("a", "ada", 0.9, source="x"),
-        entry("b", "bob", 0.8, source="x"),
-        entry("b", "bob", 0.8, source="x", day=1, uuid="GPU-1"),
-        entry("c", "eve", 0.7, half_width=0.1),
-    ]
-    data = as_data(board(entries))
-    assert {*data} == {
-        *("gpu", "judge", "cases", "gpus", "spread_between_gpus", "playoffs", "rows")
-    }
+def test_programs_get_every_row() -> None:
+    entries = [entry("a"), entry("c", score=0.7, half_width=0.1), tile()._replace(verified=False)]
+    data = as_data(board(*entries))
     assert (data["gpu"], data["judge"], data["cases"]) == (H100, NOW.judge, NOW.cases)
-    assert data["gpus"] == ["GPU-0", "GPU-1"] and data["playoffs"] == []
-    (spread,) = data["spread_between_gpus"]
-    assert (spread["cores"], spread["gpus"], spread["kernels"]) == ("cuda-cores", 2, 1)
-    assert spread["deviation"] > 0 and spread["degrees"] == 3
-    first, second, third = data["rows"]
-    assert first == {
-        **entries[0]._asdict(),
-        "rank": 1,
-        "standing": "ranked",
-        "score": 0.9,
-        "low": pytest.approx(first["score"] ** 2 / first["high"], rel=1e-3),
-        "high": first["high"],
-        "gpus": 1,
-        "runs": 1,
-        "same_source_as": ["bob"],
-    }
-    assert first["low"] < 0.89 and first["high"] > 0.91  # with the spread in it
-    assert (second["gpus"], second["runs"], second["same_source_as"]) == (2, 2, ["ada"])
-    assert (third["rank"], third["standing"]) == (None, "unsteady")
-
-
-def test_kernels_of_unknown_cores_have_a_spread_too() -> None:
-    runs = [
-        entry(score=0.9, source=f"{cores}", uuid=uuid)._replace(cores=cores)
-        for cores in ("tensor-cores", None, "cuda-cores")
-        for uuid in ("GPU-0", "GPU-1")
+    assert (data["gpus"], data["spread_between_gpus"]) == (["GPU-0"], None)
+    assert [(row["rank"], row["status"]) for row in data["rows"]] == [
+        (1, "ranked"),
+        (None, "unsteady"),
     ]
-    assert [*board(runs).spreads] == ["cuda-cores", "tensor-cores", None]
+    (unverified,) = data["unverified"]
+    assert (unverified["rank"], unverified["status"]) == (None, "unverified")
 
 
-def test_a_day_begins_with_its_first_moment() -> None:
-    first = entry("first")._replace(created="2026-01-02")
-    assert Filter(since=date(2026, 1, 2)).admits(first)
-    assert not Filter(since=date(2026, 1, 3)).admits(first)
-    assert not Filter(gpu="x").admits(first._replace(device=None))
-    assert Filter(gpu="h100").admits(first)
-
-
-def test_of_two_of_one_moment_the_order_is_that_of_their_ids() -> None:
-    same = [entry("tile", "Ada"), entry("tile", "ada")]
-    twins = [each._replace(id=id) for each, id in zip(same, "ba", strict=True)]
-    for given in (twins, twins[::-1]):
-        assert {row.entry.author for row in board(given).rows} == {"ada"}
-
-
-def test_an_author_is_spelled_as_the_own_judge_first_met_them() -> None:
-    claimed = entry("one", "Ada", 0.8, day=0)
-    own = entry("two", "ada", 0.9, day=1)._replace(own=True)
-    assert {row.entry.author for row in board([claimed, own]).rows} == {"ada"}
-
-
-def test_a_board_is_made_by_what_is_scored_and_chosen() -> None:
-    other = entry("b", gpu="NVIDIA L4")
-    rejected_there = Entry.of(rejected(), "x")._replace(device="NVIDIA B200")
-    made = rank([entry("a"), other, rejected_there], NOW, Filter(gpu="h100"))
-    assert [each.gpu for each in made] == [H100]
-
-
-def test_what_is_not_ranked_stands_best_first() -> None:
-    old = [entry(name, score=score, edition=BEFORE) for name, score in (("a", 0.7), ("b", 0.9))]
-    made = board([*old, entry("c", score=0.8, edition=BEFORE)])
-    assert [row.entry.name for row in made.unranked] == ["b", "c", "a"]
-
-
-def test_a_program_under_two_names_has_one_row() -> None:
-    one = entry("tile", "ada", 0.9, source="the same")
-    again = entry("again", "ada", 0.8, source="the same", day=1)
-    old = entry("older", "ada", 0.95, source="the same", day=-1, edition=BEFORE)
-    made = board([one, again, old])
-    assert len(made.rows) == 1 and made.unranked == ()
-
-
-def test_a_program_is_shown_by_the_run_nearest_to_its_score() -> None:
-    runs = [entry("tile", "ada", score, source="one", day=score) for score in (0.8, 0.9, 0.91)]
-    (row,) = board(runs).rows
-    assert row.entry.score == 0.9 and 0.85 < row.score < 0.9
-
-
-def test_steady_is_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranking, "MAX_HALF_WIDTH", 0.25)
-    made = entry("tile")._replace(score=1.0, low=0.75, high=1.25)
-    assert standing(made, NOW) is Standing.RANKED
-    for wider in ({"low": 0.74}, {"high": 1.26}):
-        assert standing(made._replace(**wider), NOW) is Standing.UNSTEADY
-
-
-def test_a_claim_that_another_disputes_is_not_ranked() -> None:
-    claim = entry("tile", "ada", 0.9)
-    rejection = claim._replace(
-        id="x", created="2026-02-01T00:00:00", verdict="memory-error", score=None
+def test_two_scores_differ_where_their_intervals_do_not_meet() -> None:
+    assert not differ(entry(score=0.9), entry(score=0.903))
+    assert differ(entry(score=0.9), entry(score=0.91)) and differ(
+        entry(score=0.91), entry(score=0.9)
     )
-    made = board([claim, rejection])
-    assert [(row.rank, row.standing) for row in made.unranked] == [(None, Standing.DISPUTED)]
-    assert made.rows == ()
+    assert not differ(entry(score=0.9), entry(score=None))
+
+
+def test_of_two_of_one_moment_the_order_is_always_the_same() -> None:
+    same = [replace_id(tile(author=author), id) for author, id in (("ada", "b"), ("bob", "a"))]
+    assert [row.entry.author for row in board(*same).rows] == ["bob", "ada"]
+    assert board(*same) == board(*same[::-1])
+
+
+def replace_id(made: Entry, id: str) -> Entry:
+    return made._replace(id=id)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.board.document import Document
-from harness.board.edition import Edition
 from harness.board.ranking import rank
 from harness.board.regrade import Change, as_data, regrade, to_regrade
 from harness.board.store import Store
+from harness.board.version import Version
 from harness.protocol.errors import UsageError
 from harness.protocol.report import (
     Accepted,
@@ -27,7 +26,7 @@ from harness.protocol.report import (
 from tests.board import factory
 from tests.board.conftest import Call, Enter
 
-BEFORE = Edition("0.0.1", Edition.current().cases)
+BEFORE = Version("0.0.1", Version.current().cases)
 NEW_SCORES = {"tile": 0.8, "wide": 1.2}
 
 
@@ -44,15 +43,15 @@ def graded(submission: Submission) -> Report:
 @pytest.fixture
 def old(stored: Enter) -> Path:
     return stored(
-        factory.report("tile", "ada", 0.9, edition=BEFORE),
-        factory.report("wide", "bob", 1.0, edition=BEFORE),
+        factory.report("tile", "ada", 0.9, version=BEFORE),
+        factory.report("wide", "bob", 1.0, version=BEFORE),
         factory.report("new", "eve", 0.5),
     )
 
 
 def places(path: Path) -> list[tuple[str, float | None]]:
     with Store(path) as store:
-        (board,) = rank(store.entries(), Edition.current())
+        (board,) = rank(store.entries())
     return [(row.entry.name, row.entry.score) for row in board.rows]
 
 
@@ -157,15 +156,30 @@ def test_what_does_not_apply_is_not_entered(
         assert len(store.entries()) == 3
 
 
-def test_a_claim_is_graded_here_where_that_is_asked_for(call: Call, path: Path) -> None:
-    claim = Document.parse(factory.report("tile", "ada", 2.5).model_dump_json(), "claim")
+def test_an_unverified_result_is_graded_here_once(call: Call, path: Path) -> None:
+    claim = factory.report("tile", "ada", 2.5)
     with Store(path, "create") as store:
-        store.enter_documents([claim])
-    assert "Nothing to regrade" in call("regrade", "--yes")[1]
-    code, out, _ = call("regrade", "--yes", "--claims", grade=graded)
+        store.enter_documents([Document.of(claim), Document.of(factory.report("tile", "ada", 2.6))])
+    code, out, _ = call("regrade", "--yes", grade=graded)
     assert code == 0 and "−68.0 %" in out
     assert places(path) == [("tile", 0.8)]
-    assert "Nothing to regrade" in call("regrade", "--yes", "--claims")[1]
+    assert "Nothing to regrade" in call("regrade", "--yes")[1]
+
+
+def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
+    claim = factory.report("tile", "ada", 2.5, source=factory.SOURCE)
+    true = claim.submission.sha256
+    forged = claim.submission.model_copy(update={"sha256": "0" * 64})
+    with Store(path, "create") as store:
+        store.enter_documents([Document.of(claim.model_copy(update={"submission": forged}))])
+        asked: list[str] = []
+
+        def noted(submission: Submission) -> Report:
+            asked.append(submission.sha256)
+            return graded(submission)
+
+        list(regrade(store, store.entries(), noted, path.with_suffix(".kept")))
+    assert asked == [true]
 
 
 # ------------------------------------------------------------------------------ one by one
@@ -268,16 +282,10 @@ def test_programs_get_both_entries(old: Path) -> None:
     assert second["after"] is None and second["why"].startswith("could not be graded")
 
 
-def test_what_there_is_to_regrade(old: Path) -> None:
+def test_what_is_unverified_or_of_another_version_is_regraded(old: Path) -> None:
     with Store(old) as store:
-        boards = rank(store.entries(), Edition.current())
-    assert [entry.name for entry in to_regrade(boards, claims=False)] == ["wide", "tile"]
-    claims = [
-        replace(
-            board,
-            rows=tuple(row._replace(entry=row.entry._replace(own=False)) for row in board.rows),
-        )
-        for board in boards
-    ]
-    assert [entry.name for entry in to_regrade(claims, claims=False)] == ["wide", "tile"]
-    assert [entry.name for entry in to_regrade(claims, claims=True)] == ["new", "wide", "tile"]
+        boards = rank(store.entries())
+        assert {each.name for each in to_regrade(boards, Version.current())} == {"wide", "tile"}
+        assert {each.name for each in to_regrade(boards, BEFORE)} == {"new"}
+        unverified = rank(each._replace(verified=False) for each in store.entries())
+        assert len(to_regrade(unverified, Version.current())) == 3

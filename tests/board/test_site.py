@@ -10,21 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import playoffs
-from harness.board.document import StoreError
-from harness.board.edition import Edition
+from harness.board.document import Document
 from harness.board.entry import Entry
+from harness.board.errors import StoreError
 from harness.board.ranking import Filter
-from harness.board.site import Site
+from harness.board.site import Site, file_names
 from harness.board.store import Store
+from harness.board.version import Version
 from harness.protocol.report import Badge, Report
 from tests.board import factory
 from tests.board.conftest import Call, Enter
-from tests.board.test_playoffs import A, B, playoff
 from tests.judge.explain.ladder import SOLUTIONS, recorded
 
-NOW = Edition.current()
-BEFORE = Edition("0.0.1", NOW.cases)
+NOW = Version.current()
+BEFORE = Version("0.0.1", NOW.cases)
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "<script>alert(2)<!--",
@@ -45,7 +44,7 @@ def write(tmp_path: Path, stored: Enter) -> Write:
     def site(*reports: Report, chosen: Filter | None = None) -> Path:
         folder = tmp_path / "site"
         with Store(stored(*reports)) as store:
-            made = Site(folder, store.entries(), NOW, chosen)
+            made = Site(folder, store.entries(), chosen)
             made.write_boards()
             for _ in made.write_entries(store.document):
                 pass
@@ -86,7 +85,7 @@ def of_everything() -> list[Report]:
     return [
         factory.report("tile", "ada", 0.9),
         factory.report("split", "bob", 1.6, cores=Badge.TENSOR_CORES),
-        factory.report("old", "eve", 1.2, edition=BEFORE),
+        factory.report("old", "eve", 1.2, version=BEFORE),
         factory.report("elsewhere", "ada", 0.7, gpu="NVIDIA L4"),
         factory.report("laptop", "ada", score=None),
         factory.report("hasty", "ada", 0.9, quick=True),
@@ -108,47 +107,32 @@ def test_every_link_leads_to_a_file_of_the_site(write: Write) -> None:
                 assert f'id="{fragment}"' in target.read_text(encoding="utf-8")
 
 
-def test_the_pages_have_the_order_that_a_play_off_found(tmp_path: Path) -> None:
-    found = playoff(A, B, 1.01)
-    site = Site(tmp_path / "site", [A, B], NOW, played=[found])
-    site.write_boards()
-    ((overall, *_),) = site.boards.values()
-    assert [(row.rank, row.entry.name) for row in overall.rows] == [(1, "a"), (2, "b")]
-    assert any(playoffs.said(found) in page.read_text() for page in site.folder.glob("*.html"))
-
-
 def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
     site = write(*of_everything())
     board = Elements(site / "index.html").text
     assert factory.H100 in board
-    assert "of another edition of the judge" in board
+    assert "graded by another version of the judge" in board
     other = Elements(site / "nvidia-l4-1.html").text
     assert "elsewhere" in other
     assert "split" not in other
     runs = Elements(site / "runs.html").text
-    for result in ("ranked", "regrade", "unscored", "quick", "memory-error", "wrong-answer"):
+    for result in (
+        "accepted",
+        "other version",
+        "unscored",
+        "quick",
+        "memory-error",
+        "wrong-answer",
+    ):
         assert result in runs
 
 
-def test_the_ranking_of_every_league_is_in_the_page(write: Write) -> None:
-    site = write(
-        factory.report("t1", "ada", 1.6, cores=Badge.TENSOR_CORES),
-        factory.report("c1", "ada", 0.9),
-        factory.report("c2", "bob", 0.8, launch=Badge.DECLARED_LAUNCH),
-        # The best of a name in one league, though not overall.
-        factory.report("t1", "ada", 0.7, cores=Badge.CUDA_CORES, day=1),
-    )
-    ranks = {
-        (attributes["data-score"], attributes["data-ranks"], "hidden" in attributes)
-        for tag, attributes in Elements(site / "index.html").found
-        if tag == "tr" and "data-ranks" in attributes
-    }
-    assert ranks == {
-        ("1.6", "1,1,,,,,1,1,", False),
-        ("0.9", "2,2,,1,1,,,,", False),
-        ("0.8", "3,,1,2,,1,,,", False),
-        ("0.7", ",,,3,2,,,,", True),
-    }
+def test_unverified_results_are_below_the_ranking(write: Write, path: Path) -> None:
+    with Store(path, "create") as store:
+        store.enter_documents([Document.of(factory.report("claimed", "bob", 1.3))])
+    board = Elements(write(factory.report("tile", "ada", 0.9)) / "index.html").text
+    above, _, below = board.partition("Unverified results")
+    assert "tile" in above and "claimed" not in above and "claimed" in below
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -230,7 +214,7 @@ def test_what_is_no_longer_chosen_goes_away(write: Write) -> None:
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(StoreError, match="something other than a leaderboard's site"):
-        Site(tmp_path, [], NOW)
+        Site(tmp_path, [])
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -249,11 +233,63 @@ def test_the_command_writes_it(call: Call, stored: Enter, tmp_path: Path) -> Non
     assert (site / "index.html").is_file()
 
 
-def test_the_index_takes_what_the_page_needs() -> None:
-    report = factory.report()
-    entry = Entry.of(report, "x")
-    assert entry.code == report.kernel.code_sha256  # type: ignore[union-attr]
-    assert entry.cublas == "13.0.2"
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("\n" * 60_000, " \n" * 500_000, "\t" * 100_000 + "x\n", "a " * 500_000),
+        *("/*" * 300_000, "#if 0\n" * 100_000, '"' * 1_000_000, "(" * 1_000_000, "x" * 1_000_000),
+    ],
+    ids=lambda source: repr(source[:6]),
+)
+def test_any_source_has_its_page_in_time(source: str, tmp_path: Path) -> None:
+    """Without limits this takes hours."""
+    text = factory.SOURCE + source
+    document = Document.of(factory.report(source=text, outcome=factory.wrong().outcome))
+    entry = Entry.of(document.report, document.id)
+    site = Site(tmp_path / "site", [entry])
+    assert list(site.write_entries(lambda _: document)) == [None]
+    page = tmp_path / "site" / "entries" / f"{entry.short_id}.html"
+    assert page.stat().st_size < 3_000_000
+    assert page.with_suffix(".cu").read_text() == text
+
+
+def test_a_page_that_cannot_be_written_costs_that_page(tmp_path: Path) -> None:
+    documents = {d.id: d for d in map(Document.of, (factory.report(), factory.rejected()))}
+    broken, whole = documents
+
+    def document(id: str) -> Document:
+        if id == broken:
+            raise ValueError("a report that nobody thought of\x1b[2J")
+        return documents[id]
+
+    folder = tmp_path / "site"
+    site = Site(folder, [Entry.of(each.report, id) for id, each in documents.items()])
+    site.write_boards()
+    (failed,) = filter(None, site.write_entries(document))
+    assert failed.startswith(f"{broken[:16]}: ValueError: a report that nobody")
+    assert "could not be written" in (folder / f"entries/{broken[:16]}.html").read_text()
+    assert "matrix_mult" in (folder / f"entries/{whole[:16]}.html").read_text()
+
+    def full(id: str) -> Document:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        list(Site(tmp_path / "other", site.entries).write_entries(full))
+
+
+def test_a_measured_report_without_a_device_has_its_page(tmp_path: Path) -> None:
+    report = factory.wrong().model_copy(
+        update={"device": None, "measurement": factory.report().measurement}
+    )
+    document = Document.of(report)
+    site = Site(tmp_path / "site", [Entry.of(document.report, document.id)])
+    assert list(site.write_entries(lambda _: document)) == [None]
+
+
+def test_boards_have_files_named_after_their_gpus() -> None:
+    gpus = ["NVIDIA H100 80GB HBM3", "NVIDIA L4", "-Tesla (TM) V100-", "日本"]
+    names = ["index.html", "nvidia-l4-1.html", "tesla-tm-v100-2.html", "gpu-3.html"]
+    assert list(file_names(gpus).values()) == names
 
 
 def test_a_real_report_shows_its_scores_over_sizes(write: Write) -> None:

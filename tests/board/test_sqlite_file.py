@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from harness.board import schema, sqlite_file
-from harness.board.document import StoreError
+from harness.board.errors import StoreError
 from harness.board.sqlite_file import BUSY_SECONDS, Mode, SqliteFile, _use_write_ahead_log
 
 Open = Callable[..., SqliteFile]
@@ -20,12 +20,10 @@ Open = Callable[..., SqliteFile]
 
 @pytest.fixture
 def open_file(tmp_path: Path) -> Iterator[Open]:
-    """rechecked: gets the connections over which reports were entered again."""
     opened: list[SqliteFile] = []
 
-    def make(mode: Mode = "create", rechecked: list[Any] | None = None) -> SqliteFile:
-        noted = rechecked if rechecked is not None else []
-        opened.append(SqliteFile(tmp_path / "a?b.sqlite", mode, noted.append))
+    def make(mode: Mode = "create") -> SqliteFile:
+        opened.append(SqliteFile(tmp_path / "a?b.sqlite", mode))
         return opened[-1]
 
     yield make

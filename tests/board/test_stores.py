@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, inspect, text
 
-from harness.board import names, signing
-from harness.board.document import Document, StoreError
+from harness.board import keys, names
+from harness.board.document import Document
 from harness.board.entry import Entry
+from harness.board.errors import StoreError
 from harness.cli.commands._stores import open_store
 from harness.protocol.report import Report
 from tests.board import factory
@@ -49,7 +50,7 @@ def test_the_index_says_what_the_report_says(where: Where) -> None:
     with where.open() as store:
         id = store.enter(report)
         (entry,) = store.entries()
-    assert entry == Entry.of(report, id)._replace(own=True)
+    assert entry == Entry.of(report, id)._replace(verified=True)
     assert [type(value) for value in entry] == [type(value) for value in Entry.of(report, id)]
     assert (entry.seed, entry.quick, entry.on_gpu) == (str(2**64 + 1), False, True)
 
@@ -138,7 +139,7 @@ def test_reading_makes_no_store(where: Where) -> None:
 def everything(where: Where) -> tuple[list[str], list[Entry]]:
     """What is in a store, but for whose it is."""
     with where.open("update") as store:
-        entries = [entry._replace(own=False) for entry in store.entries()]
+        entries = [entry._replace(verified=False) for entry in store.entries()]
         return [document.text for document in store.documents()], sorted(entries)
 
 
@@ -189,17 +190,17 @@ def test_signatures_move_with_reports_and_whose_an_entry_is_is_said_anew(
     merged = call("merge", one.address.text, "--store", other.address.text)
     assert merged[0] == 0
     with other.open("update") as store:
-        assert {entry.name: entry.own for entry in store.entries()} == {
+        assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": False,
             "claim": False,
             "native": True,
         }
         document = store.document(own)
-        assert document.signature is not None and signing.fits(document.signature, document.text)
+        assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(claim.id).signature is None
     assert call("merge", other.address.text, "--store", one.address.text)[0] == 0
     with one.open("update") as store:
-        assert {entry.name: entry.own for entry in store.entries()} == {
+        assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": True,
             "claim": False,
             "native": False,
@@ -224,7 +225,7 @@ def test_what_is_exported_is_imported_and_exported_to_the_letter(
 
 def test_one_signature_among_several_is_the_stores_own(where: Where, tmp_path: Path) -> None:
     document = Document.of(factory.report())
-    others = [signing.SigningKey.at(tmp_path / f"{number}.key") for number in range(3)]
+    others = [keys.SigningKey.at(tmp_path / f"{number}.key") for number in range(3)]
     with where.open() as store:
         store.enter_documents(document.signed(key.sign(document.text)) for key in others)
         first = min(key.public for key in others)
@@ -232,7 +233,7 @@ def test_one_signature_among_several_is_the_stores_own(where: Where, tmp_path: P
         assert kept is not None and kept.key == first
         store.enter(document.report)
         kept = store.document(document.id).signature
-        assert kept is not None and kept.key == signing.SigningKey.at(where.key).public
+        assert kept is not None and kept.key == keys.SigningKey.at(where.key).public
 
 
 # ------------------------------------------------------------------------- PostgreSQL's own

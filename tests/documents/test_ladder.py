@@ -16,7 +16,7 @@ def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> No
     reports = committed.read(REPORTS)
     shown = readme.section(README.read_text(encoding="utf-8"))
     assert reports
-    assert committed.misfits(reports, SOLUTIONS) == []
+    assert committed.mismatches(reports, SOLUTIONS) == []
     assert shown == readme.markdown(reports, SOLUTIONS, README), (
         "the README is out of step; run: python3 -m harness leaderboard --reports reports "
         "--readme README.md"

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from harness.board.document import Document, StoreError
+from harness.board.document import Document
+from harness.board.errors import StoreError
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.compiling.text import normalised
 from harness.devices.cuda.findings import Placement, read_xml

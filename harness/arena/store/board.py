@@ -3,6 +3,7 @@ was imported."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import Connection, or_, select, text
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, or_, select, text
 from harness.arena.store.tables import gradings, submissions
 from harness.board.document import Document
 from harness.board.entry import Entry
-from harness.board.store import kept_document, standing_entries
+from harness.board.store import counted_entries, kept_document
 from harness.board.tables import reports, standing
 
 
@@ -20,11 +21,11 @@ def version(connection: Connection) -> int:
 
 
 def counting(
-    connection: Connection, handed_in_before: datetime | None = None, own: str = ""
+    connection: Connection, handed_in_before: datetime | None = None, keys: Collection[str] = ()
 ) -> list[Entry]:
-    """Entries that stand, in no order: what the arena's workers have graded is its own, and what
-    was imported a claim, unless the arena's own key has signed it."""
-    query = standing_entries(own)
+    """Return the entries that count, in no order. Those are verified that the arena's workers have
+    graded, and those that were imported with the signature of one of these keys."""
+    query = counted_entries(keys)
     if handed_in_before is not None:
         handed_in = standing.c.handed_in
         query = query.where(or_(handed_in.is_(None), handed_in < handed_in_before))

@@ -71,11 +71,11 @@ def add_person(
             "a name has 1 to 40 letters, digits, spaces, dots, hyphens or apostrophes, "
             "and begins with a letter or a digit"
         )
-    problem = names.author_problem(name)
+    problem = names.problem(name)
     if problem is not None:
         raise NotPossible(f"the name {name} {problem}; choose another")
     for other in connection.scalars(select(people.c.name)):
-        if names.skeleton(other) == names.skeleton(name):
+        if names.normalised(other).casefold() == names.normalised(name).casefold():
             raise NotPossible(f"the name {name} is taken; choose another")
     id = connection.scalar(
         insert(people)

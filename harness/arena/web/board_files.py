@@ -16,10 +16,9 @@ from harness.arena.store import board, contest
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site
 from harness.arena.web.rendering import page
-from harness.board.edition import Edition
 from harness.board.entry import Entry
-from harness.board.ranking import Board, as_data
-from harness.board.site import Page, board_page, boards_by_gpu, file_names, runs_page
+from harness.board.ranking import Board, as_data, rank
+from harness.board.site import Page, board_page, file_names, runs_page
 
 MAX_ROWS = 200
 """On a page, unless all are asked for."""
@@ -34,7 +33,7 @@ class Form(StrEnum):
     """For people, the first rows of each."""
     WHOLE_PAGES = "whole pages"
     DATA = "data"
-    """For programs: of each GPU model the league that its board shows first."""
+    """For programs: the board of each GPU model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +72,41 @@ def make(site: Site, wanted: Wanted) -> Made:
     """Raises Problem where the database is away."""
     with site.transaction() as connection:
         version = board.version(connection)
-        entries = board.counting(connection, wanted.frozen_at, site.signing_key.public)
+        entries = board.counting(connection, wanted.frozen_at, site.trusted_keys)
         announcements = contest.announced(connection)
-    boards = boards_by_gpu(entries, Edition.current(), wanted.rules.leagues)
+    boards = rank(entries)
     if wanted.form is Form.DATA:
-        data = [as_data(of_leagues[0]) for of_leagues in boards.values()]
+        data = [as_data(each) for each in boards]
         return Made(version, {DATA: File.of(json.dumps(data).encode())})
     most = MAX_ROWS if wanted.form is Form.PAGES else None
-    pages = _pages(site, wanted.rules, version, entries, boards, announcements, most)
+    pages = _pages(site, version, entries, boards, announcements, most)
     return Made(version, {name: File.of(html) for name, html in pages.items()})
 
 
 def _pages(
     site: Site,
-    rules: Rules,
     version: int,
     entries: Sequence[Entry],
-    boards: Mapping[str, Sequence[Board]],
+    boards: Sequence[Board],
     announcements: Sequence[Announcement],
     most: int | None,
 ) -> dict[str, bytes]:
     """Every board, and the list of all runs; most: rows of each."""
-    names = file_names(list(boards))
-    links = [Page(names[gpu], gpu) for gpu in boards] or [Page("index.html", "Leaderboard")]
+    names = file_names([each.gpu for each in boards])
+    links = [Page(names[each.gpu], each.gpu) for each in boards] or [
+        Page("index.html", "Leaderboard")
+    ]
     frame: dict[str, Any] = {"boards": links, "announcements": announcements, "version": version}
     made: dict[str, bytes] = {}
-    for gpu, of_leagues in boards.items():
-        values = board_page(of_leagues, rules.leagues)
+    for each in boards:
+        values = board_page(each)
+        values["unverified"] = values["unverified"][:most]
         frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
-        file = names[gpu]
+        file = names[each.gpu]
         made[file] = _html(site, "board.html", here=file, **frame, **values)
     if not made:
         made["index.html"] = _html(site, "empty.html", here="index.html", **frame)
-    overall = [of_leagues[0] for of_leagues in boards.values()]
-    values = runs_page(entries, overall, Edition.current())
+    values = runs_page(entries, boards)
     frame["shortened"] = _shorten(values, "runs", "The newest {} of {} runs.", most)
     made["runs.html"] = _html(site, "runs.html", here="runs.html", **frame, **values)
     return made

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -20,8 +21,9 @@ from harness.arena.store import people
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.problems import Problem, database_away
+from harness.board import keys
 from harness.board.document import Document
-from harness.board.signing import SigningKey
+from harness.board.keys import SigningKey
 from harness.protocol.report import Report
 
 COOKIE = "arena_session"
@@ -48,6 +50,7 @@ class Site:
     cookie_secret: str
     signing_key: SigningKey
     """Signs the reports that are handed out: they come from the arena's own workers."""
+    signing_key_file: Path
     gate: Gate | None = None
 
     @property
@@ -58,6 +61,11 @@ class Site:
     def machines_join(self) -> bool:
         """Through the gate, or at a database that listens by itself."""
         return self.gate is not None or self.engine.url.host is not None
+
+    @property
+    def trusted_keys(self) -> frozenset[str]:
+        """The keys whose signature verifies a result."""
+        return keys.trusted(self.signing_key_file)
 
     def signed(self, text: str) -> Document:
         """A report that the arena keeps, as it hands it out."""

@@ -16,8 +16,8 @@ from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, Visitor
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
-from harness.board.edition import Edition
 from harness.board.site import Page
+from harness.board.version import Version
 from harness.judge import figures
 
 PAGES = (
@@ -67,7 +67,7 @@ def framed(template: str, root: str, **values: object) -> str:
         "root": root,
         "here": "",
         "pages": (Page("index.html", "Leaderboard"), *PAGES),
-        "edition": Edition.current(),
+        "version_of_judge": Version.current(),
         "token": "",
     }
     return templates().get_template(template).render(frame | values)

@@ -14,7 +14,7 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import RulesFile
 from harness.arena.store.database import open_engine
 from harness.arena.web.context import Gate, Site
-from harness.board.signing import SigningKey
+from harness.board.keys import SigningKey
 
 
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -43,5 +43,6 @@ def open_site(options: argparse.Namespace, connections: int) -> Site:
         secure=options.secure,
         cookie_secret=os.environ.pop(COOKIE_VARIABLE),
         signing_key=SigningKey.at(options.signing_key),
+        signing_key_file=options.signing_key,
         gate=gate,
     )

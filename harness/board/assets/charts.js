@@ -53,12 +53,6 @@ function shortened(text, columns) {
   return text;
 }
 
-// Four figures and no exponent, as the tables beside the charts have it.
-function milliseconds(value) {
-  const before = value >= 1 ? Math.trunc(value).toString().length : 1;
-  return value.toFixed(Math.min(3, Math.max(0, 4 - before)));
-}
-
 const narrow = () => window.matchMedia("(max-width: 640px)").matches;
 
 // The body of a figure's table: one list of cells a row; a cell is its data-value or its text.
@@ -83,15 +77,20 @@ function scores(figure) {
     chosen.length > BARS ? `The best ${BARS} of ${chosen.length}.` : "";
   const name = (row) => row.querySelector(".kernel bdi").textContent;
   const author = (row) => row.querySelector(".author").textContent;
-  const label = (row) => plain(shortened(name(row), narrow() ? 14 : 26));
+  const label = (row) => plain(shortened(name(row), narrow() ? 18 : 30));
   const traces = Object.keys(CORES).map((cores) => {
     const rows = best.filter((row) => row.dataset.cores === cores);
+    const score = rows.map((row) => Number(row.dataset.score));
     return {
-      type: "bar",
-      orientation: "h",
+      type: "scatter",
+      mode: "markers+text",
       name: CORES[cores],
       y: rows.map((row) => best.indexOf(row)),
-      x: rows.map((row) => Number(row.dataset.score)),
+      x: score,
+      text: score.map((value) => ` ${value.toFixed(3)}`),
+      textposition: "middle right",
+      textfont: { size: 11, color: colour("muted") },
+      cliponaxis: false,
       error_x: {
         type: "data",
         symmetric: false,
@@ -101,31 +100,30 @@ function scores(figure) {
         thickness: 1.5,
         width: 4,
       },
-      marker: { color: coresColour(cores) },
+      marker: { color: coresColour(cores), size: 9 },
       customdata: rows.map((row) => [plain(name(row)), plain(author(row))]),
       hovertemplate: "%{customdata[0]}<br>by %{customdata[1]}<br>%{x:.3f} × cuBLAS<extra></extra>",
     };
   });
-  const top = Math.max(1.05, ...best.map((row) => Number(row.dataset.high)));
+  const ends = best.map((row) => Number(row.dataset.score));
+  const range = [Math.min(0.9, ...ends) / 1.2, Math.max(1.1, ...ends) * (narrow() ? 1.9 : 1.4)];
   return [
     traces.filter((trace) => trace.x.length),
     layout({
       height: Math.max(140, 84 + 22 * best.length),
-      bargap: 0.3,
       showlegend: true,
-      xaxis: { range: [0, 1.03 * top] },
+      xaxis: { type: "log", range: range.map(Math.log10), dtick: range[1] / range[0] > 8 ? "D1" : "D2" },
       yaxis: {
         range: [best.length - 0.4, -0.6],
         tickvals: best.map((_, place) => place),
         ticktext: best.map(label),
-        showgrid: false,
         zeroline: false,
       },
       shapes: [
         { type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
       ],
       annotations: [
-        { x: 1, yref: "paper", y: 0, xanchor: "left", yanchor: "bottom", text: " cuBLAS", showarrow: false },
+        { x: 0, yref: "paper", y: 0, xanchor: "left", yanchor: "bottom", text: " cuBLAS", showarrow: false },
       ],
     }),
   ];
@@ -285,47 +283,7 @@ function roofline(figure) {
   ];
 }
 
-function bars(groups, labels, height) {
-  return [
-    groups.map(({ name, values, tone }) => ({
-      type: "bar",
-      orientation: "h",
-      name,
-      y: labels,
-      x: values,
-      text: values.map(milliseconds),
-      textposition: "outside",
-      cliponaxis: false,
-      marker: { color: tone },
-      hovertemplate: "%{y}: %{text} ms<extra></extra>",
-    })),
-    layout({
-      height,
-      showlegend: groups.length > 1,
-      margin: { l: 8, r: 48, t: 28, b: 8 },
-      xaxis: { title: "ms" },
-      yaxis: { autorange: "reversed", showgrid: false, type: "category", ticksuffix: " " },
-    }),
-  ];
-}
-
-function firstLaunch(figure) {
-  const rows = tableOf(figure);
-  const values = numbers(rows, 1);
-  return bars([{ name: "ms", values, tone: colour("first") }], rows.map((row) => row[0]), 260);
-}
-
-function hostMemory(figure) {
-  const tones = { pageable: colour("muted"), pinned: colour("first") };
-  const groups = tableOf(figure).map((row) => ({
-    name: row[0],
-    values: [1, 2, 3, 4].map((column) => Number(row[column])),
-    tone: tones[row[0]],
-  }));
-  return bars(groups, ["allocate", "fill", "to device", "to host"], 320);
-}
-
-const DRAW = { scores, sizes, progress, rounds, roofline, "first-launch": firstLaunch, "host-memory": hostMemory };
+const DRAW = { scores, sizes, progress, rounds, roofline };
 
 function draw(figure) {
   const [traces, shape] = DRAW[figure.dataset.chart](figure);

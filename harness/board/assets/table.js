@@ -16,7 +16,10 @@ class Rows {
     this.pager = document.querySelector(`[data-pager-for="${table.id}"]`);
     this.keys = new Map();
     this.page = 0;
-    this.league = 0;
+    const asked = new URLSearchParams(location.search);
+    for (const filter of this.filters.elements) {
+      if (asked.has(filter.name)) filter.value = asked.get(filter.name);
+    }
     this.headings.forEach((heading, column) => {
       heading.querySelector("button")?.addEventListener("click", () => this.sortBy(column));
     });
@@ -75,18 +78,16 @@ class Rows {
     return rows.slice().sort((a, b) => sign * (keys.get(a) - keys.get(b)) || 0);
   }
 
-  // Apply the filters. Ranks are those of the chosen league: cores × launch.
+  // Apply the filters. Choosing cores or a launch ranks the chosen rows among themselves.
   choose() {
     const values = new FormData(this.filters);
     const find = (values.get("find") || "").toLowerCase().trim();
     const since = values.get("since") || "";
-    if (this.table.dataset.leagues) {
-      const launches = Number(this.table.dataset.leagues);
-      this.enter(Number(values.get("cores")) * launches + Number(values.get("launch")));
-    }
-    this.chosen = this.rows.filter(
+    const kinds = ["cores", "launch"].filter((kind) => values.get(kind));
+    const competing = this.rows.filter((row) => kinds.every((kind) => row.dataset[kind] === values.get(kind)));
+    this.rank(competing, kinds.map((kind) => values.get(kind)).join());
+    this.chosen = competing.filter(
       (row) =>
-        (!row.ranks || row.ranks[this.league]) &&
         (!find || row.text.includes(find)) &&
         (!since || row.querySelector("time").dateTime >= since),
     );
@@ -96,12 +97,18 @@ class Rows {
     this.table.dispatchEvent(new CustomEvent("chosen", { detail: this.chosen }));
   }
 
-  enter(league) {
-    if (this.rows.length && this.rows[0].ranks && league === this.league) return;
-    this.league = league;
-    for (const row of this.rows) {
-      row.ranks ??= row.dataset.ranks.split(",");
-      row.cells[0].textContent = row.ranks[league] || "–";
+  // One more than the number of rows whose interval lies above, and no better than the row before.
+  // The rows are in the order of their scores.
+  rank(rows, kinds) {
+    if ((this.kinds || "") === kinds) return;
+    this.kinds = kinds;
+    const lows = [];
+    let rank = 1;
+    for (const row of rows) {
+      const high = Number(row.dataset.high);
+      rank = Math.max(rank, 1 + lows.filter((low) => low > high).length);
+      lows.push(Number(row.dataset.low));
+      row.cells[0].textContent = rank;
     }
     this.keys.delete(0);
   }

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.board.document import Document, StoreError
+from harness.board.document import Document
+from harness.board.errors import StoreError
 from harness.cli.commands._arguments import ENTRY_HELP
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.preflight import check_regular

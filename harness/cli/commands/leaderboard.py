@@ -1,6 +1,6 @@
 """Show the ranking, and write it as a site.
 
-Before anything is entered, it shows the reports that came with the judge.
+Until a score is entered, it shows the reports that came with the judge.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.board import playoffs
 from harness.board.document import Document
-from harness.board.edition import Edition
 from harness.board.entry import Entry
 from harness.board.ranking import as_data, rank
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store
 from harness.cli.views.console import Terminal
-from harness.judge.stages.playoff import PlayOff
 from harness.protocol.errors import UsageError
 
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
@@ -66,10 +63,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.leaderboard import screen
 
     with _source(arguments, terminal) as (entries, document):
-        played = [] if arguments.reports else _played(arguments)
-        boards = rank(entries, Edition.current(), chosen(arguments), played)
+        boards = rank(entries, chosen(arguments))
         if arguments.site:
-            _write_site(arguments, entries, played, document, terminal)
+            _write_site(arguments, entries, document, terminal)
     if arguments.readme:
         _write_readme(arguments)
     if arguments.json:
@@ -83,22 +79,22 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 def _source(
     arguments: argparse.Namespace, terminal: Terminal
 ) -> Iterator[tuple[list[Entry], Callable[[str], Document]]]:
-    """The entries to rank, and how to get the report of one by its id."""
-    folder = arguments.reports
-    nothing_entered = arguments.store == DEFAULT_STORE and not DEFAULT_STORE.path.exists()
-    if folder is None and nothing_entered and REPORTS.is_dir():
-        folder = REPORTS
+    """Give the entries to rank, and a function that returns the report of one by its id."""
+    folder, store = arguments.reports, arguments.store
+    bundled = REPORTS if store == DEFAULT_STORE and REPORTS.is_dir() else None
+    if folder is None and not (bundled and not store.path.exists()):
+        with open_store(store, key=arguments.key) as opened:
+            entries = opened.entries()
+            if bundled is None or rank(entries):
+                yield entries, opened.document
+                return
+    if folder is None:
+        folder = bundled
         terminal.note(
-            "No result has been entered here yet: these are the reports that came with the judge. "
+            "No score has been entered here yet: these are the reports that came with the judge. "
             "Enter your own with `grade my_kernel.cu --submit --author NAME`."
         )
-    if folder is None:
-        with open_store(arguments.store, key=arguments.key) as store:
-            for why in store.refused():
-                terminal.note(f"An entry of an earlier judge was set aside: {why}")
-            yield store.entries(), store.document
-        return
-    from harness.board import committed  # a parser would slow every command
+    from harness.board import committed
 
     reports = {one.document.id: one for one in committed.read(folder)}
     yield [one.entry for one in reports.values()], lambda id: reports[id].document
@@ -110,29 +106,22 @@ def _write_readme(arguments: argparse.Namespace) -> None:
     if not arguments.reports:
         raise UsageError("--readme needs --reports: its table is made from committed reports.")
     reports = committed.read(arguments.reports)
-    problems = committed.misfits(reports, arguments.solutions)
+    problems = committed.mismatches(reports, arguments.solutions)
     if problems:
         raise UsageError("the README was not written.\n" + "\n".join(problems))
     board = readme.markdown(reports, arguments.solutions, arguments.readme)
     readme.write(arguments.readme, board)
 
 
-def _played(arguments: argparse.Namespace) -> list[PlayOff]:
-    """The play-offs that were entered beside the store."""
-    path = arguments.store.beside(playoffs.SUFFIX)
-    return playoffs.read(path, arguments.key or arguments.store.key)
-
-
 def _write_site(
     arguments: argparse.Namespace,
     entries: list[Entry],
-    played: list[PlayOff],
     document: Callable[[str], Document],
     terminal: Terminal,
 ) -> None:
     from harness.board.site import Site  # its template engine would slow every command
 
-    site = Site(arguments.site, entries, Edition.current(), chosen(arguments), played)
+    site = Site(arguments.site, entries, chosen(arguments))
     site.write_boards()
     pages = list(terminal.track(site.write_entries(document), "Pages", len(site.entries)))
     for why in filter(None, pages):

@@ -26,14 +26,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    documents = (each for address in arguments.others for each in _all(address, terminal))
+    documents = (each for address in arguments.others for each in _all(address))
     _documents.enter(arguments.store, documents, terminal)
     return Exit.YES
 
 
-def _all(address: Address, terminal: Terminal) -> Iterator[Document]:
+def _all(address: Address) -> Iterator[Document]:
     with open_store(address, "read") as other:
-        for why in other.refused():
-            terminal.note(f"An entry of an earlier judge was left in {address}: {why}")
         for document in other.documents():
             yield Document.parse(document.json, f"entry {document.id[:12]} of {address}")

@@ -7,13 +7,11 @@ order, and again on the next GPU, until their order is known or they differ by l
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.commands._arguments import add_gpus, add_store, chosen_gpus
+from harness.cli.commands._arguments import add_gpus, chosen_gpus
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
 from harness.judge.submission import Unreadable, read
 from harness.protocol.errors import UsageError
@@ -21,17 +19,14 @@ from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Submission
 
 if TYPE_CHECKING:
-    from harness.judge.stages.playoff import PlayOff
+    pass
 
 HELP = """\
 examples:
   python3 -m harness playoff one.cu other.cu
   python3 -m harness playoff --gpus 0,1 --json result.json one.cu other.cu
-  python3 -m harness playoff --submit --author ada one.cu other.cu third.cu
 
-With --submit the gradings are entered, and the play-off beside them: from then
-on it has the last word on the order of these kernels. On one GPU alone it
-speaks of that GPU, and counts on a board that has seen no other.
+The result is shown and not entered anywhere: a board ranks by scores alone.
 
 exit codes:
   0  the order of all is known, or they are equal
@@ -46,9 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="PATH", help="write the result as JSON; - for standard output"
     )
-    parser.add_argument("--author", help="who wrote them")
-    parser.add_argument("--submit", action="store_true", help="let it count on the leaderboard")
-    add_store(parser)
     parser.set_defaults(device="cuda", starts_workers=True)
 
 
@@ -65,17 +57,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.leave_output_to_programs()
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
-    if arguments.submit and arguments.store.is_arena:
-        raise UsageError(
-            f"{arguments.store} is an arena, whose play-offs are called on its organiser's page; "
-            "leave out --submit, or name another store"
-        )
-    submissions = [_read(file, arguments.author) for file in arguments.files]
+    submissions = [_read(file) for file in arguments.files]
     gpus = chosen_gpus(arguments)
-    reports: list[Report] = []
 
     def graded(report: Report) -> None:
-        reports.append(report)
         terminal.show(verdict_line(report))
 
     with TerminalProgress(terminal.results, "play-off") as progress:
@@ -83,34 +68,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             submissions, gpus, lambda gpu: open_session("cuda", gpu), progress, graded
         )
     terminal.show(screen(playoff))
-    try:
-        if arguments.submit:
-            _enter(playoff, reports, arguments, terminal)
-    finally:
-        if to_output:
-            terminal.json(playoff.model_dump_json(indent=2))
-        elif arguments.json is not None:
-            write_whole(arguments.json, playoff.model_dump_json(indent=2) + "\n")
+    if to_output:
+        terminal.json(playoff.model_dump_json(indent=2))
+    elif arguments.json is not None:
+        write_whole(arguments.json, playoff.model_dump_json(indent=2) + "\n")
     return Exit.YES if settled(playoff.differences) else Exit.NO
 
 
-def _read(file: Path, author: str | None) -> Submission:
-    submission = read(file, author)
+def _read(file: Path) -> Submission:
+    submission = read(file)
     if isinstance(submission, Unreadable):
         raise UsageError(f"{file}: {submission.error.message}")
     return submission
-
-
-def _enter(
-    playoff: PlayOff, reports: Sequence[Report], arguments: argparse.Namespace, terminal: Terminal
-) -> None:
-    from harness.board import playoffs
-
-    path, key = arguments.store.beside(playoffs.SUFFIX), arguments.key or arguments.store.key
-    if key is None:
-        raise UsageError("a play-off is signed; name the key of this store with --key")
-    with open_store(arguments.store, "create", arguments.key) as store:
-        for report in reports:
-            store.enter(report)
-        playoffs.enter(playoff, path, key)
-        terminal.note(f"entered into {store.name}, the play-off into {path}")

@@ -1,4 +1,4 @@
-"""Grade again what the board calls "regrade"; shows what changes before it is entered."""
+"""Grade again what is unverified or of another version; show what changes, then enter it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness.board.edition import Edition
 from harness.board.ranking import rank
 from harness.board.regrade import Grader, as_data, regrade, to_regrade
+from harness.board.version import Version
 from harness.cli.commands import _documents
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit
@@ -18,16 +18,13 @@ from harness.protocol.errors import UsageError
 
 HELP = """\
 examples:
-  python3 -m harness regrade --gpu H100 --yes
-  python3 -m harness regrade --claims          grade here what others entered
+  python3 -m harness regrade
+  python3 -m harness regrade --gpu H100 --author ada --yes
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
-    parser.add_argument(
-        "--claims", action="store_true", help="also what others have graded and you have not"
-    )
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
     add_store(parser)
@@ -36,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _grader() -> Iterator[Grader]:
-    """Grades the sources that stored reports carry, in one session."""
+    """Give a function that grades the sources of stored reports, in one session."""
     from harness.judge.grade import grade
     from harness.judge.workers.session import open_session
 
@@ -51,10 +48,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.json:
         terminal.leave_output_to_programs()
     with open_store(arguments.store, key=arguments.key) as store:
-        boards = rank(store.entries(), Edition.current(), chosen(arguments))
-        todo = to_regrade(boards, arguments.claims)
+        todo = to_regrade(rank(store.entries(), chosen(arguments)), Version.current())
         if not todo:
-            terminal.show(f"Nothing to regrade: every scored result is of {Edition.current()}.")
+            terminal.show(f"Nothing to regrade: every score is verified, by {Version.current()}.")
             return Exit.YES
         if kept.exists():
             raise UsageError(

@@ -21,7 +21,11 @@ def screen(comparison: Comparison) -> RenderableType:
     for fact in comparison.facts:
         unit = f" ({fact.unit})" if fact.unit else ""
         table.add_row(fact.what + unit, _shown(fact.a), _shown(fact.b), fact.change)
-    difference: RenderableType = "The sources are the same."
+    difference: RenderableType = (
+        "The sources are too long to compare line by line."
+        if comparison.too_long
+        else "The sources are the same."
+    )
     if comparison.diff:
         difference = Syntax(comparison.diff, "diff", background_color="default", word_wrap=True)
     return Group(table, "", difference, "", Text(comparison.conclusion, "bold"))

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.board import provenance
-from harness.board.edition import Edition
 from harness.board.entry import Entry
-from harness.board.ranking import Board, Row, Standing, standing
+from harness.board.ranking import Board, Row, Status, status
+from harness.board.version import Version
 from harness.judge import figures
 from harness.protocol.report import Badge
 
@@ -25,24 +25,33 @@ _SHORT: dict[str | None, str] = {
 
 
 def screen(boards: Sequence[Board], entries: Iterable[Entry]) -> RenderableType:
-    """Every board, and a sentence about the entries that are on none."""
+    """Return every board, and a sentence about the entries that are on none."""
     parts: list[RenderableType] = []
     for board in boards:
         parts.append(Text.assemble((board.gpu, "bold"), "  score = t(cuBLAS SGEMM) / t(kernel)"))
-        parts.append(_table(board))
-        parts += [Text(sentence, "dim") for sentence in _below(board)]
+        rows = (*board.rows, *board.unranked)
+        if rows:
+            common = provenance.shared(row.entry for row in rows)
+            parts.append(_table(rows, common))
+            parts.append(Text(f"All {', '.join(common.values())}.", "dim"))
+        if board.scope:
+            parts.append(Text(board.scope, "dim"))
+        if board.unverified:
+            parts += ["", *_unverified(board.unverified)]
         parts.append("")
     if not boards:
-        parts.append("No scored result matches: nothing to rank.")
-    parts += [Text(sentence, "dim") for sentence in _off_the_board(entries, Edition.current())]
+        parts.append("No score matches: nothing to rank.")
+    parts += [Text(sentence, "dim") for sentence in _off_the_board(boards, entries)]
     return Group(*parts)
 
 
-def _rows(board: Board) -> tuple[Row, ...]:
-    return (*board.rows, *board.unranked)
+def _unverified(rows: Sequence[Row]) -> Iterator[RenderableType]:
+    yield Text("Unverified results: no trusted key signed them, so they have no rank", "yellow")
+    yield _table(rows, provenance.shared(row.entry for row in rows))
+    yield Text("`regrade` grades them here; `keys --trust KEY` trusts who signed them.", "dim")
 
 
-def _table(board: Board) -> Table:
+def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Kernel", overflow="fold")
@@ -50,24 +59,22 @@ def _table(board: Board) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("Cores", "Launch"):
         table.add_column(heading, no_wrap=True)
-    common = provenance.shared(row.entry for row in _rows(board))
-    mixed = len({row.entry.own for row in _rows(board)}) > 1
-    for row in _rows(board):
+    for row in rows:
         entry = row.entry
         name = Text(entry.name, "bold")
         differing = provenance.own(entry, common)
         if differing:
             name.append(f"\n{', '.join(differing.values())}", "not bold dim")
-        if row.twins:
-            name.append(f"\nsame source as {', '.join(row.twins)}", "not bold yellow")
-        if row.gpus > 1:
-            name.append(f"\nmean of {row.gpus} GPUs", "not bold dim")
-        if mixed and not entry.own:
-            name.append("\nclaim", "not bold yellow")
+        if row.duplicates:
+            name.append(f"\nsame program as {', '.join(row.duplicates)}", "not bold yellow")
+        if row.runs > 1:
+            on = f" on {row.gpus} GPUs" if row.gpus > 1 else ""
+            name.append(f"\nmedian of {row.runs} runs{on}", "not bold dim")
+        reason = "–" if row.status is Status.UNVERIFIED else row.status
         table.add_row(
-            Text(row.standing, "yellow") if row.rank is None else str(row.rank),
+            Text(reason, "yellow") if row.rank is None else str(row.rank),
             name,
-            Text(figures.ratio(row.score), "bold"),
+            Text(figures.ratio(entry.score), "bold"),
             figures.interval(row.low, row.high),
             figures.milliseconds(entry.kernel_ms),
             _SHORT.get(entry.cores, "–"),
@@ -76,32 +83,18 @@ def _table(board: Board) -> Table:
     return table
 
 
-def _below(board: Board) -> Iterator[str]:
-    """What is the same for all rows, once; and what the board itself vouches for."""
-    common = provenance.shared(row.entry for row in _rows(board))
-    yield f"All {', '.join(common.values())}."
-    if board.said_of_gpus:
-        yield board.said_of_gpus
-    own = [row.entry.own for row in _rows(board)]
-    if not any(own):
-        yield "None of these was graded and signed by this board's own judge: all are claims."
-    elif not all(own):
-        count = own.count(False)
-        yield (
-            f"{count} {'claim was' if count == 1 else 'claims were'} not graded and signed by this "
-            "board's own judge; `regrade --claims` does that."
-        )
-
-
-def _off_the_board(entries: Iterable[Entry], edition: Edition) -> list[str]:
-    """What else the store holds, one sentence a reason."""
-    counts = Counter(standing(entry, edition) for entry in entries)
+def _off_the_board(boards: Iterable[Board], entries: Iterable[Entry]) -> list[str]:
+    """Return a sentence for each reason for which entries of the store are not ranked."""
+    versions = {board.gpu: board.version for board in boards}
+    counts = Counter(
+        status(entry, versions.get(entry.device or "", Version.current())) for entry in entries
+    )
     sentences = {
-        Standing.UNSCORED: "accepted without a score (no GPU, or no steady clock)",
-        Standing.QUICK: "quick",
-        Standing.UNSTEADY: "unsteady, with an interval too wide to tell it from others",
-        Standing.NOT_ACCEPTED: "not accepted",
-        Standing.REGRADE: f'of another edition than {edition}: "regrade" grades them again',
+        Status.UNSCORED: "accepted without a score (no GPU, or no steady clock)",
+        Status.QUICK: "quick",
+        Status.UNSTEADY: "unsteady, with a wide interval",
+        Status.NOT_ACCEPTED: "not accepted",
+        Status.OTHER_VERSION: 'of another version of the judge; "regrade" grades them again',
     }
     return [
         f"{counts[reason]} not ranked: {sentence}."

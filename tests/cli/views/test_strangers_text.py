@@ -16,7 +16,6 @@ from rich.console import RenderableType
 
 from harness.board.compare import compare
 from harness.board.document import Document
-from harness.board.edition import Edition
 from harness.board.entry import Entry
 from harness.board.ranking import rank
 from harness.board.regrade import Change
@@ -32,7 +31,6 @@ from tests.board import factory
 ATTACK = "\x1b]0;x\x07\x1b[2J\x9b31m\r\b\u202e\u200b\x00\x85\u2028[bold]A:smile:\x7f\x1b[?25l"
 ACTIVE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
-NOW = Edition.current()
 KINDS = 8
 """Of reports."""
 
@@ -106,7 +104,7 @@ def entry(report: Report) -> Entry:
 
 def ranking() -> RenderableType:
     entries = [entry(report) for report in poisoned_reports()]
-    return leaderboard.screen(rank(entries, NOW), entries)
+    return leaderboard.screen(rank(entries), entries)
 
 
 def changes() -> RenderableType:
@@ -210,7 +208,7 @@ def test_no_page_lets_text_act(tmp_path: Path) -> None:
     documents = list({document.id: document for document in documents}.values())
     reports = {document.id: document for document in documents}
     entries = [entry(document.report) for document in documents]
-    site = Site(tmp_path / "site", entries, NOW)
+    site = Site(tmp_path / "site", entries)
     site.write_boards()
     assert len(list(site.write_entries(reports.__getitem__))) == len(documents)
     pages = list((tmp_path / "site").rglob("*.html"))

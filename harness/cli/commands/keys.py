@@ -1,0 +1,45 @@
+"""Show the board's key and the keys that it trusts, and change the list of trusted keys.
+
+A result counts if the board's own judge signed it, or a key of this list.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.cli.commands._arguments import add_store
+from harness.cli.commands._command import Exit
+from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
+
+HELP = """\
+examples:
+  python3 -m harness keys                             show this board's key and the list
+  python3 -m harness keys --trust KEY --owner "lab"   count results that this key signed
+  python3 -m harness keys --distrust KEY
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--trust", metavar="KEY", help="add a public key to the list")
+    group.add_argument("--distrust", metavar="KEY", help="remove a public key from the list")
+    parser.add_argument("--owner", default="", metavar="NAME", help="with --trust: whose key it is")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.board import keys  # cryptography would slow every command
+
+    path = arguments.key or arguments.store.key
+    if path is None:
+        raise UsageError(f"{arguments.store} does not say which key it has; name it with --key.")
+    if arguments.trust:
+        keys.add_to_list(path, arguments.trust.lower(), arguments.owner)
+    elif arguments.distrust:
+        keys.remove_from_list(path, arguments.distrust.lower())
+    own = keys.SigningKey.at(path).public if path.exists() else "made with the first result"
+    terminal.show(f"{own}  this board's own key ({path})")
+    for key, owner in keys.listed(path).items():
+        terminal.show(f"{key}  {owner or 'listed'}")
+    return Exit.YES
