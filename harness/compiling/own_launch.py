@@ -67,8 +67,10 @@ def _differences(kernel: str, call: Node, launch: LaunchLine, names: _Names) -> 
     elif sizes != BLOCK[: len(sizes)]:
         shown = "×".join(map(str, sizes))
         yield (
-            f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
+            f"the file's own host code launches blocks of {shown} threads; the judge always "
+            "launches 16×16, for which the kernel has to be rewritten"
         )
+        return
     tile = _tile(grid, names)
     if tile and launch.tile_rows == launch.tile_columns == 16 and tile != (16, 16):
         yield (

@@ -22,7 +22,10 @@ def warnings(launch: str, before: str = "") -> list[str]:
 
 
 def blocks_of(shown: str) -> str:
-    return f"the file's own host code launches blocks of {shown} threads; the judge launches 16×16"
+    return (
+        f"the file's own host code launches blocks of {shown} threads; the judge always launches "
+        "16×16, for which the kernel has to be rewritten"
+    )
 
 
 CALL = "matrix_multiplication_kernel<<<1, block>>>();"

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.views.advice import advice
 from harness.cli.views.explanation import first_finding
 from harness.cli.views.findings import counterexample, diagnostics, findings, source_line
 from harness.judge import figures
@@ -18,7 +19,9 @@ from harness.protocol.report import (
     CompileError,
     Counterexample,
     Counters,
+    Diagnostic,
     DisassembledKernel,
+    Finding,
     JudgeError,
     Measurement,
     MemoryFault,
@@ -26,6 +29,7 @@ from harness.protocol.report import (
     Report,
     Score,
     Verdict,
+    WrongAnswer,
 )
 from problem.reference import MAX_ERROR
 
@@ -41,17 +45,22 @@ def verdict_style(verdict: Verdict) -> str:
 
 
 def screen(report: Report) -> RenderableType:
-    """One screen for one report. It ends with the verdict and, of a kernel that is right, with what
-    limits it."""
-    parts = [*_parts(report), verdict_line(report)]
+    """Return one screen for one report.
+
+    It ends with the verdict and, if the kernel is right, with what limits it.
+    """
+    parts = [*_parts(report), verdict_line(report, brief=True)]
     examined = from_report(report)
     if isinstance(report.outcome, Accepted) and examined is not None and examined.counters:
         parts.append(first_finding(explain(examined)))
     return Group(*parts)
 
 
-def verdict_line(report: Report) -> Text:
-    """The one line that matters."""
+def verdict_line(report: Report, brief: bool = False) -> Text:
+    """Return the one line that matters.
+
+    brief: the lines above it say already what is wrong.
+    """
     verdict = report.verdict
     line = Text.assemble(
         (report.submission.name, "bold"), "  ", (verdict.value, verdict_style(verdict))
@@ -65,9 +74,27 @@ def verdict_line(report: Report) -> Text:
             line.append("  quick" if report.quick else "")
         else:
             line.append(f"  no score: {outcome.score.message}")
+    elif brief:
+        line.append(_brief_message(report))
     else:
         line.append(f"  {outcome.message}")
     return line
+
+
+def _brief_message(report: Report) -> str:
+    """Return the message, or only the line number where a finding or diagnostic above says it."""
+    outcome = report.outcome
+    said: Sequence[Finding | Diagnostic] = ()
+    if isinstance(outcome, MemoryFault | Race):
+        said = outcome.findings
+    elif isinstance(outcome, CompileError):
+        said = outcome.diagnostics
+    elif isinstance(outcome, WrongAnswer):
+        return f"  at {outcome.counterexample.case}"
+    if not said or said[0].message not in outcome.message:  # type: ignore[union-attr]
+        return f"  {outcome.message}"  # type: ignore[union-attr]
+    line = said[0].at.line if isinstance(said[0], Finding) else said[0].line
+    return f"  in line {line}" if line else ""
 
 
 def _parts(report: Report) -> Iterable[RenderableType]:
@@ -84,10 +111,15 @@ def _parts(report: Report) -> Iterable[RenderableType]:
         yield from findings(outcome.findings, report.submission)
     shown = getattr(outcome, "counterexample", None)
     if isinstance(shown, Counterexample):
-        yield from counterexample(shown, report.seed)
+        explained = isinstance(outcome, MemoryFault | Race) and bool(outcome.findings)
+        yield from counterexample(shown, report.seed, explained)
     at = getattr(outcome, "at", None)
     if at is not None and at.line:
+        yield Text(f"{report.submission.name}.cu:{at.line}", "bold")
         yield from source_line(report.submission, at.line, None)
+    cure = advice(report)
+    if cure is not None:
+        yield Text(cure, "bold")
     if isinstance(outcome, JudgeError):
         yield Text("This is the judge's fault, not the submission's. Please report it:", "magenta")
         yield Text(outcome.details.strip()[-1500:] or outcome.message)

@@ -43,7 +43,7 @@ def _bar(console: SafeConsole) -> _Bar:
     return _Bar(
         SpinnerColumn(),
         TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=10),
         TextColumn("{task.fields[step]}", markup=False),
         TimeElapsedColumn(),
         console=console,
@@ -63,13 +63,13 @@ class _Line:
     def begin(self, stage: Stage, total: int | None) -> None:
         self.end()
         self._task = self._bar.add_task(
-            "", total=total, name=self._name[:20], stage=stage.value, step=""
+            "", total=total, name=self._name[:18], stage=stage.value, step=""
         )
         self._done = 0
 
     def step(self, text: str) -> None:
         if self._task is not None:
-            self._bar.update(self._task, completed=self._done, step=text[:36])
+            self._bar.update(self._task, completed=self._done, step=text[:28])
             self._done += 1
 
     def found(self, sentences: Iterable[str]) -> None:

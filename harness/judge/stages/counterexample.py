@@ -75,8 +75,18 @@ def pattern(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
 def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
     empty = unwritten(C)
     if empty.all():
-        return "no element of C was written"
+        return (
+            "every element of C is the NaN that the judge puts there before the launch: it is "
+            "never written, or it is read before it is written, as `C += …` does"
+        )
     if empty.any():
+        period = _period_of_blocks(~empty)
+        if period is not None:
+            size = f"{period[0]}×{period[1]}"
+            return (
+                f"of each {size} elements of C only the first 16×16 are written: a block has 16×16 "
+                f"threads, so it computes {size} elements only if each thread computes several"
+            )
         return f"{int(empty.sum())} of {C.size} elements of C were never written"
     if not np.isfinite(C).all() and np.isfinite(A).all() and np.isfinite(B).all():
         return (
@@ -94,6 +104,12 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
     if abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and _close(C, scale * R):
         return f"every element is {scale:.4g} times what it should be"
     N = A.shape[1]
+    for name, other in (("A", (_reread(A), B)), ("B", (A, _reread(B)))):
+        if _close(C, reference(*other)):
+            return (
+                f"{name} was read column by column; it lies in memory row by row, so its element "
+                f"is {'A[row * N + n]' if name == 'A' else 'B[n * K + column]'}"
+            )
     for tile in (16, 32, 8, 64, 128):
         kept = N // tile * tile
         if 0 < kept < N and _close(C, reference(A[:, :kept], B[:kept])):
@@ -103,6 +119,30 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
     if N > 1 and _close(C, reference(A[:, 1:], B[1:])):
         return "the first product of each sum is missing"
     return _magnitude(comparison)
+
+
+def _reread(matrix: Matrix) -> Matrix:
+    """The matrix that the same memory holds when it is read column by column."""
+    return matrix.reshape(matrix.shape[::-1]).T
+
+
+def _period_of_blocks(written: Blocks) -> tuple[int, int] | None:
+    """Return the height and width of the tiles of which only the first block is written."""
+    rows: Blocks = np.any(written, axis=1)
+    columns: Blocks = np.any(written, axis=0)
+    if not (written == np.outer(rows, columns)).all():
+        return None
+    found = [_period(rows), _period(columns)]
+    if found[0] is None or found[1] is None or found == [BLOCK_SIZE, BLOCK_SIZE]:
+        return None
+    return found[0], found[1]
+
+
+def _period(written: Blocks) -> int | None:
+    for period in (BLOCK_SIZE, 32, 64, 128, 256):
+        if (written == (np.arange(len(written)) % period < BLOCK_SIZE)).all():
+            return period
+    return None
 
 
 def _magnitude(comparison: Comparison) -> str:

@@ -1,0 +1,95 @@
+"""The cure of a mistake that beginners make, in one sentence, where a report shows one."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from harness.protocol.report import (
+    Array,
+    Finding,
+    Hazard,
+    MemoryFault,
+    Race,
+    Report,
+    RuntimeFault,
+    TimeLimit,
+    WrongAnswer,
+)
+
+_PARAMETERS = re.compile(r"\bmatrix_multiplication_kernel\s*\(([^)]*)\)")
+_STATE = re.compile(
+    r"^[ \t]*(?:static\s+)?__device__\s+(?:(?:volatile|unsigned|static)\s+)*\w+\s+(\w+)\s*"
+    r"(?:\[[^\]]*\]\s*)*(?:=[^;]*)?;",
+    re.MULTILINE,
+)
+
+
+def advice(report: Report) -> str | None:
+    """Return what to do about the verdict; None where the messages say it or nobody knows."""
+    outcome, source = report.outcome, report.submission.source
+    if not isinstance(outcome, MemoryFault | Race | RuntimeFault | TimeLimit | WrongAnswer):
+        return None
+    if isinstance(outcome, RuntimeFault):
+        if "bytes of shared memory a block" in outcome.message:
+            return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
+        return None
+    order = _order_of_parameters(source)
+    if order:
+        return order
+    if isinstance(outcome, MemoryFault | Race) and outcome.findings:
+        return _of_finding(outcome.findings[0])
+    return _of_state(source)
+
+
+def _of_finding(found: Finding) -> str | None:
+    match found.hazard:
+        case Hazard.OUT_OF_BOUNDS if found.array in (Array.A, Array.B, Array.C):
+            return (
+                "Not every size is a multiple of 16: a thread whose row is M or more, or whose "
+                "column is K or more, must neither load nor store, and n must stay below N."
+            )
+        case Hazard.UNINITIALISED if found.array == Array.C:
+            return (
+                "C holds no values when the kernel starts: add up in a variable and write "
+                "`C[…] = sum`, not `C[…] += …`."
+            )
+        case Hazard.UNINITIALISED if found.array == Array.SHARED:
+            return (
+                "A block has 16×16 threads, whatever its tile: each element of a tile must be "
+                "written before it is read, so a larger tile takes several loads a thread."
+            )
+        case Hazard.RACE if "no barrier between" in found.message:
+            return (
+                "Write `__syncthreads();` between the two: no thread goes on from there before "
+                "all threads of the block have come."
+            )
+        case Hazard.DIVERGENT_BARRIER:
+            return (
+                "All threads of a block must reach each barrier: put a condition around loads and "
+                "stores in place of an early `return`."
+            )
+    return None
+
+
+def _order_of_parameters(source: str) -> str | None:
+    """Say so if the kernel's own names for its parameters are in another order than the judge's."""
+    found = _PARAMETERS.search(source)
+    names = [] if found is None else [each.split()[-1].strip("*&") for each in found[1].split(",")]
+    expected = ["A", "B", "C", "M", "N", "K"]
+    if sorted(names) != sorted(expected) or names == expected:
+        return None
+    return f"The kernel calls its parameters {', '.join(names)}; the judge passes A, B, C, M, N, K."
+
+
+def _of_state(source: str) -> str | None:
+    variables = [
+        f"`{found[1]}` (line {source.count(chr(10), 0, found.start(1)) + 1})"
+        for found in islice(_STATE.finditer(source), 3)
+    ]
+    if not variables:
+        return None
+    return (
+        "A `__device__` variable keeps its value from launch to launch: set "
+        f"{', '.join(variables)} back before the kernel ends."
+    )

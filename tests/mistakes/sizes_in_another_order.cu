@@ -1,0 +1,10 @@
+// expect: memory-error
+// says: The kernel calls its parameters A, B, C, M, K, N; the judge passes A, B, C, M, N, K.
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int K, int N) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= M || col >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + col];
+    C[row * K + col] = sum;
+}

@@ -1,0 +1,11 @@
+// expect: compile-error
+// says: no kernel named matrix_multiplication_kernel
+// says: found: matmul
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= M || col >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + col];
+    C[row * K + col] = sum;
+}
