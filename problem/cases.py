@@ -352,3 +352,35 @@ def counting_case(seed: int) -> Case:
     known before the grading."""
     generator = np.random.default_rng([seed, CASES_VERSION, 4])
     return Case(Shape(*(int(size) for size in generator.choice((208, 224, 240, 272, 288, 304), 3))))
+
+
+# ------------------------------------------------------------------------------- timed inputs
+
+_LONE = "lone lines scaled by 2^-10..2^10"
+
+SCORED_INPUTS = (
+    UNIFORM,
+    NORMAL,
+    POSITIVE,
+    SCALED_GROUPS,
+    f"A uniform, {_LONE}; B uniform",
+    f"A uniform; B uniform, {_LONE}",
+)
+"""Kinds that timed launches are drawn from, each as often. The score is that of the slowest."""
+
+UNSCORED_INPUTS = (
+    LARGE_IN_A,
+    LARGE_IN_B,
+    CHANGING_SCALE,
+    "A uniform; B uniform, lines from a place on scaled by 2^-10..2^10",
+    "A uniform, inner dimension scaled by 2^-10..2^10; B uniform",
+    "A uniform, elements scaled by 2^-10..2^10; B uniform",
+    "A uniform; B uniform, elements scaled by 2^-10..2^10",
+    "A uniform, lines scaled by 2^-60..2^20; B uniform",
+    "A uniform, zero lines; B uniform",
+    "uniform, repeated lines",
+    "constant lines",
+    "four levels",
+)
+"""Kinds that a kernel must get right between the scored launches, and is timed on for information:
+it may take a slow path for them, but has to look at all elements to know."""

@@ -12,6 +12,7 @@ import pytest
 
 from harness.protocol.compiler import Compiled
 from problem.cases import CASES, RANKED, Case, Shape
+from problem.inputs import Draw
 from problem.launcher import solve
 from problem.reference import compare, reference
 from tests.compile_worker import Compiling
@@ -65,8 +66,9 @@ def gpu_seconds() -> float:
 def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
     import cupy
 
-    from harness.devices.cuda import judge_kernels, memory
+    from harness.devices.cuda import memory
     from harness.devices.cuda.loading import load_function
+    from problem import gpu
 
     compiled = compiling(path.read_text(encoding="utf-8"))
     assert isinstance(compiled, Compiled)
@@ -74,8 +76,8 @@ def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
     function = load_function(kernel)
     A, B = memory.matrix(shape.M, shape.N), memory.matrix(shape.N, shape.K)
     C = memory.matrix(shape.M, shape.K)
-    judge_kernels.draw(A, judge_kernels.Draw(1))
-    judge_kernels.draw(B, judge_kernels.Draw(2))
+    gpu.draw(A, Draw.plain(1))
+    gpu.draw(B, Draw.plain(2))
     sizes = (shape.M, shape.N, shape.K)
     synchronize = cupy.cuda.runtime.deviceSynchronize
     benchmark.pedantic(

@@ -312,7 +312,7 @@ class Score(Value):
     kernel_ms: float
     baseline_ms: float
     tflops: float
-    slower_on: RoundInputs | None = None
+    slower_on: str | None = None
     """Set where the kernel is slower on one kind of inputs: the score is that of these rounds."""
     peak_share: float | None
     """Share of the GPU's FP32 peak at its highest clock."""
@@ -494,14 +494,6 @@ class HostMemory(Value):
     to_host_gb_per_s: NonNegativeFloat
 
 
-class RoundInputs(StrEnum):
-    """What the inputs of a round are like."""
-
-    UNIFORM = "uniform"
-    RESCALED = "rescaled"
-    """Uniform, with rows or columns scaled by powers of two, in groups or alone."""
-
-
 class Round(Value):
     """One timed launch of the baseline beside one of the kernel, on fresh inputs."""
 
@@ -510,7 +502,8 @@ class Round(Value):
     kernel_host_ms: NonNegativeFloat | None = None
     """The kernel's launch by the host's clock."""
     baseline_host_ms: NonNegativeFloat | None = None
-    inputs: RoundInputs = RoundInputs.UNIFORM
+    inputs: str = "uniform"
+    """The kind of the inputs of both launches."""
     kernel_first: bool
     clock_mhz: NonNegativeInt
     power_w: NonNegativeFloat
@@ -526,6 +519,18 @@ class Round(Value):
 class Steadiness(StrEnum):
     STEADY = "interval within the target"
     TIME = "time limit"
+
+
+class InputsTime(Value):
+    """How long the kernel takes on one kind of inputs."""
+
+    inputs: str
+    scored: bool
+    launches: PositiveInt
+    kernel_ms: NonNegativeFloat
+    """The median."""
+    ratio: NonNegativeFloat
+    """The baseline's median over all rounds, over `kernel_ms`."""
 
 
 class SizeScore(Value):
@@ -550,6 +555,8 @@ class Measurement(Value):
     None where it never does or only one kind was measured."""
     sizes: tuple[SizeScore, ...] = ()
     """Scores at other sizes, where they were asked for."""
+    by_inputs: tuple[InputsTime, ...] = ()
+    """How long the kernel takes on each kind of inputs, the slowest first; for information."""
 
 
 class LineCounters(Value):

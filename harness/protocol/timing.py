@@ -184,27 +184,11 @@ class LayOut(CheckerRequest[SharedMatrices]):
     shape: Shape
 
 
-class TimedInputs(StrEnum):
-    """What a launch at the ranked size is drawn. Those of rounds are in the report, too."""
-
-    UNIFORM = "uniform"
-    RESCALED = "rescaled"
-    """Rows and columns get magnitudes of their own, in groups or alone."""
-    LONE_ELEMENTS = "lone elements"
-    """Four elements of A or of B are 2^20, all others uniform. Not scored: a kernel may take its
-    slow path for them. But it must look at all elements, whenever it is launched, to know."""
-    CHANGING_SCALE = "changing scale"
-    """The magnitude of A, or of B, changes along N: for all rows (columns) alike, in groups, or for
-    each from a place of its own on. Not scored either."""
-    POSITIVE = "positive"
-    """All elements of A and B are in U(0, 1), where the errors of an accumulator that truncates add
-    up. Not scored either."""
-
-
 class DrawInputs(CheckerRequest[Done]):
     """A and B drawn anew, C poisoned, the L2 cache overwritten."""
 
-    inputs: TimedInputs = TimedInputs.UNIFORM
+    inputs: str = "uniform"
+    """The kind that they are of, in the words of the problem."""
 
 
 class Checked(Value):
@@ -221,8 +205,8 @@ class CheckLaunch(CheckerRequest[Checked]):
 
 
 class Fetched(Value):
-    """C as it was left, and from what A and B were drawn (harness.devices.drawing): whatever became
-    of them on the GPU, that is what was asked."""
+    """C as it was left, and the seeds that A and B were drawn from: whatever became of them on the
+    GPU, that is what was asked."""
 
     kind: Literal["fetched"] = "fetched"
     seed_of_A: NonNegativeInt

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.devices.drawing import draw_on_host
 from harness.judge.explain.examined import Examined
 from harness.judge.grade import EXAMINED, EXAMINED_LARGER, GradingOptions, examine, grade
 from harness.judge.progress import Progress
@@ -41,7 +40,6 @@ from harness.protocol.report import (
     Place,
     Race,
     Report,
-    RoundInputs,
     RuleViolation,
     Score,
     Stage,
@@ -65,11 +63,11 @@ from harness.protocol.timing import (
     MeasureFirstLaunch,
     MeasureHostMemory,
     SharedMatrices,
-    TimedInputs,
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import Case, Extent, Shape
+from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, Case, Extent, Shape
+from problem.inputs import Draw
 from problem.launcher import LaunchLine
 from tests.board.factory import COUNTERS
 from tests.judge.explain.test_records import profile
@@ -104,7 +102,7 @@ class FakeGpu(FakeDevice):
     ms = 8.0
     rescaled_ms = 8.0
     first_is_idle = False
-    inputs = TimedInputs.UNIFORM
+    inputs = UNIFORM
 
     def ask(self, request: Any) -> Any:
         match request:
@@ -118,11 +116,11 @@ class FakeGpu(FakeDevice):
             case CheckLaunch():
                 return Checked(error=0.1)
             case FetchLaunch():
-                A = draw_on_host(SMALL.shape.M, SMALL.shape.N, 1)
-                B = draw_on_host(SMALL.shape.N, SMALL.shape.K, 2)
+                A = Draw.plain(1).matrix(SMALL.shape.M, SMALL.shape.N)
+                B = Draw.plain(2).matrix(SMALL.shape.N, SMALL.shape.K)
                 return Fetched(seed_of_A=1, seed_of_B=2, C=right(A, B))
             case TimeLaunch():
-                rescaled = type(self).inputs is TimedInputs.RESCALED
+                rescaled = type(self).inputs == SCALED_GROUPS
                 ms = self.rescaled_ms if rescaled else self.ms
                 return LaunchTime(
                     ms=ms, host_ms=ms + 0.02, clock_mhz=1980, power_w=500, throttled=()
@@ -177,7 +175,7 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
     assert report.score is not None and report.score.ratio == 2.0, report.outcome
     assert report.measurement is not None
     assert (report.measurement.audit_error is None) is quick
-    assert {round.inputs for round in report.measurement.rounds} == {*RoundInputs}
+    assert {round.inputs for round in report.measurement.rounds} == {*SCORED_INPUTS}
     assert len(report.sanitizing) == (1 if quick else 2)
 
 
@@ -373,7 +371,7 @@ def test_a_kernel_that_is_slower_on_rescaled_inputs_is_scored_on_them() -> None:
     report = graded(with_times(device))
     assert isinstance(report.outcome, Accepted) and isinstance(report.outcome.score, Score)
     assert report.outcome.score.ratio == 0.5
-    assert report.outcome.score.slower_on is RoundInputs.RESCALED
+    assert report.outcome.score.slower_on == SCALED_GROUPS
 
 
 def test_a_first_launch_that_does_nothing_is_a_violation() -> None:

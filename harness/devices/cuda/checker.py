@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from functools import singledispatchmethod
 from typing import Any, Literal
 
@@ -24,8 +23,9 @@ from harness.protocol.timing import (
     LayOut,
     OpenKernels,
     SharedMatrices,
-    TimedInputs,
 )
+from problem import gpu
+from problem.inputs import Kind, draws
 
 
 class CudaChecker:
@@ -44,6 +44,7 @@ class CudaChecker:
     @answer.register
     def open_kernels(self, request: OpenKernels) -> Done:
         judge_kernels.load()
+        gpu.load()
         return Done()
 
     @answer.register
@@ -86,13 +87,13 @@ class _Table:
         self.A, self.B, self.C = (guarded.matrix for guarded in self.guarded.values())
         l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
         self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
-        self.draw(TimedInputs.UNIFORM)
+        self.draw("uniform")
 
-    def draw(self, inputs: TimedInputs) -> None:
-        A, B = self._drawn = _random_draws(inputs)
-        self._cancels = inputs is not TimedInputs.POSITIVE
-        judge_kernels.draw(self.A, A)
-        judge_kernels.draw(self.B, B)
+    def draw(self, inputs: str) -> None:
+        self._kind = Kind.parse(inputs)
+        A, B = self._drawn = draws(self._kind, _random_seed())
+        gpu.draw(self.A, A)
+        gpu.draw(self.B, B)
         judge_kernels.poison(self.C)
         driver.cuCtxResetPersistingL2Cache()
         judge_kernels.fill(self._flush, np.uint32(0))
@@ -100,8 +101,7 @@ class _Table:
 
     def check(self) -> Checked:
         changed = self._changed()
-        look = judge_kernels.worst_error if self._cancels else judge_kernels.worst_block
-        error = look(self.A, self.B, self.C, _random_seed())
+        error = gpu.worst_error(self.A, self.B, self.C, self._kind, _random_seed())
         outside = tuple(
             f"{side} {name}"
             for name, guarded in self.guarded.items()
@@ -119,15 +119,10 @@ class _Table:
         them."""
         found: list[Literal["A", "B"]] = []
         for name, matrix, how in zip(("A", "B"), (self.A, self.B), self._drawn, strict=True):
-            if judge_kernels.changed(matrix, how):
+            if gpu.changed(matrix, how):
                 found.append(name)  # type: ignore[arg-type]  # zip forgets the literals
-                judge_kernels.draw(matrix, how)
+                gpu.draw(matrix, how)
         return tuple(found)
-
-
-def _random_draws(inputs: TimedInputs) -> tuple[judge_kernels.Draw, judge_kernels.Draw]:
-    of_A, of_B = secrets.choice(judge_kernels.SCALINGS[inputs])
-    return judge_kernels.Draw(_random_seed(), of_A), judge_kernels.Draw(_random_seed(), of_B)
 
 
 def _random_seed() -> int:

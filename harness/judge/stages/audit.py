@@ -5,13 +5,13 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from harness.devices.drawing import draw_on_host
 from harness.judge.progress import Progress
 from harness.judge.stages.verify import wrong_answer
 from harness.protocol import background
 from harness.protocol.report import Outcome, Rule, RuleViolation, Stage
 from harness.protocol.timing import Fetched
 from problem.cases import RANKED, Matrix
+from problem.inputs import Draw
 from problem.reference import MAX_ERROR, Comparison, compare, compare_repeated
 
 
@@ -49,8 +49,8 @@ def audit(kept: Kept, seed: int, progress: Progress) -> float | Outcome | None:
 
 def _timed(launch: Fetched, seed: int) -> float | Outcome:
     shape = RANKED.shape
-    A = draw_on_host(shape.M, shape.N, launch.seed_of_A)
-    B = draw_on_host(shape.N, shape.K, launch.seed_of_B)
+    A = Draw.plain(launch.seed_of_A).matrix(shape.M, shape.N)
+    B = Draw.plain(launch.seed_of_B).matrix(shape.N, shape.K)
     comparison = compare(A, B, launch.C)
     if not comparison.passed:
         return wrong_answer(Stage.MEASURE, RANKED, seed, A, B, launch.C, comparison)

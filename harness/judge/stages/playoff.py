@@ -35,7 +35,6 @@ from harness.protocol.report import (
     DeviceInfo,
     Outcome,
     Round,
-    RoundInputs,
     Score,
     Sha256,
     Stage,
@@ -218,8 +217,8 @@ class _Match:
         number = len(self.rounds)
         for place, player in enumerate(self._players):
             with _for(place):
-                player.surprises(number)
-        inputs = secrets.choice([*RoundInputs])
+                player.unannounced_checks(number)
+        inputs = self._players[0].scored.deal()
         order: list[int | None] = [None, *range(len(self._players))]
         secrets.SystemRandom().shuffle(order)
         launches: dict[int | None, CheckedLaunch] = {}
@@ -270,7 +269,7 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Estimate | None:
     many rounds were dropped."""
     both = [(a, b) for a, b in zip(one, other, strict=True) if not (a.dropped or b.dropped)]
     kinds = slower_on(one), slower_on(other)
-    if kinds[0] is kinds[1]:
+    if kinds[0] == kinds[1]:
         # A score is that of the inputs on which its kernel is slower: here both on the same.
         ratios = [b.kernel_ms / a.kernel_ms for a, b in both if kinds[0] in (None, a.inputs)]
         if len(ratios) < MIN_RATIOS:

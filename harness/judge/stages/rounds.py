@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,10 +15,10 @@ from harness.judge.stages.clocks import judge_clocks
 from harness.judge.stages.outcomes import judge_error, launch_outcome, wrote_outside
 from harness.judge.stages.score import MIN_RATIOS, THROTTLES, is_steady, ratios, too_many_dropped
 from harness.protocol.report import (
+    InputsTime,
     JudgeError,
     Outcome,
     Round,
-    RoundInputs,
     Rule,
     RuleViolation,
     Stage,
@@ -37,12 +38,11 @@ from harness.protocol.timing import (
     LayOut,
     ScoringDevice,
     SharedMatrices,
-    TimedInputs,
     TimeLaunch,
     TimingRequest,
     TimingWorkers,
 )
-from problem.cases import RANKED, Shape
+from problem.cases import RANKED, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS, Shape
 
 T = TypeVar("T")
 
@@ -63,17 +63,12 @@ MAX_SECONDS = 40.0
 of a grading that makes a minute of the GPU."""
 
 
-SURPRISES = (
-    TimedInputs.LONE_ELEMENTS,
-    TimedInputs.LONE_ELEMENTS,
-    TimedInputs.CHANGING_SCALE,
-    TimedInputs.POSITIVE,
-)
-"""What an unscored launch is drawn, each as likely."""
+LAUNCHES_PER_CHECK = 2
+"""Launches of the kernel for each unannounced check, on average, whatever came before: a kernel
+must not know which launches are scored, not even where it has just seen one that was not."""
 
-LAUNCHES_PER_SURPRISE = 2
-"""Of the kernel's, on average, whatever came before: a kernel must not know which are scored, not
-even where it has just seen one that was not."""
+MAX_UNANNOUNCED_SECONDS = 60.0
+"""The time limit of all unannounced checks together. They shorten no rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +76,13 @@ class Extent:
     """How long to measure.
 
     rounds: the fewest, where they fit into the seconds; a slow warm-up or a lucky start cannot end
-    the measurement early. seconds: no new round after these, steady or not.
+    the measurement early. seconds: no new round after these, steady or not. checks: the fewest
+    unannounced checks on each unscored kind of inputs, whatever time they take.
     """
 
     rounds: int
     seconds: float
+    checks: int = 1
 
     def fewest(self, done: int, elapsed: float) -> int:
         """The fewest rounds, after so many in so many seconds: what a slow kernel has time for."""
@@ -93,9 +90,32 @@ class Extent:
         return max(MIN_RATIOS, min(self.rounds, fit))
 
 
-FULL = Extent(rounds=30, seconds=25.0)
+FULL = Extent(rounds=MIN_RATIOS * len(SCORED_INPUTS), seconds=25.0)
 QUICK = Extent(rounds=12, seconds=3.0)
-OTHER_SIZE = Extent(rounds=12, seconds=5.0)
+OTHER_SIZE = Extent(rounds=12, seconds=5.0, checks=0)
+
+
+class Deck:
+    """Kinds of inputs in an order that nobody knows before, each as often as each other."""
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self._kinds = kinds
+        self._left: list[str] = []
+        self.dealt: Counter[str] = Counter()
+
+    def deal(self) -> str:
+        """Return the next kind."""
+        if not self._left:
+            self._left = [*self._kinds]
+            secrets.SystemRandom().shuffle(self._left)
+        kind = self._left.pop()
+        self.dealt[kind] += 1
+        return kind
+
+    @property
+    def fewest(self) -> int:
+        """How often each kind was dealt at least."""
+        return min(self.dealt[kind] for kind in self._kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +133,8 @@ class Timed:
     stopped_by: Steadiness
     audited: Fetched | None
     """None where no launch was to be."""
+    by_inputs: tuple[InputsTime, ...] = ()
+    """How long the kernel takes on each kind of inputs, the slowest first."""
 
 
 def timed_rounds(
@@ -156,32 +178,35 @@ def _rounds(
     audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
     audited: Fetched | None = None
     started = time.monotonic()
+
+    def elapsed() -> float:
+        return time.monotonic() - started - measuring.unannounced_seconds
+
     while True:
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
-        measuring.surprises(len(rounds))
-        elapsed = time.monotonic() - started
-        fewest = extent.fewest(len(rounds), elapsed)
-        if warm_up.seconds + elapsed > MAX_SECONDS and len(rounds) < fewest:
+        measuring.unannounced_checks(len(rounds))
+        fewest = extent.fewest(len(rounds), elapsed())
+        if warm_up.seconds + elapsed() > MAX_SECONDS and len(rounds) < fewest:
             raise MeasurementAborted(_too_slow(len(rounds)))
         if audit and audited is None and len(rounds) >= min(audit_after, fewest):
             # Of the round's launches the kernel's comes last, so that C is its own.
-            rounds.append(measuring.round(len(rounds), RoundInputs.UNIFORM, kernel_first=False))
+            rounds.append(measuring.round(len(rounds), UNIFORM, kernel_first=False))
             audited = measuring.fetch()
         else:
             # ABBA: a drift of the clock falls on both alike.
-            inputs = secrets.choice([*RoundInputs])
             kernel_first = len(rounds) % 4 in (1, 2)
-            rounds.append(measuring.round(len(rounds), inputs, kernel_first))
+            rounds.append(measuring.round(len(rounds), measuring.scored.deal(), kernel_first))
         if len(rounds) < fewest or (audit and audited is None):
             continue
+        measuring.unannounced_checks(len(rounds), extent.checks)
         judged = judge_clocks(rounds)
         if not isinstance(judged, tuple):
             raise MeasurementAborted(judged)
         # Where contexts are created on the GPU meanwhile, the host is late for half a second.
         steady = is_steady(judged) and not too_many_dropped(judged)
-        if steady or time.monotonic() - started > extent.seconds:
+        if steady or elapsed() > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
-            return Timed(warm_up, judged, stopped, audited)
+            return Timed(warm_up, judged, stopped, audited, measuring.by_inputs(judged))
 
 
 CheckedLaunch = tuple[LaunchTime, Checked]
@@ -201,6 +226,11 @@ class Measuring:
         self.workers = workers
         self.shape = shape
         self.seconds = seconds
+        self.scored = Deck(SCORED_INPUTS)
+        self.unscored = Deck(UNSCORED_INPUTS)
+        self.unannounced_seconds = 0.0
+        """How long the unannounced checks took."""
+        self._unscored_ms: dict[str, list[float]] = {}
         self._attached: list[ScoringDevice] = []
 
     def lay_out(self) -> SharedMatrices:
@@ -218,7 +248,7 @@ class Measuring:
         attach = Attach(matrices=matrices, baseline=baseline, seconds=self.seconds)
         self._kernels(self._ask(self.workers.kernel, attach))
         self._attached.append(self.workers.kernel)
-        self._check_kernel("in the first launch", TimedInputs.UNIFORM)
+        self._check_kernel("in the first launch", UNIFORM)
 
     def end(self) -> None:
         """Let go of the matrices, before the checker frees them."""
@@ -233,7 +263,7 @@ class Measuring:
         readings: list[int] = []
         launches = 0
         while True:
-            inputs = TimedInputs(secrets.choice([*RoundInputs]))
+            inputs = secrets.choice(SCORED_INPUTS)
             self._baseline(inputs, "warm-up")
             timed, _ = self._kernel(inputs, "during warm-up")
             readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
@@ -245,7 +275,7 @@ class Measuring:
             if (steady and elapsed >= MIN_WARM_UP_SECONDS) or elapsed >= MAX_WARM_UP_SECONDS:
                 return WarmUp(launches, elapsed)
 
-    def round(self, number: int, inputs: RoundInputs, kernel_first: bool) -> Round:
+    def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
         """A launch of each, on inputs of its own."""
         if kernel_first:
             kernel = self.launch(number, inputs)
@@ -255,16 +285,16 @@ class Measuring:
             kernel = self.launch(number, inputs)
         return self.paired(kernel, baseline, inputs, kernel_first)
 
-    def launch(self, number: int, inputs: RoundInputs, baseline: bool = False) -> CheckedLaunch:
+    def launch(self, number: int, inputs: str, baseline: bool = False) -> CheckedLaunch:
         """One launch of a round."""
-        where, drawn = f"in round {number + 1}", TimedInputs(inputs)
-        return self._baseline(drawn, where) if baseline else self._kernel(drawn, where)
+        where = f"in round {number + 1}"
+        return self._baseline(inputs, where) if baseline else self._kernel(inputs, where)
 
     @staticmethod
     def paired(
         of_kernel: CheckedLaunch,
         of_baseline: CheckedLaunch,
-        inputs: RoundInputs,
+        inputs: str,
         kernel_first: bool,
     ) -> Round:
         """A round of two launches."""
@@ -284,33 +314,66 @@ class Measuring:
             check=check.error,
         )
 
-    def surprises(self, number: int) -> None:
+    def unannounced_checks(self, number: int, fewest: int = 0) -> None:
         """Launches that are checked and not scored, where the next round is expected: that one is
-        no proof of a kernel that looks at some elements to tell whether it is safe to be fast."""
-        while not secrets.randbelow(LAUNCHES_PER_SURPRISE):
-            self._kernel(secrets.choice(SURPRISES), f"before round {number + 1}")
+        no proof of a kernel that looks at some elements to tell whether it is safe to be fast.
+
+        fewest: go on until each kind was checked that often.
+        """
+        started = time.monotonic()
+        while self.unscored.fewest < fewest or not (
+            fewest or secrets.randbelow(LAUNCHES_PER_CHECK)
+        ):
+            inputs = self.unscored.deal()
+            timed, _ = self._kernel(inputs, f"before round {number + 1}")
+            self._unscored_ms.setdefault(inputs, []).append(timed.ms)
+            if self.unannounced_seconds + time.monotonic() - started > MAX_UNANNOUNCED_SECONDS:
+                raise MeasurementAborted(_too_slow_unannounced(inputs))
+        self.unannounced_seconds += time.monotonic() - started
+
+    def by_inputs(self, rounds: Sequence[Round]) -> tuple[InputsTime, ...]:
+        """How long the kernel takes on each kind of inputs, the slowest first."""
+        kept = [each for each in rounds if not each.dropped]
+        if not kept:
+            return ()
+        baseline = statistics.median(each.baseline_ms for each in kept)
+        scored: dict[str, list[float]] = {}
+        for each in kept:
+            scored.setdefault(each.inputs, []).append(each.kernel_ms)
+        found = [
+            InputsTime(
+                inputs=inputs,
+                scored=times is scored,
+                launches=len(ms),
+                kernel_ms=statistics.median(ms),
+                ratio=baseline / max(statistics.median(ms), 1e-9),
+            )
+            for times in (scored, self._unscored_ms)
+            for inputs, ms in times.items()
+        ]
+        return tuple(sorted(found, key=lambda each: each.ratio))
 
     def fetch(self) -> Fetched:
         """The launch just timed."""
         return _judges(self.workers.checker.ask(FetchLaunch()))
 
-    def _kernel(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
+    def _kernel(self, inputs: str, where: str) -> CheckedLaunch:
         """A launch of the kernel, checked."""
         self._draw(inputs)
         request = TimeLaunch(seconds=self.seconds)
         timed = self._kernels(self._ask(self.workers.kernel, request))
         return timed, self._check_kernel(where, inputs)
 
-    def _baseline(self, inputs: TimedInputs, where: str) -> CheckedLaunch:
+    def _baseline(self, inputs: str, where: str) -> CheckedLaunch:
         """A launch of the baseline, checked."""
         self._draw(inputs)
         timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
         return timed, self._check_baseline(where)
 
-    def _draw(self, inputs: TimedInputs) -> None:
+    def _draw(self, inputs: str) -> None:
         _judges(self.workers.checker.ask(DrawInputs(inputs=inputs)))
 
-    def _check_kernel(self, where: str, inputs: TimedInputs) -> Checked:
+    def _check_kernel(self, where: str, inputs: str) -> Checked:
         check = _judges(self.workers.checker.ask(CheckLaunch()))
         wrong = _wrong(check, where, inputs, self.shape)
         if wrong is not None:
@@ -355,21 +418,21 @@ def _too_slow(rounds: int) -> TimeLimit:
     )
 
 
+def _too_slow_unannounced(inputs: str) -> TimeLimit:
+    return TimeLimit(
+        stage=Stage.MEASURE,
+        message=f"too slow on unscored inputs: the unannounced checks took more than "
+        f'{MAX_UNANNOUNCED_SECONDS:g} s, the last of them on inputs of the kind "{inputs}"',
+        seconds=MAX_UNANNOUNCED_SECONDS,
+    )
+
+
 def _so_far(rounds: Sequence[Round]) -> str:
     values = ratios(rounds)
     return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
 
 
-_DRAWN = {
-    TimedInputs.UNIFORM: "on inputs drawn for it alone",
-    TimedInputs.RESCALED: "on inputs with rows or columns scaled by 2^±10",
-    TimedInputs.LONE_ELEMENTS: "on inputs with single elements of 2^20",
-    TimedInputs.CHANGING_SCALE: "on inputs that change their scale along N",
-    TimedInputs.POSITIVE: "on positive inputs",
-}
-
-
-def _wrong(check: Checked, where: str, inputs: TimedInputs, shape: Shape) -> Outcome | None:
+def _wrong(check: Checked, where: str, inputs: str, shape: Shape) -> Outcome | None:
     """The verdict for what the checker found. where: "in round 3"."""
     if check.changed_inputs:
         names = " and ".join(check.changed_inputs)
@@ -384,7 +447,8 @@ def _wrong(check: Checked, where: str, inputs: TimedInputs, shape: Shape) -> Out
         return RuleViolation(
             stage=Stage.MEASURE,
             rule=Rule.STALE_RESULT,
-            message=f"right when verified, wrong when timed: {where}, {_DRAWN[inputs]}, "
+            message=f"right when verified, wrong when timed: {where}, on inputs of the kind "
+            f'"{inputs}", '
             f"the error is {check.error:.3g} times the limit",
         )
     return None

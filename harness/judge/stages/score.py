@@ -14,7 +14,6 @@ from harness.protocol.report import (
     DeviceInfo,
     DisassembledKernel,
     Round,
-    RoundInputs,
     Score,
     Unscored,
 )
@@ -29,6 +28,9 @@ MIN_RATIOS = 6
 SLOWER = 0.01
 """A kernel is slower on one kind of inputs when its median there is lower by more than that, and
 the intervals of the two kinds do not meet."""
+
+SLOWER_OF_FEW = 0.1
+"""The same, of kinds with too few rounds for an interval: those of a slow kernel."""
 
 MAX_DROPPED = 0.2
 """With more of its rounds dropped for throttling, a score would measure the cooling system."""
@@ -77,15 +79,22 @@ def too_many_dropped(rounds: Sequence[Round]) -> bool:
     return sum(r.dropped for r in rounds) > MAX_DROPPED * len(rounds)
 
 
-def slower_on(rounds: Sequence[Round]) -> RoundInputs | None:
-    """The kind of inputs on which the kernel is plainly slower, if there is one."""
-    by_kind = {kind: ratios([r for r in rounds if r.inputs is kind]) for kind in RoundInputs}
-    if any(len(values) < MIN_RATIOS for values in by_kind.values()):
+def slower_on(rounds: Sequence[Round]) -> str | None:
+    """The kind of inputs on which the kernel is slowest, if it is plainly slower there than on the
+    kind on which it is fastest."""
+    by_kind: dict[str, list[float]] = {}
+    for each in rounds:
+        if not each.dropped:
+            by_kind.setdefault(each.inputs, []).append(each.baseline_ms / each.kernel_ms)
+    if not by_kind:
         return None
-    slow, fast = sorted(by_kind, key=lambda kind: statistics.median(by_kind[kind]))
+    slow = min(by_kind, key=lambda kind: statistics.median(by_kind[kind]))
+    fast = max(by_kind, key=lambda kind: statistics.median(by_kind[kind]))
+    known = min(len(by_kind[kind]) for kind in (slow, fast)) >= MIN_RATIOS
+    limit = 1 - (SLOWER if known else SLOWER_OF_FEW)
     apart = median_interval(by_kind[slow])[1] < median_interval(by_kind[fast])[0]
     medians = statistics.median(by_kind[slow]), statistics.median(by_kind[fast])
-    return slow if apart and medians[0] < (1 - SLOWER) * medians[1] else None
+    return slow if apart and medians[0] < limit * medians[1] else None
 
 
 def _scored(rounds: Sequence[Round]) -> list[Round]:

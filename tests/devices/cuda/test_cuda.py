@@ -16,6 +16,7 @@ from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import Arithmetic, RunBaseline
 from problem.cases import Case, Shape
+from problem.inputs import Draw, Tolerance
 from problem.reference import MAX_ERROR, compare
 from tests.compile_worker import Compiling
 from tests.requests import sanitize_on
@@ -226,29 +227,30 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
 
     from harness.devices.cuda import judge_kernels, memory
     from harness.devices.cuda.baseline import Sgemm, half_precision
+    from problem import gpu
 
     A, B, C = memory.matrix(2048, 3072), memory.matrix(3072, 1024), memory.matrix(2048, 1024)
-    judge_kernels.draw(A, judge_kernels.Draw(1))
-    judge_kernels.draw(B, judge_kernels.Draw(2))
+    gpu.draw(A, Draw.plain(1))
+    gpu.draw(B, Draw.plain(2))
     drawn = A.get()
     assert -1 <= drawn.min() < -0.99 and 0.99 < drawn.max() < 1 and abs(drawn.mean()) < 1e-3
     Sgemm()(A, B, C)
-    assert judge_kernels.freivalds(A, B, C, 3) < 0.5
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 3) < 0.5
     right = C.get()
     wrong = right.copy()
     wrong[777, 333] += 3.0  # a tenth of the standard deviation of an element
     C.set(wrong)
-    assert judge_kernels.freivalds(A, B, C, 4) > 1
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 4) > 1
     C.set(right)
     half_precision(A, B, C)
-    assert judge_kernels.freivalds(A, B, C, 5) > 3
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 5) > 3
     Sgemm(Arithmetic.TF32)(A, B, C)
-    assert judge_kernels.freivalds(A, B, C, 6) > 3
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 6) > 3
     C.set(right)
-    judge_kernels.draw(B, judge_kernels.Draw(7))
-    assert judge_kernels.freivalds(A, B, C, 8) > 100
+    gpu.draw(B, Draw.plain(7))
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 8) > 100
     judge_kernels.poison(C)
-    assert judge_kernels.freivalds(A, B, C, 9) == np.inf
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 9) == np.inf
     cupy.cuda.runtime.deviceSynchronize()
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.devices.drawing import draw_on_host
 from harness.judge.stages.clocks import judge_clocks
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
@@ -32,6 +31,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import Shape
+from problem.inputs import Draw
 from problem.reference import compare
 from tests.compile_worker import Compiling
 
@@ -102,8 +102,8 @@ def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
         assert checked.changed_inputs == ()
         fetched = checker.ask(FetchLaunch())
         assert not isinstance(fetched, Fault)
-        A = draw_on_host(SHAPE.M, SHAPE.N, fetched.seed_of_A)
-        B = draw_on_host(SHAPE.N, SHAPE.K, fetched.seed_of_B)
+        A = Draw.plain(fetched.seed_of_A).matrix(SHAPE.M, SHAPE.N)
+        B = Draw.plain(fetched.seed_of_B).matrix(SHAPE.N, SHAPE.K)
         assert compare(A, B, fetched.C).passed
         seen.append(A)
     assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])

@@ -19,10 +19,10 @@ from harness.protocol.timing import (
     LaunchTime,
     LayOut,
     SharedMatrices,
-    TimedInputs,
     TimeLaunch,
     TimingWorkers,
 )
+from problem.cases import SCALED_GROUPS, UNIFORM
 
 RIGHT = Checked(error=0.3)
 Drift = Callable[[int], float]
@@ -72,8 +72,8 @@ class Table:
     throttled: Callable[[int], tuple[str, ...]] = lambda launch: ()
     seed: int = 1
     last: Player | None = None
-    inputs: TimedInputs = TimedInputs.UNIFORM
-    drawn: list[tuple[Player, TimedInputs]] = field(default_factory=list)
+    inputs: str = UNIFORM
+    drawn: list[tuple[Player, str]] = field(default_factory=list)
     """Whose launch had which inputs."""
     launch_seconds: set[float] = field(default_factory=set)
     """Their time limits."""
@@ -95,7 +95,7 @@ class Table:
         self.drawn.append((player, self.inputs))
         self.last = player
         number = len(self.launches)
-        slower = player.slower_when_rescaled if self.inputs is TimedInputs.RESCALED else 1.0
+        slower = player.slower_when_rescaled if self.inputs == SCALED_GROUPS else 1.0
         ms = player.ms * slower * self.drift(number)
         ms *= math.exp(self.generator.gauss(0, self.noise))
         return LaunchTime(

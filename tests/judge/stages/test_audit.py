@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.devices.drawing import draw_on_host
 from harness.judge.stages import audit as module
 from harness.judge.stages.audit import Kept, audit, begin
 from harness.protocol.report import Outcome, Rule, RuleViolation, Stage, WrongAnswer
 from harness.protocol.timing import Fetched
 from problem.cases import Case, Shape
+from problem.inputs import Draw
 from problem.reference import MAX_ERROR
 from tests.judge.stages.fakes import Watcher, right
 
@@ -32,8 +32,8 @@ def kept(first_off: float = 0.0, timed_off: float | None = 0.0, timed_scale: flo
     first[-1, -1] += first_off
     timed = None
     if timed_off is not None:
-        A = draw_on_host(SMALL.shape.M, SMALL.shape.N, 5)
-        B = draw_on_host(SMALL.shape.N, SMALL.shape.K, 6)
+        A = Draw.plain(5).matrix(SMALL.shape.M, SMALL.shape.N)
+        B = Draw.plain(6).matrix(SMALL.shape.N, SMALL.shape.K)
         C = right(A, B) * np.float32(timed_scale)
         C[-1, -1] += timed_off
         timed = Fetched(seed_of_A=5, seed_of_B=6, C=C)

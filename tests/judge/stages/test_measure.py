@@ -24,7 +24,6 @@ from harness.protocol.report import (
     JudgeError,
     Outcome,
     Round,
-    RoundInputs,
     Rule,
     RuleViolation,
     RuntimeFault,
@@ -42,7 +41,7 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     TimingWorkers,
 )
-from problem.cases import RANKED, Case, Shape
+from problem.cases import RANKED, UNIFORM, Case, Shape
 from problem.reference import Comparison, compare_repeated
 from tests.judge.stages.fakes import INFO, Watcher, disassembled, kernel, right
 from tests.waiting import PATIENCE
@@ -106,7 +105,7 @@ class Rounds:
         timed = Round(
             kernel_ms=self.kernel_ms,
             baseline_ms=16.0,
-            inputs=RoundInputs.UNIFORM,
+            inputs=UNIFORM,
             kernel_first=False,
             clock_mhz=1980,
             power_w=500,

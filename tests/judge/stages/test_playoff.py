@@ -24,21 +24,20 @@ from harness.judge.stages.playoff import (
     of_codes,
     play,
 )
-from harness.judge.stages.rounds import SURPRISES, Extent
+from harness.judge.stages.rounds import Extent
 from harness.judge.workers.session import Session
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import (
     DeviceInfo,
     JudgeError,
     Report,
-    RoundInputs,
     Rule,
     RuleViolation,
     Stage,
     Submission,
 )
-from harness.protocol.timing import Checked, TimedInputs, TimingWorkers
-from problem.cases import Shape
+from harness.protocol.timing import Checked, TimingWorkers
+from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from tests.board.factory import rejected, report
 from tests.judge.stages.fakes import (
     INFO,
@@ -197,7 +196,7 @@ class Ticking:
 @pytest.mark.parametrize("players", [2, 3])
 def test_each_player_has_its_time(players: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round of n players takes n + 1 launches, and some that are not scored."""
-    monkeypatch.setattr(rounds, "LAUNCHES_PER_SURPRISE", 1 << 40)
+    monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
     table = Table([2.0 + n / 10 for n in range(players)], noise=0.01)
     monkeypatch.setattr(rounds, "time", Ticking(table))
     monkeypatch.setattr(playoff, "time", Ticking(table))
@@ -210,7 +209,7 @@ def test_launches_that_are_not_scored_lie_among_the_rounds_of_each() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
-    unscored = [player for player, inputs in table.drawn if inputs in SURPRISES]
+    unscored = [player for player, inputs in table.drawn if inputs in UNSCORED_INPUTS]
     for player in table.players:
         assert len(played.rounds[0]) / 4 < unscored.count(player) < 4 * len(played.rounds[0])
     assert table.baseline not in unscored
@@ -220,11 +219,11 @@ def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up()
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
-    scored = [kind for _, kind in table.drawn if kind not in SURPRISES]
+    scored = [kind for _, kind in table.drawn if kind not in UNSCORED_INPUTS]
     one, other = played.rounds
     assert [r.inputs for r in one] == [r.inputs for r in other]
-    assert {r.inputs for r in one} == {*RoundInputs}
-    kinds = [TimedInputs(r.inputs) for r in one]
+    assert {r.inputs for r in one} == {*SCORED_INPUTS}
+    kinds = [r.inputs for r in one]
     assert scored[-3 * len(kinds) :] == [kind for kind in kinds for _ in range(3)]
 
 
@@ -232,7 +231,7 @@ def test_a_round_knows_which_of_its_launches_came_first() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
-    scored = [player for player, inputs in table.drawn if inputs not in SURPRISES]
+    scored = [player for player, inputs in table.drawn if inputs not in UNSCORED_INPUTS]
     launches = scored[-3 * len(played.rounds[0]) :]
     for number, rounds_of_all in enumerate(zip(*played.rounds, strict=True)):
         order = launches[3 * number : 3 * number + 3]

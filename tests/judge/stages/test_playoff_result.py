@@ -25,7 +25,8 @@ from harness.judge.stages.playoff import (
     differences,
 )
 from harness.judge.stages.rounds import Extent
-from harness.protocol.report import DeviceInfo, Round, RoundInputs
+from harness.protocol.report import DeviceInfo, Round
+from problem.cases import SCALED_GROUPS, UNIFORM
 from tests.judge.stages.fakes import INFO
 
 
@@ -33,7 +34,7 @@ def on(uuid: str) -> DeviceInfo:
     return INFO.model_copy(update={"uuid": uuid})
 
 
-def timed(ms: float, inputs: RoundInputs = RoundInputs.UNIFORM, dropped: bool = False) -> Round:
+def timed(ms: float, inputs: str = UNIFORM, dropped: bool = False) -> Round:
     return Round(
         kernel_ms=ms,
         baseline_ms=8.0,
@@ -69,7 +70,7 @@ def by_kind(uniform: float, rescaled: float) -> list[Round]:
     return [
         timed(ms * (1 + n / 1e5), kind)
         for n in range(10)
-        for ms, kind in ((uniform, RoundInputs.UNIFORM), (rescaled, RoundInputs.RESCALED))
+        for ms, kind in ((uniform, UNIFORM), (rescaled, SCALED_GROUPS))
     ]
 
 

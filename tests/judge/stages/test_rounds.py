@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,12 +13,11 @@ import pytest
 
 from harness.judge.progress import Silent
 from harness.judge.stages import rounds
-from harness.judge.stages.rounds import FULL, SURPRISES, Extent, Measuring, Timed, timed_rounds
+from harness.judge.stages.rounds import FULL, Deck, Extent, Measuring, Timed, timed_rounds
 from harness.protocol.report import (
     JudgeError,
     MemoryFault,
     Outcome,
-    RoundInputs,
     Rule,
     RuleViolation,
     Stage,
@@ -36,11 +36,10 @@ from harness.protocol.timing import (
     LaunchTime,
     LayOut,
     SharedMatrices,
-    TimedInputs,
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import Shape
+from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from tests.judge.stages.fakes import Watcher
 
 SHAPE = Shape(64, 32, 48)
@@ -92,9 +91,9 @@ class FakeWorkers:
 
     kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
     baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
-    check: Callable[[TimedInputs, int], Checked | Fault] = lambda inputs, launch: RIGHT
+    check: Callable[[str, int], Checked | Fault] = lambda inputs, launch: RIGHT
     baseline_check: Callable[[int], Checked] = lambda launch: RIGHT
-    draws: list[TimedInputs] = field(default_factory=list)
+    draws: list[str] = field(default_factory=list)
     last: FakeDevice | None = None
     fetched_after: list[int] = field(default_factory=list)
     interrupted: bool = False
@@ -130,14 +129,14 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the launches are those of the rounds."""
-    monkeypatch.setattr(rounds, "LAUNCHES_PER_SURPRISE", 1 << 40)
+    monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
 
 
 def run(**what: Any) -> Timed | Outcome:
     return run_on(FakeWorkers(**what))
 
 
-def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1)) -> Timed | Outcome:
+def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
     timed = timed_rounds(
         TimingWorkers(workers.kernel, workers.baseline, workers),
         extent,
@@ -150,15 +149,14 @@ def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1)) -> Timed | Outc
     return timed
 
 
-def test_an_honest_kernel_is_timed_on_both_kinds_of_inputs() -> None:
+def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
     workers = FakeWorkers()
     timed = run_on(workers)
     assert isinstance(timed, Timed) and timed.audited is FETCHED
-    assert {round.inputs for round in timed.rounds} == {*RoundInputs}
+    assert {round.inputs for round in timed.rounds} == {*SCORED_INPUTS}
     launches = timed.warm_up.launches // 2 + len(timed.rounds)
     assert workers.baseline.launches == launches
     assert len(workers.draws) == workers.kernel.launches + launches + 1  # one for the first
-    assert workers.draws.count(TimedInputs.RESCALED) > launches / 4
     assert len(timed.rounds) == 40 and not any(round.dropped for round in timed.rounds)
     assert sum(round.kernel_first for round in timed.rounds) in (19, 20)
     assert all(round.kernel_host_ms == pytest.approx(10.02) for round in timed.rounds)
@@ -169,7 +167,7 @@ def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
     workers = FakeWorkers()
     timed = run_on(workers)
     assert isinstance(timed, Timed)
-    kinds = [TimedInputs(round.inputs) for round in timed.rounds]
+    kinds = [round.inputs for round in timed.rounds]
     assert workers.draws[-2 * len(kinds) :] == [kind for kind in kinds for _ in range(2)]
 
 
@@ -179,9 +177,8 @@ def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
     timed = run_on(workers, Extent(100, 1))
     assert isinstance(timed, Timed)
     last = workers.draws[-2 * len(timed.rounds) :]
-    surprises = [n for n, drawn in enumerate(last) if drawn in SURPRISES]
-    assert len(surprises) > 5 and surprises[0] < 30 and surprises[-1] > 170
-    assert {last[n] for n in surprises} == {*TimedInputs} - {*map(TimedInputs, RoundInputs)}
+    unscored = [n for n, drawn in enumerate(last) if drawn in UNSCORED_INPUTS]
+    assert len(unscored) > 5 and unscored[0] < 30 and unscored[-1] > 170
     assert workers.kernel.launches > workers.baseline.launches + 5
 
 
@@ -190,28 +187,80 @@ def test_what_was_not_scored_says_nothing_of_the_next_launch() -> None:
     workers = FakeWorkers()
     timed = run_on(workers, Extent(200, 1))
     assert isinstance(timed, Timed)
-    kinds = [drawn in SURPRISES for drawn in workers.draws]
+    kinds = [drawn in UNSCORED_INPUTS for drawn in workers.draws]
     follow = [after for before, after in pairwise(kinds) if before]
     assert len(follow) / 3 < follow.count(True) < 2 / 3 * len(follow)
 
 
-@pytest.mark.parametrize(
-    ("unscored", "said"),
-    [
-        (TimedInputs.LONE_ELEMENTS, "single elements of 2^20"),
-        (TimedInputs.CHANGING_SCALE, "change their scale along N"),
-        (TimedInputs.POSITIVE, "positive inputs"),
-    ],
-)
-def test_a_kernel_that_does_not_look_at_all_elements_is_found_out(
-    unscored: TimedInputs, said: str
+@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.parametrize("checks", [1, 3])
+def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> None:
+    workers = FakeWorkers()
+    assert isinstance(run_on(workers, Extent(12, 1, checks)), Timed)
+    assert [workers.draws.count(kind) for kind in UNSCORED_INPUTS] == [checks] * len(
+        UNSCORED_INPUTS
+    )
+
+
+def test_each_scored_kind_has_as_many_rounds() -> None:
+    timed = run_on(FakeWorkers(), Extent(6 * len(SCORED_INPUTS), 1))
+    assert isinstance(timed, Timed)
+    counts = Counter(round.inputs for round in timed.rounds)
+    assert counts.keys() == {*SCORED_INPUTS} and max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_the_slowest_kind_is_known_beside_the_score() -> None:
+    slow = UNSCORED_INPUTS[0]
+    workers = FakeWorkers()
+    workers.kernel_time = lambda _: launch_time(32 if workers.draws[-1] == slow else 10)
+    workers.kernel.answer = workers.kernel_time
+    timed = run_on(workers, Extent(40, 1, checks=2))
+    assert isinstance(timed, Timed)
+    slowest = timed.by_inputs[0]
+    assert (slowest.inputs, slowest.scored, slowest.kernel_ms) == (slow, False, 32)
+    assert slowest.ratio == pytest.approx(0.25) and slowest.launches >= 2
+    assert {each.inputs for each in timed.by_inputs} == {*SCORED_INPUTS, *UNSCORED_INPUTS}
+
+
+def test_unannounced_checks_that_take_too_long_end_the_measurement(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(rounds, "MAX_UNANNOUNCED_SECONDS", 0.0)
+    outcome = run_on(FakeWorkers(), Extent(12, 1, checks=1))
+    assert isinstance(outcome, TimeLimit) and "unscored inputs" in outcome.message
+
+
+def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that waits in them would otherwise have few rounds to be found out in."""
+    clock = [0.0]
+    monkeypatch.setattr("harness.judge.stages.rounds.time.monotonic", lambda: clock[0])
+    workers = FakeWorkers()
+
+    def slow(_: int) -> LaunchTime:
+        clock[0] += 1.0 if workers.draws[-1] in UNSCORED_INPUTS else 0.001
+        return launch_time(10)
+
+    workers.kernel.answer = slow
+    monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 0.0)
+    timed = run_on(workers, Extent(30, 1, checks=2))
+    assert isinstance(timed, Timed) and len(timed.rounds) >= 30
+
+
+def test_a_deck_deals_each_kind_as_often() -> None:
+    deck = Deck(("a", "b", "c"))
+    dealt = [deck.deal() for _ in range(30)]
+    assert Counter(dealt) == {"a": 10, "b": 10, "c": 10} and deck.fewest == 10
+    assert len({tuple(dealt[n : n + 3]) for n in range(0, 30, 3)}) > 1
+
+
+@pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
+def test_a_kernel_that_does_not_look_at_all_elements_is_found_out(unscored: str) -> None:
     """It has looked at all of them until the warm-up was over."""
     workers = FakeWorkers()
-    workers.check = lambda drawn, n: Checked(error=2) if drawn is unscored and n > 20 else RIGHT
-    outcome = run_on(workers, Extent(100, 1))
+    workers.check = lambda drawn, n: Checked(error=2) if drawn == unscored and n > 20 else RIGHT
+    outcome = run_on(workers, Extent(30, 1, checks=3))
     assert isinstance(outcome, RuleViolation) and "before round" in outcome.message
-    assert said in outcome.message
+    assert unscored in outcome.message
 
 
 def test_the_host_is_quiet_when_rounds_begin() -> None:
@@ -236,7 +285,7 @@ def test_warm_up_waits_for_a_steady_clock() -> None:
 def test_a_wrong_round_is_a_stale_result(number: int) -> None:
     warm_up = 5
 
-    def check(inputs: TimedInputs, launch: int) -> Checked:
+    def check(inputs: str, launch: int) -> Checked:
         return RIGHT if launch < warm_up + number else Checked(error=1.01)
 
     outcome = run(check=check)
@@ -244,10 +293,10 @@ def test_a_wrong_round_is_a_stale_result(number: int) -> None:
     assert f"right when verified, wrong when timed: in round {number}, on" in outcome.message
 
 
-def test_a_kernel_that_takes_the_magnitude_of_timed_inputs_for_granted_is_found_out() -> None:
-    rescaled = TimedInputs.RESCALED
-    outcome = run(check=lambda drawn, _: Checked(error=1e6) if drawn is rescaled else RIGHT)
-    assert isinstance(outcome, RuleViolation) and "2^±10" in outcome.message
+@pytest.mark.parametrize("kind", SCORED_INPUTS)
+def test_a_kernel_that_is_wrong_on_one_scored_kind_is_found_out(kind: str) -> None:
+    outcome = run(check=lambda drawn, _: Checked(error=1e6) if drawn == kind else RIGHT)
+    assert isinstance(outcome, RuleViolation) and (kind in outcome.message or kind == "uniform")
 
 
 def test_a_first_launch_on_the_timed_matrices_is_checked() -> None:
@@ -417,7 +466,7 @@ class Clock:
 
 
 @pytest.mark.usefixtures("no_surprises")
-@pytest.mark.parametrize(("seconds", "rounds_then"), [(0.001, 30), (1.0, 25), (3.0, 8), (4.0, 6)])
+@pytest.mark.parametrize(("seconds", "rounds_then"), [(0.001, 36), (1.0, 25), (3.0, 8), (4.0, 6)])
 def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
     seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,7 +475,7 @@ def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
     timed = run_on(workers, FULL)
     assert isinstance(timed, Timed) and timed.audited is not None
     assert len(timed.rounds) in (rounds_then, rounds_then + 1)  # the audit may ask for one more
-    assert workers.kernel.launches * seconds < 45
+    assert (workers.kernel.launches - len(UNSCORED_INPUTS)) * seconds < 45
 
 
 @pytest.mark.usefixtures("no_surprises")
@@ -465,11 +514,10 @@ def test_a_clock_is_steady_within_a_step_of_it(step: int, launches: int) -> None
 
 
 def test_a_launch_between_rounds_is_said_with_the_round_that_follows() -> None:
-    lone = TimedInputs.LONE_ELEMENTS
     workers = FakeWorkers()
 
-    def check(drawn: TimedInputs, launch: int) -> Checked:
-        return Checked(error=2) if drawn is lone and launch > 12 else RIGHT
+    def check(drawn: str, launch: int) -> Checked:
+        return Checked(error=2) if drawn in UNSCORED_INPUTS and launch > 12 else RIGHT
 
     workers.check = check
     outcome = run_on(workers)
@@ -485,12 +533,12 @@ def test_one_launch_of_the_second_half_is_kept_for_the_full_product(
     """Which of them, nobody knows before."""
     found = []
     for number in range(6):
-        drawn = {rounds.LAUNCHES_PER_SURPRISE: 1, 6: number}
+        drawn = {rounds.LAUNCHES_PER_CHECK: 1, 6: number}
         monkeypatch.setattr("harness.judge.stages.rounds.secrets.randbelow", drawn.__getitem__)
         watcher, workers = Watcher(), FakeWorkers()
         timed = timed_rounds(
             TimingWorkers(workers.kernel, workers.baseline, workers),
-            Extent(rounds_asked, 1),
+            Extent(rounds_asked, 1, checks=0),
             baseline=False,
             seconds=20,
             progress=watcher,

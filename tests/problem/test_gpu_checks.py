@@ -1,0 +1,107 @@
+"""The checks of a timed launch on a GPU: what each of them sees that the others do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS
+from problem.inputs import Draw, Kind, Recipe, Tolerance, draws
+from problem.reference import MAX_ERROR, MAX_STRUCTURED_ERROR, compare
+
+M, N, K = 2048, 3072, 1024
+UNIFORM = Kind.parse("uniform")
+
+pytestmark = pytest.mark.gpu
+
+
+def product(kind: Kind, M: int = M, N: int = N, K: int = K) -> Any:
+    """A, B of this kind and their product on the GPU."""
+    from harness.devices.cuda import memory
+    from harness.devices.cuda.baseline import Sgemm
+    from problem import gpu
+
+    A, B, C = memory.matrix(M, N), memory.matrix(N, K), memory.matrix(M, K)
+    for matrix, how in zip((A, B), draws(kind, 7), strict=True):
+        gpu.draw(matrix, how)
+    Sgemm()(A, B, C)
+    return A, B, C
+
+
+@pytest.mark.parametrize("inputs", [*SCORED_INPUTS, *UNSCORED_INPUTS])
+def test_the_gpu_draws_what_numpy_draws_and_cublas_is_right(inputs: str) -> None:
+    from problem import gpu
+
+    kind = Kind.parse(inputs)
+    A, B, C = product(kind)
+    for matrix, how in zip((A, B), draws(kind, 7), strict=True):
+        expected = how.matrix(*matrix.shape)
+        if "normal" in inputs:
+            assert np.allclose(matrix.get(), expected, rtol=1e-6, atol=0)
+        else:
+            assert matrix.get().tobytes() == expected.tobytes()
+        assert not gpu.changed(matrix, how)
+    assert gpu.worst_error(A, B, C, kind, 3) < 0.7
+    assert compare(A.get(), B.get(), C.get(), tolerance=kind.tolerance).passed
+
+
+def test_a_changed_input_is_seen() -> None:
+    from harness.devices.cuda import memory
+    from problem import gpu
+
+    A, how = memory.matrix(100, 77), Draw(Recipe(), 5, 6, by_column=False)
+    gpu.draw(A, how)
+    assert not gpu.changed(A, how)
+    A[99, 76] += 1
+    assert gpu.changed(A, how)
+
+
+def test_block_errors_are_those_of_the_rule() -> None:
+    from problem import gpu
+
+    A, B, C = product(UNIFORM, 37, 200, 21)
+    C[20, 20] += 1e-3  # 6 blocks: every one of them is compared, many times
+    by_block, by_norms, _ = gpu.block_errors(A, B, C, 3)
+    for found, tolerance in ((by_block, Tolerance.RANDOM), (by_norms, Tolerance.STRUCTURED)):
+        expected = compare(A.get(), B.get(), C.get(), tolerance=tolerance).worst
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_error_in_every_block_hides_from_no_sum_over_all_rows() -> None:
+    from problem import gpu
+
+    A, B, C = product(UNIFORM)
+    right = C.get()
+    signs = np.random.default_rng(0).choice((-1, 1), right.shape)
+    C.set((right + 1.5 * MAX_ERROR * np.sqrt(N) / 3 * signs).astype(np.float32))
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 3) > 1.2
+    assert gpu.worst_error(A, B, C, UNIFORM, 3) > 1.2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "limit"), [("positive", MAX_ERROR), ("constant lines", MAX_STRUCTURED_ERROR)]
+)
+def test_errors_of_one_sign_are_held_to_what_the_rule_allows(inputs: str, limit: float) -> None:
+    from problem import gpu
+
+    kind = Kind.parse(inputs)
+    A, B, C = product(kind)
+    right = C.get().astype(np.float64)
+    for factor, passed in ((0.5, True), (1.5, False)):
+        C.set((right * (1 - factor * limit)).astype(np.float32))
+        assert (gpu.worst_error(A, B, C, kind, 3) <= 1) is passed
+
+
+def test_thinly_spread_coarse_blocks_are_found_by_looking_at_blocks() -> None:
+    from problem import gpu
+
+    A, B, C = product(UNIFORM)
+    wrong = C.get()
+    for row in range(0, M, 16):
+        column = row % K
+        wrong[row : row + 16, column : column + 16] *= np.float32(1 + 1e-4)
+    C.set(wrong)
+    assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 3) < 1.5
+    assert gpu.worst_error(A, B, C, UNIFORM, 3) > 5
