@@ -89,7 +89,7 @@ def add_command(file: Path) -> None:
     """A session that runs a command of the judge: its file's first line says what it does."""
 
     def command(session: nox.Session) -> None:
-        service = ["arena"] if file.stem in ("arena", "worker") else []
+        service = ["arena"] if file.stem == "arena" else []
         install(session, "judge", device_group(), *service)
         run(session, "-m", "harness", file.stem, *session.posargs)
 

@@ -13,33 +13,33 @@ import pytest
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from harness.arena.place import Place, Secrets
+    from harness.arena.data_dir import DataDir, Secrets
     from harness.arena.postgres import Server
 
 
 @pytest.fixture(scope="session")
-def place() -> Iterator[Place]:
+def data_dir() -> Iterator[DataDir]:
     """Not in pytest's folder: as root the server is another user, and pytest shuts that one out."""
-    from harness.arena.place import Place
+    from harness.arena.data_dir import DataDir
 
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        yield Place(Path(folder, "data"))
+        yield DataDir(Path(folder, "data"))
 
 
 @pytest.fixture(scope="session")
-def secrets(place: Place) -> Secrets:
-    return place.secrets()
+def secrets(data_dir: DataDir) -> Secrets:
+    return data_dir.secrets()
 
 
 @pytest.fixture(scope="session")
-def bare_server(place: Place, secrets: Secrets) -> Iterator[Server]:
+def bare_server(data_dir: DataDir, secrets: Secrets) -> Iterator[Server]:
     """Its arena's database is empty."""
     from sqlalchemy import text
 
     from harness.arena.postgres import Server
     from harness.arena.store.database import open_engine
 
-    server = Server(place.database, secrets.owner)
+    server = Server(data_dir.database, secrets.owner)
     server.keep_up()
     engine = open_engine(server.url, connections=1)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

@@ -12,20 +12,17 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from harness.arena import rules
-from harness.arena.certificate import certificate
-from harness.arena.crew import crew
-from harness.arena.place import Place, Secrets
+from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.postgres import Server, address
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
-from harness.arena.store import people, roles
-from harness.arena.store.database import open_engine
-from harness.arena.store.people import Role
 from harness.arena.store.preparing import prepare
 from harness.arena.supervisor import Part
-from harness.arena.sweeper import LEASE_SECONDS
+from harness.arena.workers.api import LEASE_SECONDS
+from harness.arena.workers.start import workers
 from harness.protocol.errors import UsageError
 
-FIRST_ORGANISER = "organiser"
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where this machine reaches a server that listens on all addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +31,7 @@ class Settings:
 
     root: the path under which a proxy serves it.
     proxy: whose word about a visitor's address is taken; empty where there is no proxy.
-    lease: seconds without a sign of life after which a worker is taken for dead.
-    listen: host and port at which workers of other machines are let in.
+    lease: seconds without a heartbeat after which a worker is taken for dead.
     """
 
     host: str = "127.0.0.1"
@@ -45,151 +41,104 @@ class Settings:
     proxy: str = ""
     workers: int | None = None
     lease: float = LEASE_SECONDS
-    listen: tuple[str, int] | None = None
 
     @property
     def address(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        """Where this machine reaches the arena."""
+        host = EVERY_ADDRESS.get(self.host, self.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 @contextmanager
-def alone_in(place: Place) -> Iterator[None]:
+def alone_in(data_dir: DataDir) -> Iterator[None]:
     """One arena a folder. Raises UsageError where another runs there."""
-    with open(place.running, "w") as lock:
+    with open(data_dir.running, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"an arena runs in {place.folder} already; stop it first") from None
+            raise UsageError(f"an arena runs in {data_dir.folder} already; stop it first") from None
         yield
 
 
-def is_running(place: Place) -> bool:
+def is_running(data_dir: DataDir) -> bool:
     """Whether an arena runs there now."""
     try:
-        with alone_in(place):
+        with alone_in(data_dir):
             return False
     except UsageError:
         return True
 
 
 @contextmanager
-def database(
-    place: Place, url: URL | None = None, *, fresh: bool = False, quick: bool = False
-) -> Iterator[tuple[URL, Server | None]]:
-    """The database's address as its owner: somebody else's, or one of our own, made ready.
-
-    fresh: without a table, for a backup to be restored into. quick: how it judges.
-    """
-    secrets = place.secrets()
+def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
+    """The database, made ready, and its address: somebody else's, or one of our own."""
+    secrets = data_dir.secrets()
     if url is not None:
-        if not fresh:
-            prepare(url, secrets, quick)
+        data_dir.close_to_others()
+        prepare(url, secrets)
         yield url, None
         return
-    server = Server(place.database, secrets.owner)
+    server = Server(data_dir.database, secrets.owner)
+    data_dir.close_to_others(server.user)
     try:
         server.keep_up()
-        if not fresh:
-            prepare(server.url, secrets, quick)
+        prepare(server.url, secrets)
         yield server.url, server
     finally:
         server.stop()
 
 
 @contextmanager
-def reached(place: Place, url: URL | None) -> Iterator[URL]:
-    """The database of an arena, as its owner: one that runs, or else started for the while."""
+def reached(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
+    """The database of an arena: one that runs, or else started for the while."""
     if url is not None:
         yield url
-        return
-    if is_running(place):
-        yield address(place.database, place.secrets().owner)
-        return
-    with alone_in(place), database(place) as (owner, _):
-        yield owner
+    elif is_running(data_dir):
+        yield address(data_dir.database, data_dir.secrets().owner)
+    else:
+        with alone_in(data_dir), database(data_dir) as (owner, _):
+            yield owner
 
 
-def first_key(owner: URL) -> str | None:
-    """The organiser's key, if there was no organiser yet."""
-    engine = open_engine(owner, connections=1)
-    try:
-        with engine.begin() as connection:
-            if people.has_organiser(connection):
-                return None
-            person = people.add_person(connection, FIRST_ORGANISER, Role.ORGANISER)
-            return people.new_key(connection, person.id, "first start")
-    finally:
-        engine.dispose()
-
-
-def parts(owner: URL, secrets: Secrets, place: Place, settings: Settings) -> list[Part]:
-    """Its processes, each with the database's address in its own role."""
-    quick = ["--quick"] if rules.read(place.rules).quick else []
-    as_web = {DATABASE_VARIABLE: _text(roles.web(owner, secrets))}
-    files = ["--rules", str(place.rules), "--signing-key", str(place.signing_key)]
+def parts(owner: URL, secrets: Secrets, data_dir: DataDir, settings: Settings) -> list[Part]:
+    """Return the arena's processes. Only the web service knows the database's address."""
+    quick = rules.read(data_dir.rules).quick
     web = [
         *("--host", settings.host),
         *("--port", str(settings.port)),
         *("--root", settings.root),
-        *files,
+        *("--rules", str(data_dir.rules)),
+        *("--signing-key", str(data_dir.signing_key)),
         *("--proxy", settings.proxy),
+        *("--lease", str(settings.lease)),
         *(["--secure"] if settings.secure else []),
-        *(_gate_of(place, settings.listen[1]) if settings.listen else []),
+        *(["--quick"] if quick else []),
     ]
+    environment = {
+        DATABASE_VARIABLE: owner.render_as_string(hide_password=False),
+        COOKIE_VARIABLE: secrets.cookies,
+    }
     return [
-        Part(
-            "web",
-            "harness.arena.web.server",
-            web,
-            as_web | {COOKIE_VARIABLE: secrets.cookies},
-        ),
-        Part(
-            "sweeper",
-            "harness.arena.sweeper",
-            ["--lease", str(settings.lease), *quick],
-            as_web,
-        ),
-        *([_gate(owner, secrets, place, *settings.listen)] if settings.listen else []),
-        *crew(_text(roles.worker(owner, secrets)), "auto", settings.workers, quick),
+        Part("web", "harness.arena.web.server", web, environment),
+        *workers(settings.address, secrets.worker, "auto", settings.workers, quick),
     ]
 
 
-def _gate_of(place: Place, port: int) -> list[str]:
-    """What the pages make keys with."""
-    return ["--gate-port", str(port), "--certificate", str(place.certificate)]
+def check_port(settings: Settings) -> None:
+    """Raises UsageError where the address is taken or is none."""
+    try:
+        with socket.create_server((settings.host, settings.port), reuse_port=False):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; name another "
+            "with --host and --port"
+        ) from None
 
 
-def _gate(owner: URL, secrets: Secrets, place: Place, host: str, port: int) -> Part:
-    """Where workers of other machines come in."""
-    certificate(place.certificate)
-    arguments = ["--host", host, "--port", str(port), "--certificate", str(place.certificate)]
-    address = roles.worker(owner, secrets).set(password=None)
-    return Part("gate", "harness.arena.gate", arguments, {DATABASE_VARIABLE: _text(address)})
-
-
-def check_ports(settings: Settings) -> None:
-    """Raises UsageError where an address is taken or is none."""
-    places = [((settings.host, settings.port), "--host and --port")]
-    if settings.listen is not None:
-        places.append((settings.listen, "--listen"))
-    for (host, port), options in places:
-        try:
-            with socket.create_server((host, port), reuse_port=False):
-                pass
-        except OSError as error:
-            raise UsageError(
-                f"cannot listen on {host}:{port}: {error.strerror}; name another with {options}"
-            ) from None
-
-
-def _text(url: URL) -> str:
-    return url.render_as_string(hide_password=False)
-
-
-def folder(path: Path) -> Place:
+def folder(path: Path) -> DataDir:
     """Raises UsageError where it cannot be used."""
     try:
-        return Place(path)
+        return DataDir(path)
     except OSError as error:
         raise UsageError(f"{path} cannot hold an arena: {error.strerror}") from None

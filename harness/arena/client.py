@@ -93,7 +93,7 @@ class Client:
                         yield json.loads(line.removeprefix(b"data: "))
         except HTTPError as error:
             if error.code < 500:
-                raise UsageError(_sentence(error)) from None
+                raise UsageError(sentence(error)) from None
         except (OSError, HTTPException):
             # Whether it is gone for long, a plain request finds out.
             yield json.loads(self._ask(f"/api/v1/submissions/{id}"))
@@ -109,7 +109,7 @@ class Client:
                     return body
             except HTTPError as error:
                 if error.code < 500 or time.monotonic() > deadline:
-                    raise UsageError(_sentence(error)) from None
+                    raise UsageError(sentence(error)) from None
             except (URLError, OSError, HTTPException) as error:
                 if time.monotonic() > deadline:
                     reason = getattr(error, "reason", error)
@@ -127,7 +127,7 @@ class Client:
         return urlopen(request, timeout=seconds)
 
 
-def _sentence(error: HTTPError) -> str:
+def sentence(error: HTTPError) -> str:
     """What the arena says is wrong."""
     try:
         detail = str(json.loads(error.read())["detail"])

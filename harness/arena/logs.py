@@ -35,7 +35,6 @@ def log_as(part: str, level: int = logging.INFO) -> None:
     handler.setFormatter(JsonLines(part))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for chatty in (
-        "procrastinate",
         "psycopg.pool",
         "httpx",
         "uvicorn.access",

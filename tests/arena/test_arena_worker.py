@@ -7,25 +7,29 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
+import psutil
 import pytest
-from sqlalchemy import URL, Connection, Engine, update
+from sqlalchemy import Connection, Engine, update
 
 from harness.arena.build import Build
-from harness.arena.handed_in import NAMELESS
-from harness.arena.processes import CREW_VARIABLE, DATABASE_VARIABLE
+from harness.arena.data_dir import Secrets
+from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
-from harness.arena.store import board, gradings
+from harness.arena.store import gradings
 from harness.arena.store.gradings import HandedIn, Status
 from harness.arena.store.people import Person
-from harness.arena.store.preparing import set_build
 from harness.arena.store.tables import submissions
-from harness.arena.sweeper import sweep_once
-from harness.protocol.report import Report, Verdict
-from tests.arena.handing_in import CREW, submission
+from harness.arena.web.context import Site
+from harness.arena.web.jobs import sweep_once
+from harness.arena.workers.api import KEY_VARIABLE
+from harness.protocol.report import Verdict
+from tests.arena.submitting import submission
 from tests.waiting import PATIENCE, eventually
 
 Add = Callable[..., Person]
@@ -37,14 +41,15 @@ BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; 
 
 
 @contextmanager
-def worker(url: URL) -> Iterator[subprocess.Popen[bytes]]:
+def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.arena.worker", "--device", "cpu", "--quick"],
+        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu", "--quick"],
         stdin=subprocess.PIPE,
         env={
             **os.environ,
-            DATABASE_VARIABLE: url.render_as_string(hide_password=False),
-            CREW_VARIABLE: str(CREW),
+            ADDRESS_VARIABLE: address,
+            KEY_VARIABLE: secrets.worker,
+            SUPERVISOR_VARIABLE: str(uuid4()),
         },
     )
     try:
@@ -56,13 +61,10 @@ def worker(url: URL) -> Iterator[subprocess.Popen[bytes]]:
         process.stdin.close()
 
 
-@pytest.fixture(autouse=True)
-def quick_arena(owner: Engine) -> Iterator[None]:
-    with owner.begin() as link:
-        set_build(link, Build.here(quick=True))
-    yield
-    with owner.begin() as link:
-        set_build(link, Build.here())
+@pytest.fixture
+def site(site: Site) -> Site:
+    """An arena that judges by a sample of the cases."""
+    return replace(site, build=Build.here(quick=True))
 
 
 def hand_in(connection: Connection, person: Person, source: str, name: str = "k") -> str:
@@ -78,24 +80,28 @@ def in_the_middle(status: Status) -> bool:
     return status.state is State.GRADING and status.progress.stages != ()
 
 
-def test_killed_in_the_middle_and_graded_by_the_next(
-    connection: Connection, owner: Engine, engine: Engine, worker_url: URL, person: Add
+def test_a_killed_worker_costs_an_attempt_and_nothing_else(
+    connection: Connection,
+    owner: Engine,
+    site: Site,
+    address: str,
+    secrets: Secrets,
+    person: Add,
 ) -> None:
     def status(id: str) -> Status:
         return gradings.status(connection, [id])[id]
 
     id = hand_in(connection, person("ada"), ENDLESS)
-    with worker(worker_url) as first:
+    with worker(address, secrets) as first:
         eventually(lambda: in_the_middle(status(id)), "begun")
         first.kill()
         first.wait()
     assert status(id).state is State.GRADING
-    # The database may still be busy with the last that the dead one said.
-    swept = eventually(lambda: sweep_once(engine, lease_seconds=-1).again, "taken for dead")
+    swept = eventually(lambda: sweep_once(site, lease_seconds=-1).again, "taken for dead")
     assert swept == (id,)
     with owner.begin() as link:  # or the next would not come to an end
         link.execute(update(submissions).values(source=BROKEN))
-    with worker(worker_url) as second:
+    with worker(address, secrets) as second:
         eventually(lambda: status(id).state.final, "done")
         done = status(id)
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
@@ -104,11 +110,6 @@ def test_killed_in_the_middle_and_graded_by_the_next(
         eventually(lambda: status(elsewhere).state.final, "refused")
         refused = status(elsewhere)
         assert (refused.verdict, refused.attempts) == (Verdict.COMPILE_ERROR, 1)
-        report = Report.model_validate_json(
-            board.report_text(connection, refused.report or "") or ""
-        )
-        assert report.submission.name == NAMELESS and not report.submission.source
-        assert "cannot be the name of a kernel file" in getattr(report.outcome, "message", "")
         # Told to stop in the middle of the next, it gives that back at once.
         other = hand_in(connection, person("bob"), ENDLESS)
         eventually(lambda: in_the_middle(status(other)), "begun")
@@ -117,8 +118,28 @@ def test_killed_in_the_middle_and_graded_by_the_next(
     assert status(other).state is State.QUEUED
 
 
-def test_a_worker_ends_with_whoever_started_it(worker_url: URL) -> None:
-    with worker(worker_url) as process:
+def test_a_killed_grading_child_is_retried_and_cancelling_ends_it(
+    connection: Connection, address: str, secrets: Secrets, person: Add
+) -> None:
+    def status() -> Status:
+        return gradings.status(connection, [id])[id]
+
+    id = hand_in(connection, person("ada"), ENDLESS)
+    with worker(address, secrets) as process:
+        eventually(lambda: len(status().progress.stages) > 1, "it runs the kernel")
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        eventually(lambda: status().attempts == 2 and in_the_middle(status()), "again")
+        assert status().verdict is None and process.poll() is None
+        assert gradings.cancel(connection, id)
+        later = hand_in(connection, person("bob"), BROKEN)
+        eventually(lambda: gradings.status(connection, [later])[later].state.final, "next")
+    assert status().state is State.CANCELLED
+
+
+def test_a_worker_ends_with_its_supervisor(address: str, secrets: Secrets) -> None:
+    with worker(address, secrets) as process:
         assert process.stdin is not None
         process.stdin.close()
         process.wait(PATIENCE)
@@ -126,8 +147,10 @@ def test_a_worker_ends_with_whoever_started_it(worker_url: URL) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--device", "tpu"), ("--nonsense",)])
-def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments_are_said(arguments: tuple[str, ...]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "harness.arena.worker", *arguments], capture_output=True, check=False
+        [sys.executable, "-m", "harness.arena.workers.process", *arguments],
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 2 and b"Traceback" not in done.stderr

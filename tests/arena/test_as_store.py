@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection, Engine, text
 
 from harness.arena.arena import alone_in
-from harness.arena.place import Place, Secrets
+from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.store import board, contest
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
@@ -23,7 +23,7 @@ from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
-from tests.arena.handing_in import graded, hand_in, joined, take
+from tests.arena.submitting import graded, hand_in, joined, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -32,7 +32,7 @@ Call = Callable[..., str]
 
 @pytest.fixture
 def arena(
-    connection: Connection, worker_url: URL, place: Place, person: Add
+    connection: Connection, worker_url: URL, data_dir: DataDir, person: Add
 ) -> Iterator[dict[str, str]]:
     """One that runs, with a submission of every fate; each one's id by its name."""
     ada, olga = person("ada"), person("olga", Role.ORGANISER)
@@ -40,7 +40,7 @@ def arena(
     ids: dict[str, str] = {}
 
     def judge(score: float) -> None:
-        attempt = take(connection, attempts)
+        attempt = take(attempts)
         attempts.finish(attempt.attempt, graded(attempt, score))
 
     for name, score in (("counts", 1.5), ("withdrawn", 1.6), ("copied", 1.7), ("again", 1.1)):
@@ -52,8 +52,8 @@ def arena(
     judge(1.3)
     ids["waits"] = hand_in(connection, ada, "waits")
     attempts.close()
-    SigningKey.at(place.signing_key)
-    with alone_in(place):
+    SigningKey.at(data_dir.signing_key)
+    with alone_in(data_dir):
         yield ids
 
 
@@ -76,15 +76,15 @@ def scores(store: Store) -> dict[str, tuple[float | None, bool]]:
 
 
 def test_what_stands_leaves_it_signed_and_nothing_else(
-    arena: dict[str, str], place: Place, call: Call, tmp_path: Path
+    arena: dict[str, str], data_dir: DataDir, call: Call, tmp_path: Path
 ) -> None:
     file, merged = tmp_path / "all.jsonl", tmp_path / "merged.sqlite"
-    file.write_text(call("export", "--store", place.folder), encoding="utf-8")
+    file.write_text(call("export", "--store", data_dir.folder), encoding="utf-8")
     imported = tmp_path / "imported.sqlite"
     assert call("import", file, "--store", imported) == f"2 entered into {imported}.\n"
-    assert call("merge", place.folder, "--store", merged) == f"2 entered into {merged}.\n"
-    assert call("merge", place.folder, "--store", merged).startswith("0 entered")
-    own = SigningKey.at(place.signing_key).public
+    assert call("merge", data_dir.folder, "--store", merged) == f"2 entered into {merged}.\n"
+    assert call("merge", data_dir.folder, "--store", merged).startswith("0 entered")
+    own = SigningKey.at(data_dir.signing_key).public
     for path in (imported, merged):
         with Store(path) as store:
             assert scores(store) == {"counts": (1.5, False), "again": (1.1, False)}
@@ -94,22 +94,22 @@ def test_what_stands_leaves_it_signed_and_nothing_else(
 
 
 def test_what_comes_into_it_is_a_claim_on_its_board(
-    arena: dict[str, str], connection: Connection, place: Place, call: Call, tmp_path: Path
+    arena: dict[str, str], connection: Connection, data_dir: DataDir, call: Call, tmp_path: Path
 ) -> None:
     file = tmp_path / "leaderboard.sqlite"
     with Store(file, "create") as store:
         store.enter(factory.report("from a file", "bob", 1.9))
     before = board.version(connection)
-    assert call("merge", file, "--store", place.folder) == f"1 entered into {place.folder}.\n"
+    assert call("merge", file, "--store", data_dir.folder) == f"1 entered into {data_dir.folder}.\n"
     assert board.version(connection) > before, "whoever watches the board is told"
-    assert call("merge", file, "--store", place.folder).startswith("0 entered")
+    assert call("merge", file, "--store", data_dir.folder).startswith("0 entered")
     assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
         ("counts", True),
         ("again", True),
         ("from a file", False),
     }
-    assert '"from a file"' in call("leaderboard", "--json", "--store", place.folder)
-    call("merge", place.folder, "--store", file)
+    assert '"from a file"' in call("leaderboard", "--json", "--store", data_dir.folder)
+    call("merge", data_dir.folder, "--store", file)
     with Store(file) as store:
         assert scores(store)["from a file"] == (1.9, True)
         assert scores(store)["counts"] == (1.5, False)
@@ -118,31 +118,31 @@ def test_what_comes_into_it_is_a_claim_on_its_board(
 def test_what_was_taken_off_the_board_is_not_brought_back(
     arena: dict[str, str],
     connection: Connection,
-    place: Place,
+    data_dir: DataDir,
     person: Add,
     call: Call,
     tmp_path: Path,
 ) -> None:
     file, otto = tmp_path / "all.jsonl", person("otto", Role.ORGANISER)
     contest.reinstate(connection, otto, arena["copied"])
-    file.write_text(call("export", "--store", place.folder), encoding="utf-8")
+    file.write_text(call("export", "--store", data_dir.folder), encoding="utf-8")
     assert file.read_text(encoding="utf-8").count("\n") == 3
     contest.disqualify(connection, otto, arena["copied"], "copied after all")
-    assert call("import", file, "--store", place.folder).startswith("0 entered")
+    assert call("import", file, "--store", data_dir.folder).startswith("0 entered")
     assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
 
 
 def test_an_imported_report_is_read_by_organisers_until_sources_are_open(
     arena: dict[str, str],
     connection: Connection,
-    place: Place,
+    data_dir: DataDir,
     key: Callable[[Person], dict[str, str]],
     person: Add,
     client: TestClient,
     rules: Path,
 ) -> None:
     document = Document.of(factory.report("from a file", "bob", 1.9))
-    with open_store(Address(str(place.folder))) as store:
+    with open_store(Address(str(data_dir.folder))) as store:
         store.enter_documents([document])
     page = f"/entries/{document.id[:16]}"
     organiser, contestant = key(person("otto", Role.ORGANISER)), key(person("eve"))
@@ -155,7 +155,7 @@ def test_an_imported_report_is_read_by_organisers_until_sources_are_open(
 
 def test_two_arenas_exchange_what_they_have_graded(
     arena: dict[str, str],
-    place: Place,
+    data_dir: DataDir,
     secrets: Secrets,
     fresh_database: Callable[[], URL],
     call: Call,
@@ -165,8 +165,8 @@ def test_two_arenas_exchange_what_they_have_graded(
     with open_store(Address(other), "create") as store:
         store.enter_documents([Document.of(factory.report("before it was an arena", "bob", 1.2))])
     prepare(url, secrets)
-    assert call("merge", place.folder, "--store", other).startswith("2 entered")
-    assert call("merge", other, "--store", place.folder).startswith("1 entered")
+    assert call("merge", data_dir.folder, "--store", other).startswith("2 entered")
+    assert call("merge", other, "--store", data_dir.folder).startswith("1 entered")
     engine = open_engine(url, connections=1)
     with engine.begin() as connection:
         assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
@@ -178,7 +178,7 @@ def test_two_arenas_exchange_what_they_have_graded(
 
 
 def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
-    arena: dict[str, str], owner: Engine, place: Place
+    arena: dict[str, str], owner: Engine, data_dir: DataDir
 ) -> None:
     def documents() -> Iterator[Document]:
         yield Document.of(factory.report("first"))
@@ -191,7 +191,7 @@ def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
             )
         yield Document.of(factory.report("second"))
 
-    with open_store(Address(str(place.folder))) as store:
+    with open_store(Address(str(data_dir.folder))) as store:
         with pytest.raises(StoreError, match="cannot be used"):
             store.enter_documents(documents())
         assert set(scores(store)) == {"counts", "again"}

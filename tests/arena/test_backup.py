@@ -13,20 +13,20 @@ from sqlalchemy import URL, Connection, Engine
 
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
-from harness.arena.place import Place
+from harness.arena.data_dir import DataDir
 from harness.arena.states import State
-from harness.arena.store import board, contest, gradings, people, roles
+from harness.arena.store import board, contest, gradings, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Verdict
-from tests.arena.handing_in import fetch, graded, hand_in, joined, take
+from tests.arena.submitting import graded, hand_in, joined, take, waiting_jobs
 
 
 def test_everything_comes_back(
     connection: Connection,
     worker_url: URL,
-    place: Place,
+    data_dir: DataDir,
     person: Callable[..., Person],
     tmp_path: Path,
 ) -> None:
@@ -34,15 +34,15 @@ def test_everything_comes_back(
     key = people.new_key(connection, ada.id, "laptop")
     done = hand_in(connection, ada, "done")
     attempts = joined(worker_url)
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     attempts.finish(attempt.attempt, graded(attempt, 1.5))
     attempts.close()
     waiting = hand_in(connection, ada, "waiting")
     file = tmp_path / "arena.backup"
-    with alone_in(place):  # as the arena that runs
-        backup(place, None, file)
+    with alone_in(data_dir):  # as the arena that runs
+        backup(data_dir, None, file)
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        other = Place(Path(folder, "data"))
+        other = DataDir(Path(folder, "data"))
         restore(other, None, file)
         with pytest.raises(UsageError, match="holds an arena already"):
             restore(other, None, file)
@@ -55,7 +55,7 @@ def test_everything_comes_back(
                     connection, found[done].report or ""
                 )
                 assert people.by_key(there, key) == ada
-                assert fetch(there) is not None, "the queue is there, too"
+                assert waiting_jobs(there), "the queue is there, too"
             engine.dispose()
 
 
@@ -65,12 +65,12 @@ def test_what_is_no_backup_is_said(content: bytes | None, tmp_path: Path) -> Non
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UsageError, match=r"no file|no backup"):
-        restore(Place(tmp_path / "data"), None, file)
+        restore(DataDir(tmp_path / "data"), None, file)
 
 
 def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no arena in"):
-        backup(Place(tmp_path / "data"), None, tmp_path / "x.backup")
+        backup(DataDir(tmp_path / "data"), None, tmp_path / "x.backup")
 
 
 BEFORE = Path(__file__).with_name("before")
@@ -79,7 +79,7 @@ BEFORE = Path(__file__).with_name("before")
 class Restored(NamedTuple):
     """An arena of another day, upgraded, and its owner's connections."""
 
-    place: Place
+    data_dir: DataDir
     owner: URL
     engine: Engine
 
@@ -87,11 +87,11 @@ class Restored(NamedTuple):
 @contextmanager
 def restored(name: str) -> Iterator[Restored]:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        place = Place(Path(folder, "data"))
-        restore(place, None, BEFORE / name)
-        with database(place) as (owner, _):
+        data_dir = DataDir(Path(folder, "data"))
+        restore(data_dir, None, BEFORE / name)
+        with database(data_dir) as (owner, _):
             engine = open_engine(owner, connections=1)
-            yield Restored(place, owner, engine)
+            yield Restored(data_dir, owner, engine)
             engine.dispose()
 
 
@@ -110,7 +110,7 @@ def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
         assert {entry.verified for entry in board.counting(connection)} == {True}
         (rejudging,) = contest.rejudgings(connection)
         assert (rejudging.reason, rejudging.ready) == ("a look", True)
-        assert fetch(connection) is not None
+        assert waiting_jobs(connection)
 
 
 def test_a_worker_of_today_grades_in_an_arena_of_yesterday() -> None:
@@ -125,8 +125,8 @@ def test_a_worker_of_today_grades_in_an_arena_of_yesterday() -> None:
         )
         bob = people.add_person(connection, "bob", Role.CONTESTANT)
         waiting = hand_in(connection, bob, "waiting")
-        attempts = joined(roles.worker(arena.owner, arena.place.secrets()))
-        attempt = take(connection, attempts)
+        attempts = joined(arena.owner)
+        attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
         attempts.close()
         assert gradings.status(connection, [waiting])[waiting].score == 1.5

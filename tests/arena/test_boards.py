@@ -21,7 +21,7 @@ from harness.arena.web.boards import Boards, MakerHere
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.maker import MakerBeside
 from harness.arena.web.problems import Problem, database_away
-from tests.arena.handing_in import graded, hand_in, joined, take
+from tests.arena.submitting import graded, hand_in, joined, take
 
 NOBODY = Visitor(None)
 
@@ -51,7 +51,7 @@ def result(
     def add(score: float) -> None:
         hand_in(connection, ada, f"kernel {score}")
         attempts = joined(worker_url)
-        attempt = take(connection, attempts)
+        attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt, score))
         attempts.close()
 

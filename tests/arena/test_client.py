@@ -17,7 +17,7 @@ from harness.arena.store import gradings, people
 from harness.arena.store.people import Person
 from harness.board.document import Document
 from harness.cli.main import main
-from tests.arena.handing_in import graded, joined, take
+from tests.arena.submitting import graded, joined, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -47,7 +47,7 @@ def working(
         attempts = joined(url)
         while not over.wait(0.1):
             if gradings.counts_by_state(connection).get("queued"):  # type: ignore[call-overload]
-                attempt = take(connection, attempts)
+                attempt = take(attempts)
                 attempts.finish(attempt.attempt, report(attempt))
         attempts.close()
 

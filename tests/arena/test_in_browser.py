@@ -12,10 +12,9 @@ from sqlalchemy import Connection
 
 from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
 from harness.protocol.report import Stage
-from tests.arena.handing_in import graded, hand_in, take
+from tests.arena.submitting import FakeWorker, graded, hand_in, take
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 
@@ -38,13 +37,13 @@ def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
     visitor.chrome.execute_script(DROP, form, files)
 
 
-def done(connection: Connection, attempts: Attempts, score: float | None) -> None:
-    attempt = take(connection, attempts)
+def done(connection: Connection, attempts: FakeWorker, score: float | None) -> None:
+    attempt = take(attempts)
     assert attempts.finish(attempt.attempt, graded(attempt, score))
 
 
 def test_submit_watch_and_read(
-    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts, tmp_path: Path
+    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker, tmp_path: Path
 ) -> None:
     visitor.sign_in(connection, person("ada"))
     browser.requests(visitor.chrome)
@@ -55,7 +54,7 @@ def test_submit_watch_and_read(
     visitor.press("Submit")
     visitor.sees("queued, place 1", "[data-state]")
     visitor.sees("s left", "[data-left]")
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     so_far = GradingProgress().began(Stage.COMPILE, None).having_found([f"32 registers {HOSTILE}"])
     so_far = so_far.began(Stage.VERIFY, 70).stepped("17×5×3, uniform")
     so_far = so_far.having_found(["wrong-answer: wrong at 17×5×3: the last row of blocks"])
@@ -167,12 +166,12 @@ def test_keys_and_names_that_are_none_get_a_sentence(
 
 
 def test_cancelling_and_withdrawing(
-    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
+    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker
 ) -> None:
     ada = person("ada")
     visitor.sign_in(connection, ada)
     id = hand_in(connection, ada, "cancelled one")
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     visitor.go(f"submissions/{id}")
     visitor.press("Cancel")
     visitor.sees("cancelled", "[data-state]")
@@ -192,7 +191,7 @@ def test_cancelling_and_withdrawing(
 
 
 def test_comparing_two_of_ones_own(
-    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
+    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker
 ) -> None:
     ada = person("ada")
     for name, score in (("before", 1.0), ("after", 1.5)):
@@ -212,7 +211,7 @@ def test_comparing_two_of_ones_own(
 
 
 def test_a_board_shows_what_is_new_by_itself(
-    visitor: Visitor, connection: Connection, person: Add, attempts: Attempts
+    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker
 ) -> None:
     ada = person("ada")
     visitor.go("")
@@ -232,7 +231,7 @@ def test_a_board_shows_what_is_new_by_itself(
 
 
 @pytest.fixture
-def busy(connection: Connection, person: Add, attempts: Attempts) -> str:
+def busy(connection: Connection, person: Add, attempts: FakeWorker) -> str:
     """An arena in which a lot has happened; a submission's id."""
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 2.0):
@@ -243,8 +242,8 @@ def busy(connection: Connection, person: Add, attempts: Attempts) -> str:
     contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
     id = hand_in(connection, ada, "at work")
-    take(connection, attempts)  # the rejudging
-    attempt = take(connection, attempts)
+    take(attempts)  # the rejudging
+    attempt = take(attempts)
     said = GradingProgress().began(Stage.COMPILE, None).having_found([LONG * 5, "cuda-cores"])
     attempts.go_on(attempt.attempt, said.began(Stage.VERIFY, 96).stepped(LONG))
     return id

@@ -10,7 +10,7 @@ from harness.arena.judging import Judge
 from harness.judge.progress import Progress, Silent
 from harness.protocol.report import CompileError, Stage
 from harness.protocol.request import Fault
-from tests.arena.handing_in import submission
+from tests.arena.submitting import submission
 from tests.judge.stages.fakes import (
     FakeDevice,
     session,

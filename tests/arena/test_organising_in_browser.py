@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy import Connection
 
 from harness.arena.store import contest, gradings, people
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.people import Person, Role
-from tests.arena.handing_in import graded, hand_in, take
+from tests.arena.submitting import FakeWorker, graded, hand_in, take
 from tests.arena.visiting import Visitor
 from tests.board import browser
 
@@ -28,8 +27,8 @@ def olga(visitor: Visitor, connection: Connection, person: Add) -> Visitor:
     return visitor
 
 
-def done(connection: Connection, attempts: Attempts, score: float | None) -> None:
-    attempt = take(connection, attempts)
+def done(connection: Connection, attempts: FakeWorker, score: float | None) -> None:
+    attempt = take(attempts)
     assert attempts.finish(attempt.attempt, graded(attempt, score))
 
 
@@ -96,7 +95,7 @@ def test_the_rules_are_seen_and_a_mistake_in_them_is_said(olga: Visitor, rules: 
 
 
 def test_some_are_rejudged_looked_at_and_then_count(
-    olga: Visitor, connection: Connection, person: Add, attempts: Attempts
+    olga: Visitor, connection: Connection, person: Add, attempts: FakeWorker
 ) -> None:
     ids = {name: hand_in(connection, person(name), f"of {name}") for name in ("ada", "bob", "eve")}
     for score in (1.0, 1.1, 1.2):
@@ -127,7 +126,7 @@ def test_some_are_rejudged_looked_at_and_then_count(
 
 
 def test_a_rejudging_is_dropped(
-    olga: Visitor, connection: Connection, person: Add, attempts: Attempts
+    olga: Visitor, connection: Connection, person: Add, attempts: FakeWorker
 ) -> None:
     id = hand_in(connection, person("ada"), "mine")
     done(connection, attempts, 1.0)
@@ -141,7 +140,7 @@ def test_a_rejudging_is_dropped(
 
 
 def test_disqualifying_with_a_reason_and_reinstating(
-    olga: Visitor, connection: Connection, person: Add, attempts: Attempts
+    olga: Visitor, connection: Connection, person: Add, attempts: FakeWorker
 ) -> None:
     id = hand_in(connection, person("eve"), "copied")
     done(connection, attempts, 9.0)

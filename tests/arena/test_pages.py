@@ -12,15 +12,13 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import URL, Connection, text
 
-from harness.arena.certificate import certificate
 from harness.arena.progress import GradingProgress
-from harness.arena.store import contest, crew, gradings, people
+from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
-from harness.arena.web.context import COOKIE, Gate, Site
-from harness.arena.worker_key import WorkerKey
+from harness.arena.web.context import COOKIE, Site
 from harness.protocol.report import Stage
-from tests.arena.handing_in import graded, hand_in, joined, take
+from tests.arena.submitting import FakeWorker, graded, hand_in, joined, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -79,7 +77,7 @@ def worker(connection: Connection, worker_url: URL) -> Iterator[Callable[..., No
     attempts = joined(worker_url)
 
     def work(score: float | None = None) -> None:
-        attempt = take(connection, attempts)
+        attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt, score))
 
     yield work
@@ -215,8 +213,8 @@ ORGANISERS = [
     ("/organiser/rejudgings/1/apply", {}),
     ("/organiser/rejudgings/1/drop", {}),
     ("/organiser/workers", {"id": "GPU-1", "what": "drain"}),
-    ("/organiser/machines", {"name": "lab-3"}),
-    ("/organiser/machines/revoke", {"id": 1}),
+    ("/organiser/workers/keys", {"name": "lab-3"}),
+    ("/organiser/workers/keys/revoke", {"id": 1}),
 ]
 
 
@@ -250,10 +248,10 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     assert connection.execute(query).all() == [("NVIDIA H200", "model NVIDIA H200")]
     assert "only a GPU of the model NVIDIA H200 grade" in olga.get("/organiser")
     assert "NVIDIA H200" in olga.get("/rules")
-    attempts = joined(worker_url)
-    attempt = take(connection, attempts)
-    attempts.finish(attempt.attempt, graded(attempt, 1.0))
-    attempts.close()
+    assert joined(worker_url).take() is None, "this worker has another GPU"
+    worker = FakeWorker(worker_url, model="NVIDIA H200").join()
+    attempt = take(worker)
+    worker.finish(attempt.attempt, graded(attempt, 1.0))
     rules.write_text("")
     again = contest.rejudge(
         connection, olga_of(connection), contest.standing_submissions(connection), "again"
@@ -266,30 +264,6 @@ def olga_of(connection: Connection) -> Person:
     found = people.named(connection, "olga")
     assert found is not None
     return found
-
-
-def test_a_machines_key_is_made_on_the_page_once_and_opens_the_database(
-    site: Site, olga: Browser, connection: Connection, tmp_path: Path
-) -> None:
-    assert "--listen" in olga.get("/organiser")
-    assert "start it with --listen" in olga.post("/organiser/machines", 409, name="lab 3")
-    gated = Browser(replace(site, gate=Gate(8041, certificate(tmp_path / "certificate.pem"))))
-    gated.client.cookies = olga.client.cookies
-    gated.get("/organiser")
-    assert "printable characters" in gated.post("/organiser/machines", 422, name="", host="here")
-    gated.get("/organiser")
-    (tmp_path / "lab-3.key").write_text(
-        gated.post("/organiser/machines", name="lab 3", host="arena.example.org", port=8041)
-    )
-    key = WorkerKey.read(tmp_path / "lab-3.key")
-    assert (key.address.host, key.address.port) == ("arena.example.org", 8041)
-    assert key.certificate is not None and "PRIVATE" not in key.certificate
-    here = site.engine.url.set(username=key.address.username, password=key.address.password)
-    attempts = joined(here)
-    attempts.close()
-    (machine,) = crew.known_machines(connection)
-    assert (machine.name, machine.revoked) == ("lab 3", None)
-    assert contest.audit_log(connection)[0].action == "new machine"
 
 
 def test_disqualifying_says_why_and_is_written_down(
@@ -388,7 +362,7 @@ def test_without_a_script_a_page_says_what_was_found_so_far(
     ada = person("ada")
     id = hand_in(connection, ada)
     attempts = joined(worker_url)
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     said = GradingProgress().began(Stage.COMPILE, None).having_found([f"warning: {HOSTILE}"])
     said = (
         said.began(Stage.VERIFY, 96).stepped("a case").having_found(["wrong-answer: the last row"])

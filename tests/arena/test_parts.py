@@ -7,29 +7,29 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from harness.arena import crew
 from harness.arena.arena import Settings, parts
-from harness.arena.place import Place, Secrets
+from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.supervisor import Part
+from harness.arena.workers import start
 
 OWNER = URL.create("postgresql+psycopg", "owner", "of the owner", "db.example", database="contest")
-SECRETS = Secrets(owner="of the owner", web="of web", worker="of worker", cookies="of cookies")
+SECRETS = Secrets(owner="of the owner", worker="of worker", cookies="of cookies")
 
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with three GPUs."""
-    monkeypatch.setattr(crew, "why_no_cuda", lambda: None)
-    monkeypatch.setattr(crew, "gpus", lambda: ["GPU-a", "GPU-b", "GPU-c"])
+    monkeypatch.setattr(start, "why_no_cuda", lambda: None)
+    monkeypatch.setattr(start, "gpus", lambda: ["GPU-a", "GPU-b", "GPU-c"])
 
 
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "why_no_cuda", lambda: "there is no driver")
+    monkeypatch.setattr(start, "why_no_cuda", lambda: "there is no driver")
 
 
 def started(tmp_path: Path, workers: int | None = None) -> dict[str, Part]:
-    made = parts(OWNER, SECRETS, Place(tmp_path), Settings(workers=workers))
+    made = parts(OWNER, SECRETS, DataDir(tmp_path), Settings(workers=workers))
     return {part.name: part for part in made}
 
 
@@ -53,8 +53,8 @@ def test_without_a_gpu_the_cpu_device_grades(
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_each_part_has_the_secrets_of_its_own_role(tmp_path: Path) -> None:
-    known = {"web": {"of web", "of cookies"}, "sweeper": {"of web"}, "cpu-0": {"of worker"}}
+def test_only_the_web_process_knows_the_database(tmp_path: Path) -> None:
+    known = {"web": {"of the owner", "of cookies"}, "cpu-0": {"of worker"}}
     found = started(tmp_path)
     assert found.keys() == known.keys()
     for name, part in found.items():

@@ -13,12 +13,20 @@ from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, TRANSITIONS, State
 from harness.arena.store import board, gradings
-from harness.arena.store.attempts import Attempts
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
-from harness.arena.sweeper import sweep_once
+from harness.arena.web.context import Site
+from harness.arena.web.jobs import sweep_once
 from harness.protocol.report import Report, Stage, Verdict
-from tests.arena.handing_in import PLENTY, fetch, graded, hand_in, submission, take
+from tests.arena.submitting import (
+    PLENTY,
+    FakeWorker,
+    graded,
+    hand_in,
+    submission,
+    take,
+    waiting_jobs,
+)
 
 Add = Callable[..., Person]
 
@@ -57,20 +65,20 @@ def test_a_submission_and_its_job_are_one_transaction(
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
         hand_in(transaction, ada)
         raise ZeroDivisionError
-    assert fetch(connection) is None
+    assert not waiting_jobs(connection)
     assert gradings.recent(connection) == []
     with engine.begin() as transaction:
         hand_in(transaction, ada)
-        assert fetch(connection) is None, "nobody may have it before it is kept"
-    assert fetch(connection) is not None
+        assert not waiting_jobs(connection), "nobody may have it before it is kept"
+    assert waiting_jobs(connection)
 
 
 def test_a_graded_submission_has_its_report_and_is_on_the_board(
-    connection: Connection, attempts: Attempts, person: Add
+    connection: Connection, attempts: FakeWorker, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"), "fast")
     before = board.version(connection)
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     assert status(connection, id).state is State.GRADING
     so_far = GradingProgress().began(Stage.VERIFY, 96).stepped("a case").having_found(["a fact"])
     assert attempts.go_on(attempt.attempt, so_far)
@@ -88,10 +96,10 @@ def test_a_graded_submission_has_its_report_and_is_on_the_board(
 
 
 def test_what_a_worker_says_of_itself_has_bounds(
-    connection: Connection, attempts: Attempts, owner: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
-    attempt = take(connection, attempts)
+    attempt = take(attempts)
     much = GradingProgress().began(Stage.SANITIZE, None).having_found(["x" * 10_000] * 100)
     assert attempts.go_on(attempt.attempt, much)
     (stage,) = status(connection, id).progress.stages
@@ -103,19 +111,19 @@ def test_what_a_worker_says_of_itself_has_bounds(
 
 
 def test_the_time_left_is_what_gradings_took_that_took_as_long(
-    connection: Connection, attempts: Attempts, owner: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
 ) -> None:
     ada = person("ada")
     for seconds in (10, 20, 300):
         hand_in(connection, ada, f"took {seconds}")
-        attempt = take(connection, attempts)
+        attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt))
         with owner.begin() as link:
             of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
             link.execute(of_this, {"s": seconds})
     id = hand_in(connection, ada, "now")
     assert status(connection, id).seconds_left == pytest.approx(1.5 * 20)
-    take(connection, attempts)
+    take(attempts)
     for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
         with owner.begin() as link:
             began = text(
@@ -127,12 +135,12 @@ def test_the_time_left_is_what_gradings_took_that_took_as_long(
 
 
 def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
-    slow = take(connection, attempts)
-    assert sweep_once(engine, lease_seconds=-1).again == (id,)
-    quick = take(connection, attempts)
+    slow = take(attempts)
+    assert sweep_once(site, lease_seconds=-1).again == (id,)
+    quick = take(attempts)
     assert not attempts.go_on(slow.attempt, GradingProgress())
     assert not attempts.finish(slow.attempt, graded(slow, 9.0)), "it was taken for dead"
     assert attempts.finish(quick.attempt, graded(quick, 1.0))
@@ -142,102 +150,81 @@ def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
 
 
 def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
     for number in range(1, MAX_ATTEMPTS + 1):
-        take(connection, attempts)
-        swept = sweep_once(engine, lease_seconds=-1)
+        take(attempts)
+        swept = sweep_once(site, lease_seconds=-1)
         assert (swept.again, swept.given_up) == (((id,), ()) if number < 3 else ((), (id,)))
     done = status(connection, id)
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
     assert done.report is not None
     report = Report.model_validate_json(board.report_text(connection, done.report) or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
-    assert fetch(connection) is None
+    assert not waiting_jobs(connection)
 
 
 def test_a_name_that_no_report_can_have_keeps_nobody_from_giving_up(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"), "../tile")
     for _ in range(MAX_ATTEMPTS):
-        take(connection, attempts)
-        swept = sweep_once(engine, lease_seconds=-1)
+        take(attempts)
+        swept = sweep_once(site, lease_seconds=-1)
     assert swept.given_up == (id,) and status(connection, id).verdict == Verdict.JUDGE_ERROR
 
 
 def test_who_lives_is_left_alone(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     hand_in(connection, person("ada"))
-    attempt = take(connection, attempts)
-    swept = sweep_once(engine, lease_seconds=5)
-    assert (swept.again, swept.given_up, swept.closed) == ((), (), 0)
+    attempt = take(attempts)
+    swept = sweep_once(site, lease_seconds=5)
+    assert (swept.again, swept.given_up) == ((), ())
     assert attempts.finish(attempt.attempt, graded(attempt))
-
-
-def test_a_job_that_was_fetched_and_never_begun_comes_back(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
-) -> None:
-    id = hand_in(connection, person("ada"))
-    assert fetch(connection) is not None, "and the worker dies here"
-    assert sweep_once(engine, lease_seconds=-1).again == (id,)
-    assert take(connection, attempts).submission == id
-
-
-def test_a_job_whose_end_nobody_told_is_closed_and_not_run_again(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
-) -> None:
-    """The second half of procrastinate's issue 1518: the job stays in "doing" for ever."""
-    hand_in(connection, person("ada"))
-    attempt = take(connection, attempts)
-    assert attempts.finish(attempt.attempt, graded(attempt))
-    assert sweep_once(engine, lease_seconds=-1).closed == 1
-    left = connection.execute(text("SELECT status FROM procrastinate_jobs")).scalars().all()
-    assert left == ["succeeded"]
 
 
 def test_what_is_given_back_costs_no_attempt(
-    connection: Connection, attempts: Attempts, engine: Engine, person: Add
+    connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
     for _ in range(MAX_ATTEMPTS):
-        assert attempts.give_back(take(connection, attempts).attempt)
-    take(connection, attempts)
-    assert sweep_once(engine, lease_seconds=-1).again == (id,)
-    take(connection, attempts)
-    assert sweep_once(engine, lease_seconds=-1).again == (id,)
+        assert attempts.give_back(take(attempts).attempt)
+    take(attempts)
+    assert sweep_once(site, lease_seconds=-1).again == (id,)
+    take(attempts)
+    assert sweep_once(site, lease_seconds=-1).again == (id,)
 
 
 def test_who_had_least_goes_first_and_nobody_waits_for_ever(
-    connection: Connection, attempts: Attempts, person: Add
+    connection: Connection, attempts: FakeWorker, person: Add
 ) -> None:
     ada, bob = person("ada"), person("bob")
     for number in range(4):
         hand_in(connection, ada, f"a{number}")
     hand_in(connection, bob, "b0")
-    order = [take(connection, attempts).name for _ in range(3)]
+    order = [take(attempts).name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     carol = person("carol")
     for number in range(3):  # whoever comes later does not overtake those whose turn it is
         hand_in(connection, carol, f"c{number}")
-    assert [take(connection, attempts).name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
+    assert [take(attempts).name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
 
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_cancelling_ends_it_and_what_comes_after_does_not_count(
-    begun: bool, connection: Connection, attempts: Attempts, engine: Engine, person: Add
+    begun: bool, connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = hand_in(connection, person("ada"))
-    attempt = take(connection, attempts) if begun else None
+    attempt = take(attempts) if begun else None
     assert gradings.cancel(connection, id)
     assert status(connection, id).state is State.CANCELLED
     assert not gradings.cancel(connection, id)
     if attempt is not None:
         assert not attempts.finish(attempt.attempt, graded(attempt))
-    sweep_once(engine, lease_seconds=-1)
-    assert fetch(connection) is None
+    sweep_once(site, lease_seconds=-1)
+    assert not waiting_jobs(connection)
 
 
 def test_the_same_request_twice_is_one_submission(connection: Connection, person: Add) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 import statistics
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from typing import Any, Self
+from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
@@ -22,14 +23,15 @@ from sqlalchemy import (
     update,
 )
 
-from harness.arena.handed_in import kept
 from harness.arena.progress import GradingProgress
+from harness.arena.queue import QUEUE, TASK
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
+from harness.arena.submitted import stored
 from harness.board.document import Document
 from harness.board.entry import Entry
-from harness.board.tables import entries
+from harness.board.tables import entries, reports
 from harness.judge.submission import Unreadable
 from harness.protocol.report import Report, Submission
 
@@ -133,7 +135,7 @@ def queue_grading(
         )
         .returning(gradings.c.id)
     ).scalar_one()
-    connection.execute(select(func.arena_enqueue(id)))
+    enqueue(connection, id)
     return int(id)
 
 
@@ -151,9 +153,14 @@ def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimi
             math.ceil(typical_seconds(connection)),
         )
     since = func.now() - DAY
+    judge_failed = gradings.c.verdict == "judge-error"
     today = connection.execute(
-        select(func.count(), func.extract("epoch", func.min(submissions.c.received) - since)).where(
-            submissions.c.person == person, submissions.c.received > since
+        select(func.count(), func.extract("epoch", func.min(submissions.c.received) - since))
+        .outerjoin(gradings, gradings.c.id == submissions.c.counts)
+        .where(
+            submissions.c.person == person,
+            submissions.c.received > since,
+            judge_failed.is_not(True),
         )
     ).one()
     if today[0] >= limits.per_day:
@@ -165,7 +172,12 @@ def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimi
         select(
             func.coalesce(func.sum(gradings.c.seconds), 0),
             func.extract("epoch", func.min(gradings.c.ended) - since),
-        ).where(gradings.c.person == person, gradings.c.rejudge.is_(None), gradings.c.ended > since)
+        ).where(
+            gradings.c.person == person,
+            gradings.c.rejudge.is_(None),
+            gradings.c.ended > since,
+            judge_failed.is_not(True),
+        )
     ).one()
     if spent[0] >= limits.device_seconds_per_day:
         return OverLimit(
@@ -273,8 +285,8 @@ def _placed(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
     if all(each.state.final for each in found):
         return found
     queue = _places(connection)
-    past, crew = past_seconds(connection), workers(connection)
-    return [_expected(each, queue.get(each.id), past, crew) for each in found]
+    past, count = past_seconds(connection), alive_workers(connection)
+    return [_expected(each, queue.get(each.id), past, count) for each in found]
 
 
 def _as_status(row: RowMapping) -> Status:
@@ -282,10 +294,10 @@ def _as_status(row: RowMapping) -> Status:
     return Status(**{**row, **typed})
 
 
-def _expected(each: Status, place: int | None, past: Sequence[float], crew: int) -> Status:
+def _expected(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
     """With the time left, by what past gradings took."""
     if each.state is State.QUEUED:
-        ahead = (place or 1) / max(crew, 1)
+        ahead = (place or 1) / max(workers, 1)
         typical = _median(past, GUESSED_SECONDS)
         return replace(each, place=place, seconds_left=typical * (math.ceil(ahead) + 0.5))
     if each.state is State.GRADING:
@@ -324,7 +336,7 @@ def _median(values: Sequence[float], otherwise: float) -> float:
     return statistics.median(values) if values else otherwise
 
 
-def workers(connection: Connection, alive_seconds: float = 30) -> int:
+def alive_workers(connection: Connection, alive_seconds: float = 30) -> int:
     """How many have shown signs of life."""
     return int(
         connection.scalar(
@@ -370,25 +382,123 @@ def cancel_rejudging(connection: Connection, rejudge: int) -> bool:
 
 
 def _cancel(connection: Connection, which: ColumnElement[bool]) -> bool:
-    held = connection.execute(
-        select(gradings.c.id, gradings.c.job, gradings.c.attempt)
+    rows = connection.execute(
+        select(*Held.columns())
         .where(which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
         .with_for_update()
     ).all()
-    for grading in held:
-        if grading.attempt is not None:
-            connection.execute(_END_CANCELLED, {"id": grading.id})
+    for held in map(Held.of, rows):
+        _end(connection, held, "cancelled", state=State.CANCELLED)
+        close_job(connection, held.job, "aborted")
+        connection.execute(select(func.procrastinate_cancel_job_v1(held.job, False, False)))
+    return bool(rows)
+
+
+# -------------------------------------------------------------------- what an attempt comes to
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A grading in the queue or in an attempt's hands, locked by the caller's transaction."""
+
+    id: int
+    submission: str
+    rejudge: int | None
+    job: int
+    attempt: UUID | None
+    attempts: int
+    seen: datetime
+    """The attempt's last sign of life."""
+
+    @classmethod
+    def columns(cls) -> list[ColumnElement[Any]]:
+        return [gradings.c[each.name].label(f"held_{each.name}") for each in fields(cls)]
+
+    @classmethod
+    def of(cls, row: Any) -> Self:
+        return cls(*(getattr(row, f"held_{each.name}") for each in fields(cls)))
+
+
+def let_go(connection: Connection, held: Held, fate: str) -> None:
+    """Put a grading back into the queue, keeping its turn."""
+    _end(connection, held, fate, state=State.QUEUED)
+    close_job(connection, held.job, "failed")
+    enqueue(connection, held.id)
+
+
+def keep_result(
+    connection: Connection, held: Held, document: Document, fate: str, seconds: float
+) -> None:
+    """Keep a report. seconds: what the grading cost its device."""
+    connection.execute(insert(reports).values(id=document.id, report=document.text))
+    entry = Entry.of(document.report, document.id)._asdict()
+    indexed = {name: value for name, value in entry.items() if name in entries.c}
+    connection.execute(insert(entries).values(indexed))
+    verdict = document.report.verdict.value
+    _end(connection, held, fate, seconds, state=State.DONE, verdict=verdict, report=document.id)
+    close_job(connection, held.job, "succeeded")
+    if held.rejudge is None:
         connection.execute(
-            update(gradings)
-            .where(gradings.c.id == grading.id)
-            .values(state=State.CANCELLED, attempt=None, ended=func.now(), progress=None)
+            update(submissions).where(submissions.c.id == held.submission).values(counts=held.id)
         )
-        connection.execute(select(func.procrastinate_cancel_job_v1(grading.job, True, False)))
-    return bool(held)
 
 
-_END_CANCELLED = text(
-    "SELECT arena_end_attempt(gradings, 'cancelled') FROM gradings WHERE id = :id"
+def died(connection: Connection, held: Held) -> int:
+    """Return how many attempts at a grading have died."""
+    dead = attempts.c.grading == held.id, attempts.c.fate == "died"
+    return connection.scalar(select(func.count()).where(*dead)) or 0
+
+
+def _end(
+    connection: Connection, held: Held, fate: str, seconds: float | None = None, **values: object
+) -> None:
+    """End an attempt, if there is one, and change the grading's state.
+
+    What an attempt spent is counted however it ended; a dead one's time runs to its last sign.
+    """
+    if held.attempt is not None:
+        end = held.seen if fate == "died" else func.now()
+        started = connection.execute(
+            update(attempts)
+            .where(attempts.c.id == held.attempt)
+            .values(ended=func.now(), fate=fate)
+            .returning(attempts.c.started)
+        ).scalar_one()
+        spent: Any = seconds if seconds is not None else func.extract("epoch", end - started)
+        values["seconds"] = func.coalesce(gradings.c.seconds, 0) + spent
+    if values["state"] is not State.QUEUED:
+        values["ended"] = func.now()
+    connection.execute(
+        update(gradings)
+        .where(gradings.c.id == held.id)
+        .values(attempt=None, progress=None, **values)
+    )
+
+
+def close_job(connection: Connection, job: int, status: str) -> None:
+    """Tell the queue that a job is over."""
+    connection.execute(_CLOSE, {"job": job, "status": status})
+
+
+_CLOSE = text(
+    """UPDATE procrastinate_jobs SET abort_requested = false,
+        status = CAST(:status AS procrastinate_job_status)
+    WHERE id = :job AND status = 'doing'"""
+)
+
+
+def enqueue(connection: Connection, grading: int) -> None:
+    """Give a grading a job: in the queue of its GPU model, or in the one that all workers serve."""
+    connection.execute(_ENQUEUE, {"grading": grading, "queue": QUEUE, "task": TASK})
+
+
+_ENQUEUE = text(
+    """UPDATE gradings SET job = (
+        SELECT unnest(procrastinate_defer_jobs_v1(ARRAY[ROW(
+            coalesce('model ' || model, CAST(:queue AS text)), CAST(:task AS text), -turn, NULL,
+            NULL, jsonb_build_object('grading', id), NULL
+        )::procrastinate_job_to_defer_v1]))
+    ) WHERE id = :grading"""
 )
 
 
@@ -400,90 +510,39 @@ class Swept:
     """What a sweep found; each as the submission's id."""
 
     again: tuple[str, ...]
-    """Their attempts died, or their jobs were lost; queued once more."""
+    """Their attempts died; they are queued once more."""
     given_up: tuple[str, ...]
     """Their last attempt died."""
-    closed: int
-    """Jobs that nobody had told the queue were over."""
 
 
 def sweep(
     connection: Connection, lease_seconds: float, give_up: Callable[[Submission, int], Report]
 ) -> Swept:
-    """Find what no worker works on any more, and see to it. In the caller's transaction.
+    """Find the gradings whose worker has died, and put them back or end them.
 
-    A lease runs while the database does: when it comes back from a crash, workers have the whole
-    lease to say that they are alive.
+    The caller sees to it that workers could reach the arena for the whole lease.
     """
-    values = {"lease": lease_seconds}
-    dead = connection.execute(_DEAD, values).mappings().all()
+    rows = connection.execute(
+        select(*Held.columns(), submissions.c.name, submissions.c.source, people.c.name.label("by"))
+        .join(submissions, submissions.c.id == gradings.c.submission)
+        .join(people, people.c.id == submissions.c.person)
+        .where(
+            gradings.c.state == State.GRADING,
+            gradings.c.seen < func.now() - timedelta(seconds=lease_seconds),
+        )
+        .with_for_update(of=gradings, skip_locked=True)
+    ).all()
     again: list[str] = []
     given_up: list[str] = []
-    for row in dead:
-        if row["died"] < MAX_ATTEMPTS:
-            connection.execute(_LET_GO, {"id": row["id"]})
-            again.append(row["submission"])
+    for row in rows:
+        held = Held.of(row)
+        dead = died(connection, held) + 1
+        if dead < MAX_ATTEMPTS:
+            let_go(connection, held, "died")
+            again.append(held.submission)
             continue
-        found = kept(row["name"], row["author"], row["source"])
-        handed_in = found.submission if isinstance(found, Unreadable) else found
-        document = Document.of(give_up(handed_in, row["died"]))
-        entry = Entry.of(document.report, document.id)
-        connection.execute(
-            _GIVE_UP,
-            {
-                "id": row["id"],
-                "report": document.id,
-                "text": document.text,
-                "entry": json.dumps(entry._asdict()),
-            },
-        )
-        given_up.append(row["submission"])
-    for row in connection.execute(_LOST, values).mappings().all():
-        connection.execute(select(func.arena_enqueue(row["id"])))
-        if row["submission"] not in again:
-            again.append(row["submission"])
-    closed = connection.execute(_OVER, values).rowcount
-    return Swept(tuple(again), tuple(given_up), closed)
-
-
-_LEASE = "now() - make_interval(secs => :lease)"
-
-_DEAD = text(
-    f"""SELECT g.id, g.submission, s.name, s.source, p.name AS author,
-        1 + (SELECT count(*) FROM attempts a WHERE a.grading = g.id AND a.fate = 'died') AS died
-    FROM gradings g JOIN submissions s ON s.id = g.submission JOIN people p ON p.id = s.person
-    WHERE g.state = 'grading' AND greatest(g.seen, pg_postmaster_start_time()) < {_LEASE}
-    FOR UPDATE OF g SKIP LOCKED"""
-)
-
-_LET_GO = text(
-    "SELECT arena_let_go(gradings, 'died') FROM gradings WHERE id = :id AND state = 'grading'"
-)
-
-_GIVE_UP = text(
-    """SELECT arena_keep_result(gradings, :report, :text, CAST(:entry AS jsonb), 'died')
-    FROM gradings WHERE id = :id"""
-)
-
-_LOST = text(
-    f"""SELECT g.id, g.submission FROM gradings g LEFT JOIN procrastinate_jobs j ON j.id = g.job
-    WHERE g.state = 'queued' AND (j.id IS NULL OR j.status <> 'todo')
-        AND greatest(pg_postmaster_start_time(), (
-            SELECT max(at) FROM procrastinate_events e WHERE e.job_id = j.id
-        )) < {_LEASE}
-    FOR UPDATE OF g SKIP LOCKED"""
-)
-"""Fetched from the queue by a worker that died before it took the grading up; or ended there while
-the grading was not."""
-
-_OVER = text(
-    f"""UPDATE procrastinate_jobs j SET status = 'succeeded', abort_requested = false
-    WHERE j.status = 'doing'
-        AND NOT EXISTS (
-            SELECT FROM gradings g WHERE g.job = j.id AND g.state IN ('queued', 'grading')
-        )
-        AND greatest(pg_postmaster_start_time(), (
-            SELECT max(at) FROM procrastinate_events e WHERE e.job_id = j.id
-        )) < {_LEASE}"""
-)
-"""Their gradings have ended or have other jobs, and nobody has told the queue."""
+        found = stored(row.name, row.by, row.source)
+        submitted = found.submission if isinstance(found, Unreadable) else found
+        keep_result(connection, held, Document.of(give_up(submitted, dead)), "died", 0.0)
+        given_up.append(held.submission)
+    return Swept(tuple(again), tuple(given_up))

@@ -1,19 +1,16 @@
-"""Bringing the database to today's version, and its roles to their rights."""
+"""Bringing the database to today's version."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, fields
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, delete, insert, select, text, update
+from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from harness.arena.build import Build
-from harness.arena.place import Secrets
-from harness.arena.store import roles
+from harness.arena.data_dir import Secrets
+from harness.arena.store import workers
 from harness.arena.store.database import open_engine
-from harness.arena.store.tables import edition, workers
 from harness.board import schema
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
@@ -29,9 +26,8 @@ class DatabaseError(Exception):
     """The database cannot be used; says why and what to do."""
 
 
-def prepare(owner: URL, secrets: Secrets, quick: bool = False) -> None:
-    """Migrate, set the roles right, and say how this arena judges: all of it or nothing. Raises
-    DatabaseError."""
+def prepare(owner: URL, secrets: Secrets) -> None:
+    """Migrate the database, all of it or nothing. Raises DatabaseError."""
     engine = open_engine(owner, connections=1)
     try:
         engine.connect().close()
@@ -53,23 +49,12 @@ def prepare(owner: URL, secrets: Secrets, quick: bool = False) -> None:
                 )
             if found != {HEAD}:
                 schema.upgrade(connection, HEAD, MIGRATIONS)
-            roles.grant(connection, owner, secrets)
-            set_build(connection, Build.here(quick))
+            workers.set_own_key(connection, secrets.worker)
     except DBAPIError as error:
         why = " ".join(str(error.orig).split())
         raise DatabaseError(f"the database cannot be used: {why}") from None
     finally:
         engine.dispose()
-
-
-def set_build(connection: Connection, build: Build) -> None:
-    """Workers with another judge have to join again, and are refused."""
-    kept = connection.execute(select(*(edition.c[each.name] for each in fields(Build)))).first()
-    if kept is not None and Build(*kept) == build:
-        return
-    connection.execute(delete(edition))
-    connection.execute(insert(edition).values(**asdict(build)))
-    connection.execute(update(workers).values(seen=None))
 
 
 def check_version(connection: Connection) -> None:
@@ -82,28 +67,23 @@ def check_version(connection: Connection) -> None:
 
 
 def check_owner(connection: Connection, owner: URL) -> None:
-    """Raises DatabaseError where whoever we came as cannot keep an arena there."""
+    """Raises DatabaseError where this login cannot keep an arena in the database."""
     encoding = connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
         raise DatabaseError(
             f"the database {owner.database} is in {encoding}; make one with ENCODING 'UTF8'."
         )
-    name, owns, makes_roles = connection.execute(_RIGHTS).one()
+    name, owns = connection.execute(_RIGHTS).one()
     if not owns:
         raise DatabaseError(
             f"{name} does not own the database {owner.database}: name its owner in --database, or "
             f"let a superuser say: ALTER DATABASE {owner.database} OWNER TO {name};"
         )
-    if not makes_roles and not roles.are_there(connection, owner):
-        raise DatabaseError(
-            f"{name} may not make the roles that the pages and the workers need: "
-            f"let a superuser say: ALTER ROLE {name} CREATEROLE;"
-        )
 
 
 _RIGHTS = text(
-    """SELECT rolname, pg_has_role(datdba, 'USAGE'), rolcreaterole OR rolsuper
-    FROM pg_database, pg_roles WHERE datname = current_database() AND rolname = current_user"""
+    """SELECT current_user, pg_has_role(datdba, 'USAGE')
+    FROM pg_database WHERE datname = current_database()"""
 )
 
 

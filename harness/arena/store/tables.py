@@ -178,45 +178,33 @@ attempts = Table(
     Index("ix_attempts_open", "worker_id", postgresql_where=text("ended IS NULL")),
 )
 
-edition = Table(
-    "edition",
-    metadata,
-    Column("one", Boolean, primary_key=True, server_default=text("true")),
-    Column("judge", Text, nullable=False),
-    Column("cases", Integer, nullable=False),
-    Column("source", Text, nullable=False, comment="sha256 of the judge's files"),
-    Column("quick", Boolean, nullable=False, comment="by a sample of the cases"),
-    CheckConstraint("one", name="one_row"),
-)
-"""The judge that this arena grades with: its own, when it was last started."""
-
-machines = Table(
-    "machines",
+worker_keys = Table(
+    "worker_keys",
     metadata,
     _number(),
     Column("name", Text, nullable=False),
-    Column("login", Text, nullable=False, comment="its role in the database"),
+    Column("hash", Text, nullable=False, unique=True, comment="sha256 of the worker key"),
+    Column("own", Boolean, nullable=False, server_default=text("false")),
     _now(),
     Column("revoked", DateTime(timezone=True)),
-    UniqueConstraint("login"),
 )
-"""Others than the arena's own, each with a login of its own, that can be revoked."""
+"""The machines whose workers may grade. The arena's own workers have one of these keys, too."""
 
 workers = Table(
     "workers",
     metadata,
     Column("id", Text, primary_key=True, comment="the GPU's UUID; for a CPU a name"),
     Column("name", Text, nullable=False),
-    Column("machine", BigInteger, ForeignKey("machines.id"), comment="none: the arena's own"),
+    Column("machine", BigInteger, ForeignKey("worker_keys.id")),
     Column("model", Text, comment="of the GPU; none: it gives no score"),
-    Column("session", Uuid, nullable=False, comment="who holds the GPU now"),
-    Column("crew", Uuid, nullable=False, comment="the supervisor that started it"),
+    Column("session", Uuid, nullable=False, comment="of the process that has the GPU now"),
+    Column("supervisor", Uuid, nullable=False, comment="the process that started the worker"),
+    Column("build", Text, nullable=False, comment="the version of its judge"),
     Column("joined", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("seen", DateTime(timezone=True), comment="none: it has left"),
     Column("clock_ahead", Float, nullable=False, comment="seconds, of its machine's"),
     Column("draining", Boolean, nullable=False),
-    Column("organiser_says", Text),
-    CheckConstraint("organiser_says = 'set aside'", name="organiser_says"),
+    Column("set_aside", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("session"),
 )
 
@@ -240,4 +228,4 @@ audit = Table(
     Column("subject", Text, nullable=False),
     Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
 )
-"""The pages' role may add to it and read it, not change it."""
+"""A trigger of the database lets nobody change or delete a line of it."""

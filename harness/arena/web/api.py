@@ -13,12 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from harness.arena.handed_in import examine
 from harness.arena.progress import StageProgress
 from harness.arena.states import State
 from harness.arena.store import board, gradings
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
+from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards, answer
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now

@@ -13,23 +13,30 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 
 from harness import __version__
-from harness.arena.web import api, health, openid, organiser, pages, people, streams
+from harness.arena.web import api, health, openid, organiser, pages, people, streams, workers
 from harness.arena.web.boards import Boards, Maker, MakerHere
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
+from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
+from harness.arena.workers.api import LEASE_SECONDS
 
 log = logging.getLogger(__name__)
 
 
-def application(site: Site, maker: Maker | None = None) -> FastAPI:
-    """maker: of the boards; None for here."""
+def application(
+    site: Site, maker: Maker | None = None, lease_seconds: float = LEASE_SECONDS
+) -> FastAPI:
+    """Return the web service. maker: makes the boards; None for this process."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        running = [asyncio.create_task(app.state.watch.run())]
+        running = [
+            asyncio.create_task(app.state.watch.run()),
+            asyncio.create_task(app.state.jobs.run()),
+        ]
         if maker is not None:
             running.append(asyncio.create_task(app.state.boards.prepare()))
         yield
@@ -49,7 +56,9 @@ def application(site: Site, maker: Maker | None = None) -> FastAPI:
     )
     app.state.site = site
     app.state.watch = Watch(site)
+    app.state.jobs = Jobs(site, lease_seconds)
     app.state.boards = Boards(site, maker or MakerHere(site))
+    app.include_router(workers.router)
     app.include_router(api.router)
     app.include_router(health.router)
     app.include_router(people.router)

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.build import Build
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import people
 from harness.arena.store.gradings import Status
@@ -27,14 +28,6 @@ from harness.board.keys import SigningKey
 from harness.protocol.report import Report
 
 COOKIE = "arena_session"
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Where machines elsewhere come in, and the certificate by which they know the arena."""
-
-    port: int
-    certificate: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +44,12 @@ class Site:
     signing_key: SigningKey
     """Signs the reports that are handed out: they come from the arena's own workers."""
     signing_key_file: Path
-    gate: Gate | None = None
+    build: Build
+    """How all of its workers judge."""
 
     @property
     def rules(self) -> Rules:
         return self.rules_file.now
-
-    @property
-    def machines_join(self) -> bool:
-        """Through the gate, or at a database that listens by itself."""
-        return self.gate is not None or self.engine.url.host is not None
 
     @property
     def trusted_keys(self) -> frozenset[str]:

@@ -7,12 +7,14 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.arena.web.problems import Problem
+from harness.arena.workers.api import PATH as WORKERS
 from harness.judge.submission import MAX_BYTES
 
 MAX_BODY = MAX_BYTES + (1 << 16)
@@ -73,8 +75,11 @@ class Guard:
                 ]
             await send(message)
 
+        if scope["path"].removeprefix(scope.get("root_path", "")).startswith(WORKERS):
+            await self._pass_worker(scope, receive, with_headers)
+            return
         try:
-            self._addresses.count(scope["client"][0] if scope["client"] else "")
+            self._addresses.count(_address(scope))
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _whole_body(scope, receive)
         except Problem as problem:
@@ -95,6 +100,26 @@ class Guard:
             return await receive()
 
         await self._app(scope, replay, with_headers)
+
+    async def _pass_worker(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A worker with a key may ask as often as it likes; guessing keys is counted."""
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 401:
+                with suppress(Problem):
+                    self._addresses.count(_address(scope))
+            await send(message)
+
+        try:
+            self._addresses.check(_address(scope))
+        except Problem as problem:
+            await self._answer(Request(scope), problem)(scope, receive, send)
+            return
+        await self._app(scope, receive, counted)
+
+
+def _address(scope: Scope) -> str:
+    return scope["client"][0] if scope["client"] else ""
 
 
 async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
@@ -129,6 +154,12 @@ class Addresses:
         self._per_minute = per_minute
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
+    def check(self, address: str) -> None:
+        """Raises Problem where the address has used up its requests."""
+        left, when = self._buckets.get(address, (1.0, 0.0))
+        if left + (time.monotonic() - when) * self._per_minute() / 60 < 1:
+            raise self._too_many(0.0)
+
     def count(self, address: str) -> None:
         """Raises Problem where it is one too many."""
         most = self._per_minute()
@@ -139,8 +170,12 @@ class Addresses:
         while len(self._buckets) > REMEMBERED_ADDRESSES:
             self._buckets.popitem(last=False)
         if left < 1:
-            raise Problem(
-                429,
-                f"Your address has sent more than {most} requests within a minute.",
-                retry_after=math.ceil((1 - left) * 60 / most),
-            )
+            raise self._too_many(left)
+
+    def _too_many(self, left: float) -> Problem:
+        most = self._per_minute()
+        return Problem(
+            429,
+            f"Your address has sent more than {most} requests within a minute.",
+            retry_after=math.ceil((1 - left) * 60 / most),
+        )

@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from sqlalchemy import Connection
 
 from harness.arena.states import State
-from harness.arena.store import crew, gradings
+from harness.arena.store import gradings, workers
 from harness.arena.web.context import ThisSite, ThisVisitor
 from harness.arena.web.problems import Problem
 
@@ -19,7 +19,7 @@ router = APIRouter(include_in_schema=False)
 def healthz(site: ThisSite) -> PlainTextResponse:
     """200 where the database answers and a worker lives; 503, with the reason, where not."""
     with site.transaction() as connection:
-        if not gradings.workers(connection):
+        if not gradings.alive_workers(connection):
             raise Problem(503, "No worker has shown a sign of life within 30 s.", retry_after=5)
     return PlainTextResponse("ok\n")
 
@@ -44,7 +44,9 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
             states.labels(state.value).set(counted.get(state, 0))
         for fate, count in gradings.counts_by_fate(connection).items():
             fates.labels(fate).set(count)
-        gauge("workers", "Workers that have shown a sign of life", gradings.workers(connection))
+        gauge(
+            "workers", "Workers that have shown a sign of life", gradings.alive_workers(connection)
+        )
         gauge("typical_grading_seconds", "Median of the last", gradings.typical_seconds(connection))
         gauge("oldest_waiting_seconds", "In the queue", gradings.oldest_waiting(connection))
         _workers(connection, registry)
@@ -60,11 +62,11 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
 
     length = gauge("queue_length", "Gradings that wait", "model")
     oldest = gauge("queue_oldest_seconds", "The oldest's waiting", "model")
-    for queue in crew.queues(connection):
+    for queue in workers.queues(connection):
         length.labels(queue.model or "any").set(queue.length)
         oldest.labels(queue.model or "any").set(queue.oldest_seconds)
     waiting = gauge("waiting_seconds", "Until the beginning, in the last hour", "quantile")
-    for share, seconds in crew.waited(connection).items():
+    for share, seconds in workers.waited(connection).items():
         waiting.labels(str(share)).set(seconds)
     who = ("worker", "name", "machine", "model")
     up = gauge("worker_up", "1: it shows signs of life", *who)
@@ -72,8 +74,8 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
     aside = gauge("worker_set_aside", "1: it is not to judge", *who)
     graded = gauge("worker_graded_1d", "Gradings within 24 hours", *who)
     died = gauge("worker_died_1d", "Attempts that died within 24 hours", *who)
-    for worker in crew.everybody(connection):
-        labels = (worker.id, worker.name, worker.machine or "", worker.model or "")
+    for worker in workers.all_workers(connection):
+        labels = (worker.id, worker.name, worker.machine, worker.model or "")
         up.labels(*labels).set(worker.alive)
         busy.labels(*labels).set(worker.alive and worker.submission is not None)
         aside.labels(*labels).set(worker.set_aside)

@@ -10,14 +10,12 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection
 
-from harness.arena.machines import new_key
-from harness.arena.store import contest, crew, gradings, people
+from harness.arena.store import contest, gradings, people, workers
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.pages import PER_PAGE, sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
-from harness.protocol.errors import UsageError
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 
@@ -45,17 +43,15 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             closed=rules.closed(now()),
             frozen=rules.frozen(now()),
             states=gradings.counts_by_state(connection),
-            workers=crew.everybody(connection),
-            machines=crew.known_machines(connection),
-            queues=crew.queues(connection),
-            waited=crew.waited(connection),
+            workers=workers.all_workers(connection),
+            machines=workers.machines(connection),
+            queues=workers.queues(connection),
+            waited=workers.waited(connection),
             typical=gradings.typical_seconds(connection),
             oldest=gradings.oldest_waiting(connection),
             rejudgings=contest.rejudgings(connection),
             gpu=rules.gpu,
-            machines_join=site.machines_join,
-            gate=site.gate,
-            host=request.url.hostname,
+            address=str(request.base_url).rstrip("/"),
             announcements=contest.announced(connection),
         )
 
@@ -195,52 +191,43 @@ def tell_worker(
 
     def tell(connection: Connection, actor: Person) -> None:
         if what == "drain":
-            crew.drain(connection, actor, id)
+            workers.drain(connection, actor, id)
         elif what == "set aside":
-            crew.say(connection, actor, id, "set aside")
+            workers.set_aside(connection, actor, id, True)
         elif what == "take back":
-            crew.say(connection, actor, id, None)
+            workers.set_aside(connection, actor, id, False)
         else:
             raise NotPossible("a worker is drained, set aside or taken back")
 
     return _do(site, visitor, token, tell)
 
 
-@router.post("/machines")
-def new_machine(
-    site: ThisSite,
-    visitor: ThisVisitor,
-    token: Text = "",
-    name: Text = "",
-    host: Annotated[str, Form(max_length=253)] = "",
-    port: Annotated[int, Form(ge=1, le=65535)] = 8041,
+@router.post("/workers/keys")
+def new_worker_key(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", name: Text = ""
 ) -> Response:
-    """Its key, as a file: the arena keeps no copy."""
+    """A worker key, as a file: the arena keeps no copy."""
     visitor.check(token)
     actor = visitor.organiser
-    if not site.machines_join:
-        raise Problem(409, "This arena lets no machines in: start it with --listen.")
-    address = None if site.gate is None else (host, port)
     try:
         with site.transaction() as connection:
-            certificate = site.gate.certificate if site.gate else None
-            key = new_key(connection, site.engine.url, name, address, certificate)
-            contest.note(connection, actor, "new machine", name)
-    except UsageError as error:
+            key = workers.new_machine(connection, name)
+            contest.note(connection, actor, "new worker key", name)
+    except NotPossible as error:
         raise Problem(422, _sentence(str(error))) from None
     file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
     headers = {
         "Content-Disposition": f'attachment; filename="{file}.key"',
         "Cache-Control": "no-store",
     }
-    return PlainTextResponse(key.text, headers=headers)
+    return PlainTextResponse(f"{key}\n", headers=headers)
 
 
-@router.post("/machines/revoke")
-def revoke_machine(
+@router.post("/workers/keys/revoke")
+def revoke_worker_key(
     site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
 ) -> Response:
-    return _do(site, visitor, token, lambda link, actor: crew.revoke(link, actor, id))
+    return _do(site, visitor, token, lambda link, actor: workers.revoke(link, actor, id))
 
 
 @router.post("/disqualify")

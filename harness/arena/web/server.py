@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     end_with_parent()
     maker = MakerBeside(arguments, dict(os.environ))
     uvicorn.run(
-        application(open_site(options, connections=20), maker),
+        application(open_site(options, connections=20), maker, options.lease),
         host=options.host,
         port=options.port,
         proxy_headers=bool(options.proxy),

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from harness.arena.certificate import certificate
+from harness.arena.build import Build
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import RulesFile
 from harness.arena.store.database import open_engine
-from harness.arena.web.context import Gate, Site
+from harness.arena.web.context import Site
+from harness.arena.workers.api import LEASE_SECONDS
 from harness.board.keys import SigningKey
 
 
@@ -26,16 +27,13 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--signing-key", type=Path, required=True)
     parser.add_argument("--secure", action="store_true")
     parser.add_argument("--proxy", default="")
-    parser.add_argument("--gate-port", type=int)
-    parser.add_argument("--certificate", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--lease", type=float, default=LEASE_SECONDS)
     return parser.parse_args(arguments)
 
 
 def open_site(options: argparse.Namespace, connections: int) -> Site:
-    """Takes the secrets out of the environment."""
-    gate = None
-    if options.gate_port is not None:
-        gate = Gate(options.gate_port, certificate(options.certificate))
+    """Open the arena, and take the secrets out of the environment."""
     return Site(
         engine=open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections),
         rules_file=RulesFile(options.rules),
@@ -44,5 +42,5 @@ def open_site(options: argparse.Namespace, connections: int) -> Site:
         cookie_secret=os.environ.pop(COOKIE_VARIABLE),
         signing_key=SigningKey.at(options.signing_key),
         signing_key_file=options.signing_key,
-        gate=gate,
+        build=Build.here(options.quick),
     )

@@ -21,15 +21,14 @@ examples:
   python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
   python3 -m harness arena backup --file contest.backup --data contest
   python3 -m harness arena restore --file contest.backup --data other
-  python3 -m harness arena run --listen 0.0.0.0:8041
-  python3 -m harness arena worker-key --name a --address arena:8041 --file a.key
+  python3 -m harness arena key --for organiser       a new key for a lost one
+  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
 
 The third is for one behind a proxy with TLS. A backup is taken while it runs
-or not, and restored where no arena is. With --listen it lets in workers of
-other machines, over TLS, each machine with a key of its own: see
-`python3 -m harness worker --help`. Without --database it runs a
-PostgreSQL of its own in the folder of its data. The rules of a contest are in
-rules.toml there. It needs the packages that `nox -s arena` installs.
+or not, and restored where no arena is. A worker key lets another machine grade
+for the arena: see `python3 -m harness worker --help`. Without --database it
+runs a PostgreSQL of its own in the folder of its data. The rules of a contest
+are in rules.toml there. It needs the packages that `nox -s arena` installs.
 """
 
 
@@ -37,18 +36,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("run", "backup", "restore", "worker-key"),
+        choices=("run", "backup", "restore", "key", "worker-key"),
         default="run",
         help="default: run",
     )
-    parser.add_argument("--file", type=Path, help="the backup's, or the key's")
-    parser.add_argument("--name", help="of the machine that a key is for")
-    parser.add_argument(
-        "--address",
-        type=_endpoint,
-        metavar="HOST:PORT",
-        help="where that machine reaches what --listen says",
-    )
+    parser.add_argument("--file", type=Path, help="the backup's, or the worker key's")
+    parser.add_argument("--for", dest="name", metavar="NAME", help="of the person who lost a key")
+    parser.add_argument("--name", help="of the machine that a worker key is for")
     parser.add_argument(
         "--data",
         type=Path,
@@ -71,12 +65,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proxy", default="", metavar="ADDRESS", help="believe this proxy's X-Forwarded-For"
     )
-    parser.add_argument(
-        "--listen",
-        type=_endpoint,
-        metavar="HOST:PORT",
-        help="let in workers of other machines here, over TLS",
-    )
     parser.add_argument("--database", metavar="URL", help="a PostgreSQL from 15 on, as its owner")
     parser.add_argument(
         "--workers", type=count, metavar="N", help="default: one for each GPU, else one"
@@ -91,10 +79,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    if (arguments.file is None) != (arguments.what == "run"):
-        raise UsageError("backup, restore and worker-key need --file, and nothing else takes it")
-    if (arguments.name is None) != (arguments.what != "worker-key"):
-        raise UsageError("worker-key needs --name, and nothing else takes it")
+    if arguments.file is None and arguments.what in ("backup", "restore"):
+        raise UsageError(f"name the backup with --file: arena {arguments.what} --file FILE")
+    if arguments.file is not None and arguments.what in ("run", "key"):
+        raise UsageError(f"arena {arguments.what} takes no --file")
+    if arguments.name is None and arguments.what in ("key", "worker-key"):
+        option = "--for PERSON" if arguments.what == "key" else "--name MACHINE"
+        raise UsageError(f"say whom the key is for: arena {arguments.what} {option}")
     try:
         from harness.arena import running
     except ModuleNotFoundError as error:
@@ -109,13 +100,6 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
     return int(text)
-
-
-def _endpoint(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host:
-        raise argparse.ArgumentTypeError(f"write HOST:PORT, not {text!r}")
-    return host.removeprefix("[").removesuffix("]"), _port(port)
 
 
 def _seconds(text: str) -> float:

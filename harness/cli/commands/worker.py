@@ -1,7 +1,7 @@
-"""Bring this machine's GPUs to an arena on another one.
+"""Let this machine's GPUs grade for an arena on another one.
 
-Each GPU grades for it until this is ended: Ctrl-C gives back what is in hand, and somebody else
-grades it. Nothing is shared but the arena's database.
+Each GPU grades until this is ended: Ctrl-C gives back what is in hand, and another worker grades
+it. The machine speaks HTTPS with the arena and reaches no database.
 """
 
 from __future__ import annotations
@@ -12,27 +12,25 @@ from pathlib import Path
 from harness.cli.commands._arguments import count
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-from harness.protocol.errors import UsageError
 
 HELP = """\
 examples:
-  python3 -m harness worker --arena lab-3.key
-  python3 -m harness worker --arena lab-3.key --drain   end after this job
-  python3 -m harness worker --arena lab-3.key --device cpu --workers 2
+  python3 -m harness worker --arena https://arena.example.org --key lab-3.key
+  python3 -m harness worker --arena https://arena.example.org --key lab-3.key --drain
+  python3 -m harness worker --arena http://127.0.0.1:8040 --key a.key --device cpu
 
-The key is made on the machine of the arena, which must let workers in:
-  python3 -m harness arena run --listen 0.0.0.0:8041
-  python3 -m harness arena worker-key --name a --address arena:8041 --file a.key
+The key is made on the organiser's page, or on the arena's machine:
+  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
+It may also be in the environment as MATMUL_WORKER_KEY.
 
-A machine may grade where it has the arena's own version of this judge. It
-needs the packages that `nox -s worker` installs.
+The machine needs the same version of the judge as the arena. --drain lets its
+workers end after the submissions that they are grading.
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--arena", type=Path, required=True, metavar="FILE", help="this machine's key"
-    )
+    parser.add_argument("--arena", required=True, metavar="URL", help="the arena's address")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="this machine's worker key")
     parser.add_argument(
         "--device", choices=("auto", "cpu"), default="auto", help="auto: every GPU (default)"
     )
@@ -45,11 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    try:
-        from harness.arena import joining
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"a worker needs {error.name}; `nox -s worker` installs all that it needs"
-        ) from None
-    joining.run(arguments, terminal)
+    from harness.arena.workers import command
+
+    command.run(arguments, terminal)
     return Exit.YES

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from harness.arena.handed_in import NAMELESS, kept
+from harness.arena.submitted import NAMELESS, stored
 from harness.judge.submission import Unreadable
 from harness.protocol.report import Submission
-from tests.arena.handing_in import submission
+from tests.arena.submitting import submission
 from tests.board.factory import SOURCE
 
 
 def test_what_was_handed_in_is_what_is_graded() -> None:
-    assert kept("tile", "ada", SOURCE) == submission("tile", "ada", SOURCE)
+    assert stored("tile", "ada", SOURCE) == submission("tile", "ada", SOURCE)
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def test_what_was_handed_in_is_what_is_graded() -> None:
 def test_under_a_name_that_no_report_can_have_it_is_refused(
     name: str, author: str, sentence: str
 ) -> None:
-    refused = kept(name, author, SOURCE)
+    refused = stored(name, author, SOURCE)
     assert isinstance(refused, Unreadable) and sentence in refused.error.message
-    assert refused.error.message.endswith("; hand it in under another name")
+    assert refused.error.message.endswith("; submit it under another name")
     hash = submission(source=SOURCE).sha256
     assert refused.submission == Submission(name=NAMELESS, author=None, sha256=hash, source="")

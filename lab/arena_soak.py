@@ -1,6 +1,6 @@
 """Many people submit while parts of a real arena are killed at random: nothing lost or doubled.
 
-    python3 -m tests.arena.soak --submissions 1000 --out reports/arena-kills-1000.json
+    python3 -m lab.arena_soak --submissions 1000 --out reports/arena-kills-1000.json
 
 A soak test, not part of the suite: a thousand gradings take the CPU device half an hour. It ends
 with exit code 0 if every submission that was answered with 202 has one result, and the right one.
@@ -29,14 +29,14 @@ import psutil
 from sqlalchemy import URL, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from harness.arena.place import Place
+from harness.arena.data_dir import DataDir
 from harness.arena.postgres import DATABASE, OWNER
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
 from harness.protocol.files import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 KERNELS = {
     "solutions/02_shared_tile.cu": "accepted",
     "tests/submissions/compile-error/syntax.cu": "compile-error",
@@ -47,10 +47,12 @@ KERNELS = {
 }
 PARTS = {
     "web": "harness.arena.web.server",
-    "worker": "harness.arena.worker",
-    "sweeper": "harness.arena.sweeper",
+    "worker": "harness.arena.workers.process",
     "database": "postgres",
+    "child": "a grading child",
 }
+"""What is killed. A grading child is a compiler or a device's process, below a worker."""
+
 RULES = """\
 title = "soak"
 quick = true
@@ -90,8 +92,8 @@ def main() -> int:
 
 
 def soak(data: Path, options: argparse.Namespace) -> int:
-    place = Place(data)
-    place.rules.write_text(RULES)
+    data_dir = DataDir(data)
+    data_dir.rules.write_text(RULES)
     with open(data / "arena.log", "w") as log:
         arena = subprocess.Popen(
             [
@@ -104,16 +106,16 @@ def soak(data: Path, options: argparse.Namespace) -> int:
             stderr=log,
         )
     try:
-        return run(place, arena, options)
+        return run(data_dir, arena, options)
     finally:
         arena.send_signal(signal.SIGTERM)
         arena.wait(60)
 
 
-def run(place: Place, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
+def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
     address = f"http://127.0.0.1:{options.port}"
     until_well(address)
-    engine = open_engine(owner(place))
+    engine = open_engine(owner(data_dir))
     with engine.begin() as connection:
         keys = []
         for number in range(options.people):
@@ -154,13 +156,13 @@ def run(place: Place, arena: subprocess.Popen[bytes], options: argparse.Namespac
     return 0 if result["right"] else 1
 
 
-def owner(place: Place) -> URL:
+def owner(data_dir: DataDir) -> URL:
     return URL.create(
         "postgresql+psycopg",
         username=OWNER,
-        password=place.secrets().owner,
+        password=data_dir.secrets().owner,
         database=DATABASE,
-        query={"host": str(place.database)},
+        query={"host": str(data_dir.database)},
     )
 
 
@@ -225,14 +227,21 @@ def kill(
     began = time.monotonic()
     while not over.wait(generator.uniform(*options.between)):
         part = generator.choice(list(PARTS))
-        if part == "worker" and on_its_last_attempt(engine):
+        if part in ("worker", "child") and on_its_last_attempt(engine):
             continue  # three dead attempts are a judge-error, and that has a test of its own
         children = psutil.Process(arena.pid).children()
+        if part == "child":
+            workers = [each for each in children if PARTS["worker"] in each.cmdline()]
+            children = [below for each in workers for below in each.children(recursive=True)]
         generator.shuffle(children)  # which of the workers
         for process in children:
             try:
                 command = process.cmdline()
-                if PARTS[part] in command or (command and command[0].endswith(f"/{PARTS[part]}")):
+                if (
+                    part == "child"
+                    or PARTS[part] in command
+                    or (command and command[0].endswith(f"/{PARTS[part]}"))
+                ):
                     process.kill()
                     happened.kills.append(
                         {"second": round(time.monotonic() - began, 2), "part": part}

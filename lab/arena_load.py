@@ -1,6 +1,6 @@
 """How quick a real arena is: its start, the first stage that is shown, and its board under load.
 
-    python3 -m tests.arena.load --out reports/arena-load.json
+    python3 -m lab.arena_load --out reports/arena-load.json
 
 The arena has 10 000 entries. It is started; with nothing else to do it is handed some kernels, one
 after another, and the time is taken until their watcher sees the first stage; then locust asks for
@@ -35,7 +35,7 @@ from locust.contrib.fasthttp import FastHttpUser
 
 from harness.protocol.files import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "solutions" / "02_shared_tile.cu"
 WEB = "harness.arena.web.server"
 PROBES, WAITING = 15, 40
@@ -83,7 +83,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         # What fills the database imports much that gevent should not patch.
         filling = subprocess.run(
-            [sys.executable, "-m", "tests.arena.filled", folder, str(options.entries)],
+            [sys.executable, "-m", "lab.arena_filled", folder, str(options.entries)],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,4 +1,4 @@
-"""Fills an arena's database with entries, and prints somebody's key. For tests.arena.load."""
+"""Fills an arena's database with entries, and prints somebody's key. For lab.arena_load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from harness.arena.arena import alone_in, database
-from harness.arena.place import Place
+from harness.arena.data_dir import DataDir
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
@@ -27,9 +27,9 @@ PEOPLE = 20
 
 
 def main(folder: Path, entries: int) -> None:
-    place = Place(folder / "data")
-    place.rules.write_text(RULES)
-    with alone_in(place), database(place) as (owner, _):
+    data_dir = DataDir(folder / "data")
+    data_dir.rules.write_text(RULES)
+    with alone_in(data_dir), database(data_dir) as (owner, _):
         engine = open_engine(owner, connections=1)
         with engine.begin() as connection:
             crew = [

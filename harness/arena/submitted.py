@@ -1,4 +1,4 @@
-"""Reading what somebody hands in, and again what the arena has kept of it."""
+"""Reading what somebody submits, and again what the arena has kept of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.judge.submission import Unreadable, read
 from harness.protocol.report import CompileError, Diagnostic, Stage, Submission
 
 NAMELESS = "nameless"
-"""What is handed in under a name that is none."""
+"""What is submitted under a name that is none."""
 
 
 def examine(name: str, content: bytes, author: str) -> Submission | str:
@@ -27,14 +27,14 @@ def examine(name: str, content: bytes, author: str) -> Submission | str:
     )
 
 
-def kept(name: str, author: str, source: str) -> Submission | Unreadable:
+def stored(name: str, author: str, source: str) -> Submission | Unreadable:
     """A submission as the database has it: by another way than through the arena's doors there may
     have come one under a name that no report can have."""
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     try:
         return admission.named(Submission(name=name, author=author, sha256=sha256, source=source))
     except admission.Inadmissible as error:
-        problem = f"{error}; hand it in under another name"
+        problem = f"{error}; submit it under another name"
     found = Diagnostic(severity="error", message=problem)
     return Unreadable(
         Submission(name=NAMELESS, author=None, sha256=sha256, source=""),

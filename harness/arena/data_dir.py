@@ -1,0 +1,82 @@
+"""The folder that holds all of an arena: its database, its secrets, its rules."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from harness.protocol.files import write_whole
+from harness.protocol.report import Value
+
+DEFAULT = Path("arena-data")
+
+
+class Secrets(Value):
+    """Random strings that only this arena knows. They are made once."""
+
+    owner: str
+    """The password of the database's owner, as whom the arena connects."""
+    worker: str
+    """The key of the arena's own workers."""
+    cookies: str
+    """Signs the cookie that goes to an OpenID provider and back."""
+
+    @classmethod
+    def fresh(cls) -> Secrets:
+        return cls(**{name: secrets.token_urlsafe(32) for name in cls.model_fields})
+
+
+class DataDir:
+    """An arena's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder where there is none."""
+        self.folder = folder.resolve()
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "database"
+
+    @property
+    def rules(self) -> Path:
+        return self.folder / "rules.toml"
+
+    @property
+    def signing_key(self) -> Path:
+        return self.folder / "signing-key.pem"
+
+    @property
+    def running(self) -> Path:
+        """The file that a running arena locks."""
+        return self.folder / "running"
+
+    @property
+    def holds_an_arena(self) -> bool:
+        """Whether there is a complete database in the folder."""
+        return (self.database / "PG_VERSION").is_file()
+
+    def secrets(self) -> Secrets:
+        """Read the secrets; write new ones where there are none."""
+        path = self.folder / "secrets.json"
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        # An earlier arena's file has other secrets, too, and not all of these.
+        wanted = {name: kept.get(name) or new for name, new in Secrets.fresh()}
+        if wanted != kept:
+            path.touch(mode=0o600)
+            write_whole(path, json.dumps(wanted, indent=2) + "\n")
+        path.chmod(0o600)
+        return Secrets.model_validate(wanted)
+
+    def close_to_others(self, server_user: str | None = None) -> None:
+        """Let nobody else read the folder; server_user: a user who must pass through it."""
+        if self.rules.exists():
+            self.rules.chmod(0o600)
+        if server_user is None:
+            self.folder.chmod(0o700)
+        else:
+            shutil.chown(self.folder, os.geteuid(), server_user)
+            self.folder.chmod(0o710)

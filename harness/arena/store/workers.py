@@ -1,0 +1,459 @@
+"""The workers: what they ask of the arena, and what organisers see of them and do to them."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, exists, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from harness.arena.build import Build
+from harness.arena.progress import GradingProgress
+from harness.arena.queue import QUEUE, queue_of
+from harness.arena.states import MAX_ATTEMPTS, State
+from harness.arena.store import contest, gradings
+from harness.arena.store.gradings import Held
+from harness.arena.store.people import NotPossible, Person, hashed
+from harness.arena.store.tables import attempts, people, submissions, workers
+from harness.arena.store.tables import gradings as gradings_table
+from harness.arena.store.tables import worker_keys as keys
+from harness.arena.workers.api import (
+    KEY_PREFIX,
+    LEASE_SECONDS,
+    Duty,
+    Heartbeat,
+    HeartbeatAnswer,
+    Join,
+    Joined,
+    Outcome,
+    Task,
+)
+from harness.board.document import Document
+from harness.protocol.report import Verdict
+
+MAX_NAME = 60
+LIST_SECONDS = 10.0
+"""A worker's heartbeats list an attempt at the latest so long after the worker has fetched it."""
+
+MAX_RETURNS = 10
+"""So often may an attempt end before a heartbeat lists it; after that each counts as dead."""
+
+
+class OtherBuild(Exception):
+    """The worker's judge is not the arena's."""
+
+
+class GpuHeld(Exception):
+    """Another worker shows signs of life for this GPU. The text says which."""
+
+
+class SessionEnded(Exception):
+    """The session is over: the worker was taken for dead, or another one has its GPU."""
+
+
+# ----------------------------------------------------------------------------------------- keys
+
+
+def machine_of(connection: Connection, key: str) -> int | None:
+    """Return the machine whose worker key this is; None where it is none, or was revoked."""
+    return connection.scalar(
+        select(keys.c.id).where(keys.c.hash == hashed(key), keys.c.revoked.is_(None))
+    )
+
+
+def new_machine(connection: Connection, name: str) -> str:
+    """Return a worker key for a machine, which nobody will see again. Raises NotPossible."""
+    name = name.strip()
+    if not (0 < len(name) <= MAX_NAME and name.isprintable()):
+        raise NotPossible(f"a machine's name has from 1 to {MAX_NAME} printable characters")
+    key = KEY_PREFIX + secrets.token_urlsafe(32)
+    connection.execute(insert(keys).values(name=name, hash=hashed(key)))
+    return key
+
+
+def set_own_key(connection: Connection, key: str) -> None:
+    """Let the arena's own workers in with this key, and with no earlier one."""
+    known = update(keys).where(keys.c.own).values(hash=hashed(key), revoked=None)
+    if not connection.execute(known).rowcount:
+        connection.execute(insert(keys).values(name="the arena's own", hash=hashed(key), own=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that has, or had, a worker key."""
+
+    id: int
+    name: str
+    created: datetime
+    revoked: datetime | None
+
+
+def machines(connection: Connection) -> list[Machine]:
+    """Return all machines but the arena's own."""
+    columns = (keys.c.id, keys.c.name, keys.c.created, keys.c.revoked)
+    rows = connection.execute(select(*columns).where(~keys.c.own).order_by(keys.c.id)).all()
+    return [Machine(*row) for row in rows]
+
+
+def revoke(connection: Connection, actor: Person, id: int) -> None:
+    """End a worker key; its workers are out at once. Raises NotPossible."""
+    changed = connection.execute(
+        update(keys)
+        .where(keys.c.id == id, keys.c.revoked.is_(None), ~keys.c.own)
+        .values(revoked=func.now())
+    )
+    if not changed.rowcount:
+        raise NotPossible("there is no such machine, or its key was revoked before")
+    connection.execute(update(workers).where(workers.c.machine == id).values(seen=None))
+    contest.note(connection, actor, "revoke worker key", str(id))
+
+
+# ----------------------------------------------------------------------------------- one worker
+
+
+def join(connection: Connection, machine: int, join: Join, build: Build) -> Joined:
+    """Let a worker in: one for each GPU, and all with the same judge.
+
+    Raises OtherBuild or GpuHeld.
+    """
+    if join.build != build:
+        raise OtherBuild
+    lock = func.hashtext(f"arena worker {join.worker}")
+    connection.execute(select(func.pg_advisory_xact_lock(lock)))
+    found = connection.execute(
+        select(workers.c.name, workers.c.supervisor).where(
+            workers.c.id == join.worker,
+            workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS),
+        )
+    ).one_or_none()
+    if found is not None and found.supervisor != join.supervisor:
+        raise GpuHeld(f"{join.worker} is held by {found.name}: a GPU has one worker")
+    # A worker that was still starting when its machine was drained leaves with the others.
+    draining = connection.scalar(
+        select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
+    )
+    ahead = (join.clock - datetime.now(UTC)).total_seconds()
+    session = uuid.uuid4()
+    values = {
+        "name": join.name,
+        "machine": machine,
+        "model": join.model,
+        "session": session,
+        "supervisor": join.supervisor,
+        "build": str(build),
+        "seen": func.now(),
+        "clock_ahead": ahead,
+        "draining": bool(draining),
+    }
+    statement = upsert(workers).values(id=join.worker, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
+    return Joined(session=session, clock_ahead=ahead)
+
+
+def heartbeat(
+    connection: Connection, machine: int, session: UUID, beat: Heartbeat, build: Build
+) -> HeartbeatAnswer:
+    """Note that a worker lives and how far its attempts are. Raises SessionEnded."""
+    worker = connection.execute(
+        update(workers)
+        .where(*_session(machine, session), workers.c.build == str(build))
+        .values(seen=func.now())
+        .returning(workers.c.id, workers.c.draining, workers.c.set_aside)
+    ).one_or_none()
+    if worker is None:
+        raise SessionEnded
+    lost = [
+        attempt
+        for attempt, progress in beat.attempts.items()
+        if not _go_on(connection, worker.id, attempt, progress)
+    ]
+    _end_unlisted(connection, worker.id, beat.attempts)
+    return HeartbeatAnswer(duty=_duty(worker), lost=tuple(lost))
+
+
+def _duty(worker: Row[tuple[str, bool, bool]]) -> Duty:
+    if worker.draining:
+        return Duty.LEAVE
+    return Duty.REST if worker.set_aside else Duty.SERVE
+
+
+def _go_on(connection: Connection, worker: str, attempt: UUID, progress: GradingProgress) -> bool:
+    """Whether the attempt still holds its grading."""
+    held = exists().where(attempts.c.id == attempt, attempts.c.worker_id == worker)
+    changed = connection.execute(
+        update(gradings_table)
+        .where(gradings_table.c.attempt == attempt, held)
+        .values(seen=func.now(), progress=progress.bounded().model_dump(mode="json"))
+    )
+    return changed.rowcount > 0
+
+
+def _end_unlisted(
+    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress]
+) -> None:
+    """End attempts that their worker does not know of any more.
+
+    It never got them, or it died and was started again.
+    """
+    rows = connection.execute(
+        select(*Held.columns(), attempts.c.started.label("taken"))
+        .join(attempts, attempts.c.id == gradings_table.c.attempt)
+        .where(
+            attempts.c.worker_id == worker,
+            attempts.c.ended.is_(None),
+            gradings_table.c.attempt.not_in(listed),
+            attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
+        )
+        .with_for_update(of=gradings_table, skip_locked=True)
+    ).all()
+    for row in rows:
+        held = Held.of(row)
+        arrived = held.seen > row.taken or held.attempts > MAX_RETURNS
+        gradings.let_go(connection, held, "died" if arrived else "given back")
+
+
+def leave(connection: Connection, machine: int, session: UUID) -> None:
+    connection.execute(update(workers).where(*_session(machine, session)).values(seen=None))
+
+
+def drain_machine(connection: Connection, machine: int) -> int:
+    """Let a machine's workers end after what they have in hand; return how many there still are."""
+    alive = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
+    return connection.execute(
+        update(workers).where(workers.c.machine == machine, alive).values(draining=True)
+    ).rowcount
+
+
+def _session(machine: int, session: UUID) -> tuple:  # type: ignore[type-arg]
+    return (
+        workers.c.session == session,
+        workers.c.machine == machine,
+        workers.c.seen.is_not(None),
+    )
+
+
+# ------------------------------------------------------------------------------------- attempts
+
+
+def take(connection: Connection, machine: int, session: UUID) -> Task | None:
+    """Begin an attempt at the grading whose turn it is; None where nothing waits.
+
+    Fetching the job and beginning the attempt are one transaction. Raises SessionEnded where the
+    worker's session is over or the worker is to fetch nothing.
+    """
+    worker = connection.execute(
+        select(workers.c.id, workers.c.name, workers.c.model).where(
+            *_session(machine, session), ~workers.c.draining, ~workers.c.set_aside
+        )
+    ).one_or_none()
+    if worker is None:
+        raise SessionEnded
+    queues = [QUEUE, *([queue_of(worker.model)] if worker.model else [])]
+    while (job := connection.scalar(_FETCH, {"queues": queues})) is not None:
+        grading = connection.execute(
+            update(gradings_table)
+            .where(gradings_table.c.job == job, gradings_table.c.state == State.QUEUED)
+            .values(
+                state=State.GRADING,
+                attempt=uuid.uuid4(),
+                attempts=gradings_table.c.attempts + 1,
+                started=func.coalesce(gradings_table.c.started, func.now()),
+                seen=func.now(),
+                progress=None,
+            )
+            .returning(*(gradings_table.c[name] for name in _TAKEN))
+        ).one_or_none()
+        if grading is not None:
+            return _task(connection, worker, grading)
+        gradings.close_job(connection, job, "failed")  # its grading has another one
+    return None
+
+
+_FETCH = text(
+    "SELECT id FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"
+)
+_TAKEN = ("id", "submission", "attempt", "attempts", "seen")
+
+
+def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: ignore[type-arg]
+    connection.execute(
+        insert(attempts).values(
+            id=grading.attempt,
+            grading=grading.id,
+            number=grading.attempts,
+            worker=worker.name,
+            worker_id=worker.id,
+        )
+    )
+    found = connection.execute(
+        select(submissions.c.name, submissions.c.source, people.c.name.label("author"))
+        .join(people, people.c.id == submissions.c.person)
+        .where(submissions.c.id == grading.submission)
+    ).one()
+    return Task(
+        attempt=grading.attempt,
+        submission=grading.submission,
+        name=found.name,
+        author=found.author,
+        source=found.source,
+        began=grading.seen,
+    )
+
+
+def finish(connection: Connection, machine: int, attempt: UUID, document: Document) -> Outcome:
+    """Keep an attempt's report, if the attempt still holds the grading.
+
+    A report that says that the judge failed counts only when no attempt is left.
+    """
+    held = _held(connection, machine, attempt)
+    if held is None:
+        kept = select(exists().where(gradings_table.c.report == document.id))
+        return Outcome.COUNTED if connection.scalar(kept) else Outcome.LOST
+    failed = document.report.verdict is Verdict.JUDGE_ERROR
+    if failed and gradings.died(connection, held) + 1 < MAX_ATTEMPTS:
+        gradings.let_go(connection, held, "died")
+        return Outcome.RETRY
+    seconds = math.fsum(stage.seconds for stage in document.report.stages)
+    gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
+    return Outcome.COUNTED
+
+
+def release(connection: Connection, machine: int, attempt: UUID) -> bool:
+    """Let another worker grade it; whether the attempt held anything."""
+    held = _held(connection, machine, attempt)
+    if held is not None:
+        gradings.let_go(connection, held, "given back")
+    return held is not None
+
+
+def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:
+    row = connection.execute(
+        select(*Held.columns())
+        .join(attempts, attempts.c.id == gradings_table.c.attempt)
+        .join(workers, workers.c.id == attempts.c.worker_id)
+        .where(gradings_table.c.attempt == attempt, workers.c.machine == machine)
+        .with_for_update(of=gradings_table)
+    ).one_or_none()
+    return Held.of(row) if row else None
+
+
+# -------------------------------------------------------------------------- what organisers see
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """One worker, now."""
+
+    id: str
+    name: str
+    machine: str
+    model: str | None
+    alive: bool
+    draining: bool
+    set_aside: bool
+    clock_ahead: float
+    submission: str | None
+    """That it grades."""
+    progress: GradingProgress
+    since: datetime | None
+    graded: int
+    died: int
+    """Attempts within 24 hours, by how they ended."""
+
+    @property
+    def does(self) -> str:
+        """What the worker does, in a few words."""
+        if not self.alive:
+            return "away"
+        if self.submission is not None:
+            stages = self.progress.stages
+            return stages[-1].stage.value if stages else "begins"
+        if self.draining:
+            return "leaves"
+        return "set aside" if self.set_aside else "waits"
+
+
+_EVERYBODY = text(
+    """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model, w.draining,
+        w.set_aside, w.clock_ahead,
+        coalesce(w.seen > now() - make_interval(secs => :lease), false) AS alive,
+        g.submission, g.progress, a.started AS since,
+        (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
+            AND e.ended > now() - interval '1 day') AS graded,
+        (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'died'
+            AND e.ended > now() - interval '1 day') AS died
+    FROM workers w LEFT JOIN worker_keys m ON m.id = w.machine
+    LEFT JOIN LATERAL (
+        SELECT grading, id, started FROM attempts WHERE worker_id = w.id AND ended IS NULL
+            ORDER BY started LIMIT 1
+    ) a ON true
+    LEFT JOIN gradings g ON g.id = a.grading AND g.attempt = a.id
+    WHERE w.model IS NOT NULL OR w.seen IS NOT NULL
+    ORDER BY m.own DESC NULLS FIRST, m.name, w.name"""
+)
+
+
+def all_workers(connection: Connection) -> list[WorkerState]:
+    """Return all GPUs that ever came, and other workers that are here."""
+    return [
+        WorkerState(**{**row, "progress": GradingProgress.read(row["progress"])})
+        for row in connection.execute(_EVERYBODY, {"lease": LEASE_SECONDS}).mappings().all()
+    ]
+
+
+def set_aside(connection: Connection, actor: Person, id: str, aside: bool) -> None:
+    """Let a worker grade nothing, or take it back. Raises NotPossible."""
+    changed = connection.execute(update(workers).where(workers.c.id == id).values(set_aside=aside))
+    if not changed.rowcount:
+        raise NotPossible("there is no such worker")
+    contest.note(connection, actor, "set aside" if aside else "take back", id)
+
+
+def drain(connection: Connection, actor: Person, id: str) -> None:
+    """Let a worker end after what it has in hand. Raises NotPossible."""
+    changed = connection.execute(
+        update(workers).where(workers.c.id == id, workers.c.seen.is_not(None)).values(draining=True)
+    )
+    if not changed.rowcount:
+        raise NotPossible("this worker is not here")
+    contest.note(connection, actor, "drain", id)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One queue."""
+
+    model: str | None
+    """None: any worker may grade it."""
+    length: int
+    oldest_seconds: float
+
+
+def queues(connection: Connection) -> list[Waiting]:
+    rows = connection.execute(
+        text(
+            "SELECT model, count(*), extract(epoch FROM now() - min(queued)) FROM gradings "
+            "WHERE state = 'queued' GROUP BY model ORDER BY model NULLS FIRST"
+        )
+    ).all()
+    return [Waiting(row[0], row[1], float(row[2])) for row in rows]
+
+
+def waited(connection: Connection) -> dict[float, float]:
+    """Return the seconds that the last hour's gradings waited until they began, by quantile."""
+    shares = [0.5, 0.95, 1.0]
+    found = connection.scalar(
+        text(
+            "SELECT percentile_cont(CAST(:shares AS float8[])) WITHIN GROUP "
+            "(ORDER BY extract(epoch FROM started - queued)) FROM gradings "
+            "WHERE ended > now() - interval '1 hour' AND started IS NOT NULL"
+        ),
+        {"shares": shares},
+    )
+    return dict(zip(shares, map(float, found), strict=True)) if found else {}

@@ -1,0 +1,119 @@
+"""The queue in the web process: wakes workers that wait, and brings back what was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from harness import __version__
+from harness.arena.queue import CHANNEL, conninfo
+from harness.arena.store.gradings import Swept, sweep
+from harness.arena.web.context import Site
+from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
+from problem.cases import CASES_VERSION
+
+log = logging.getLogger(__name__)
+
+LATE_SECONDS = 2.0
+"""A sweep that comes so late was held up, and workers' heartbeats may have been, too."""
+
+
+NEVER = 1e9
+"""A lease that no grading outlives: the sweep only finds out whether the database answers."""
+
+
+class Jobs:
+    """Wakes the workers that wait for a job, and finds gradings whose worker has died."""
+
+    def __init__(self, site: Site, lease_seconds: float) -> None:
+        self._site = site
+        self._lease = lease_seconds
+        self._new: asyncio.Future[None] | None = None
+
+    def next(self) -> asyncio.Future[None]:
+        """Return a future that is done when there is another job."""
+        if self._new is None or self._new.done():
+            self._new = asyncio.get_running_loop().create_future()
+        return self._new
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
+            group.create_task(self._sweep())
+
+    async def _listen(self) -> None:
+        while True:
+            with suppress(psycopg.OperationalError):
+                connection = await psycopg.AsyncConnection.connect(
+                    conninfo(self._site.engine.url), autocommit=True
+                )
+                async with connection:
+                    await connection.execute(f'LISTEN "{CHANNEL}"'.encode())
+                    self._wake()
+                    async for _ in connection.notifies():
+                        self._wake()
+            await asyncio.sleep(0.5)
+
+    def _wake(self) -> None:
+        if self._new is not None and not self._new.done():
+            self._new.set_result(None)
+
+    async def _sweep(self) -> None:
+        """A lease runs only while workers can reach this process and it the database."""
+        reachable_since = time.monotonic()
+        while True:
+            due = time.monotonic() + self._lease / 5
+            await asyncio.sleep(self._lease / 5)
+            if time.monotonic() > due + LATE_SECONDS:
+                reachable_since = time.monotonic()
+            held_up = time.monotonic() < reachable_since + self._lease
+            lease = NEVER if held_up else self._lease
+            try:
+                await asyncio.to_thread(sweep_once, self._site, lease)
+            except (DBAPIError, PoolTimeoutError) as error:
+                log.warning("the database does not answer: %s", error)
+                reachable_since = time.monotonic()
+
+
+def sweep_once(site: Site, lease_seconds: float) -> Swept:
+    """Put gradings whose worker has died back into the queue, or give them up."""
+
+    def give_up(submission: Submission, attempts: int) -> Report:
+        return gave_up(submission, attempts, site.build.quick)
+
+    with site.engine.begin() as connection:
+        swept = sweep(connection, lease_seconds, give_up)
+    for submission in swept.again:
+        log.warning("queued again", extra={"submission": submission})
+    for submission in swept.given_up:
+        log.error("given up", extra={"submission": submission})
+    return swept
+
+
+def gave_up(submission: Submission, attempts: int, quick: bool) -> Report:
+    """Return the report of a grading under which one worker after another has died."""
+    return Report(
+        environment=Environment(
+            judge=__version__,
+            cases=CASES_VERSION,
+            python=platform.python_version(),
+            system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        ),
+        created=datetime.now(UTC).replace(microsecond=0),
+        seed=0,
+        quick=quick,
+        submission=submission,
+        device=None,
+        outcome=JudgeError(
+            stage=Stage.READ, message=f"{attempts} workers died while they graded this"
+        ),
+    )

@@ -1,0 +1,122 @@
+"""What a worker and the arena say to each other: JSON over HTTP, with a bearer token.
+
+A worker joins and gets a session. It fetches tasks, each with an attempt's number that nobody can
+guess: whatever the worker says of a task carries it, and counts only while that attempt holds the
+grading. So a worker that was taken for dead changes nothing when it comes back.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from harness.arena.build import Build
+from harness.arena.progress import GradingProgress
+from harness.protocol.report import Value
+
+PATH = "/api/v1/workers"
+KEY_PREFIX = "worker_"
+KEY_VARIABLE = "MATMUL_WORKER_KEY"
+
+LEASE_SECONDS = 15.0
+"""After so long without a heartbeat a worker is taken for dead."""
+
+POLL_SECONDS = 20.0
+"""The arena keeps a request for a task open for so long when there is none."""
+
+MAX_RESULT = 16 << 20
+"""Bytes of a report."""
+
+MAX_MESSAGE = 1 << 20
+"""Bytes of anything else that a worker sends."""
+
+
+class Duty(StrEnum):
+    """What a worker is to do now."""
+
+    SERVE = "serve"
+    REST = "rest"
+    """Fetch nothing: an organiser has set the worker aside."""
+    LEAVE = "leave"
+    """End after the tasks in hand."""
+
+
+class Join(Value):
+    """A worker asks to grade for the arena."""
+
+    worker: str = Field(min_length=1, max_length=200)
+    """The GPU's UUID, or a name for a worker without a GPU."""
+    supervisor: UUID
+    """The process that started the worker. Its next worker for the same GPU replaces this one at
+    once; another supervisor's waits for the lease."""
+    name: str = Field(max_length=200)
+    model: str | None = Field(max_length=200)
+    """The GPU's model; None for a worker that gives no scores."""
+    build: Build
+    clock: AwareDatetime
+
+
+class Joined(Value):
+    """The arena takes the worker."""
+
+    session: UUID
+    clock_ahead: float
+    """Seconds by which the machine's clock is ahead of the arena's."""
+
+
+class Heartbeat(Value):
+    """The worker is alive and holds these attempts."""
+
+    attempts: dict[UUID, GradingProgress]
+
+
+class HeartbeatAnswer(Value):
+    """The arena's answer to a heartbeat."""
+
+    duty: Duty
+    lost: tuple[UUID, ...]
+    """Attempts that hold nothing any more: cancelled, or given to another worker."""
+
+
+class Task(Value):
+    """One submission to grade."""
+
+    attempt: UUID
+    submission: str
+    name: str
+    author: str
+    source: str
+    began: datetime
+    """By the arena's clock, which is the only one that counts."""
+
+
+class Outcome(StrEnum):
+    """What became of a result."""
+
+    COUNTED = "counted"
+    RETRY = "retry"
+    """The judge failed; the submission is graded again."""
+    LOST = "lost"
+    """The attempt held nothing any more."""
+
+
+class ResultAnswer(Value):
+    """The arena's answer to a report."""
+
+    outcome: Outcome
+
+
+class ArenaInfo(Value):
+    """What the arena says of itself to whoever has a worker key."""
+
+    build: Build
+    clock: AwareDatetime
+
+
+class Drained(Value):
+    """How many workers of a machine have not left yet."""
+
+    left: int

@@ -1,0 +1,166 @@
+"""A worker's requests to its arena. It needs the standard library only and waits out a lost
+connection."""
+
+from __future__ import annotations
+
+import logging
+import time
+from http.client import HTTPException
+from typing import TypeVar
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from harness.arena.client import sentence
+from harness.arena.workers.api import (
+    PATH,
+    POLL_SECONDS,
+    ArenaInfo,
+    Drained,
+    Heartbeat,
+    HeartbeatAnswer,
+    Join,
+    Joined,
+    Outcome,
+    ResultAnswer,
+    Task,
+)
+from harness.protocol.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 0.3
+SLOWEST_AGAIN = 5.0
+TIMEOUT_SECONDS = 30.0
+
+REFUSED = (400, 401, 403, 404, 413, 422)
+"""Statuses after which the same request would be refused again."""
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Refused(Exception):
+    """The arena refuses this request, and would again. The text says why."""
+
+
+class Held(Exception):
+    """Another worker has this GPU. The text says which."""
+
+
+class SessionLost(Exception):
+    """The arena has taken this worker for dead, or another one has its GPU: it may join again."""
+
+
+class Unreachable(Exception):
+    """Nobody answers at the arena's address. The text says why."""
+
+
+class Connection:
+    """One machine's requests, from any thread."""
+
+    def __init__(self, address: str, key: str, patience: float = float("inf")) -> None:
+        """patience: seconds for which a request is repeated while the arena does not answer.
+
+        Raises UsageError where the address is none, or would send the key to everybody.
+        """
+        split = urlsplit(address)
+        if split.scheme not in ("http", "https") or not split.hostname:
+            raise UsageError(f"--arena takes the arena's address, https://…, not {address!r}")
+        if split.scheme == "http" and split.hostname not in LOCAL:
+            raise UsageError(
+                f"{address} is not encrypted, and the worker's key would be read on the way: use "
+                "https://, or reach the arena through `ssh -L 8040:127.0.0.1:8040` as "
+                "http://127.0.0.1:8040"
+            )
+        self.address = address.rstrip("/")
+        self._key = key
+        self._patience = patience
+
+    def info(self) -> ArenaInfo:
+        return self._ask("GET", "", None, ArenaInfo)
+
+    def join(self, join: Join) -> Joined:
+        """Raises Refused or Held."""
+        return self._ask("POST", "", join, Joined)
+
+    def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        """Raises Refused or SessionLost."""
+        return self._ask("POST", f"/{session}/heartbeat", heartbeat, HeartbeatAnswer)
+
+    def fetch(self, session: UUID) -> Task | None:
+        """Return the next task, or None where there was none for a while.
+
+        Raises Refused or SessionLost.
+        """
+        content = self._send("POST", f"/{session}/fetch", None)
+        return _read(Task, content) if content else None
+
+    def finish(self, attempt: UUID, report: str) -> Outcome:
+        """Send a report until the arena has it. Sent twice, it counts once."""
+        content = self._send("PUT", f"/attempts/{attempt}/result", report.encode())
+        return _read(ResultAnswer, content).outcome
+
+    def release(self, attempt: UUID) -> None:
+        """Let another worker grade it."""
+        self._send("POST", f"/attempts/{attempt}/release", None)
+
+    def leave(self, session: UUID) -> None:
+        self._send("POST", f"/{session}/leave", None)
+
+    def drain(self) -> int:
+        """Tell this machine's workers to leave; return how many are still there."""
+        return self._ask("POST", "/drain", None, Drained).left
+
+    def _ask(
+        self, method: str, path: str, message: BaseModel | None, answer: type[Answer]
+    ) -> Answer:
+        content = None if message is None else message.model_dump_json().encode()
+        return _read(answer, self._send(method, path, content))
+
+    def _send(self, method: str, path: str, content: bytes | None) -> bytes:
+        deadline = time.monotonic() + self._patience
+        pause = AGAIN_SECONDS
+        while True:
+            try:
+                return self._send_once(method, path, content)
+            except Unreachable as error:
+                if time.monotonic() + pause > deadline:
+                    raise
+                log.warning("the arena does not answer: %s", error)
+            time.sleep(pause)
+            pause = min(2 * pause, SLOWEST_AGAIN)
+
+    def _send_once(self, method: str, path: str, content: bytes | None) -> bytes:
+        request = Request(
+            self.address + PATH + path,
+            content,
+            {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urlopen(request, timeout=POLL_SECONDS + TIMEOUT_SECONDS) as answer:
+                body: bytes = answer.read()
+                return body
+        except HTTPError as error:
+            if error.code == 409:
+                raise Held(sentence(error)) from None
+            if error.code == 410:
+                raise SessionLost(sentence(error)) from None
+            if error.code in REFUSED:
+                raise Refused(sentence(error)) from None
+            raise Unreachable(sentence(error)) from None
+        except (URLError, OSError, HTTPException) as error:
+            raise Unreachable(str(getattr(error, "reason", error))) from None
+
+
+def _read(answer: type[Answer], content: bytes) -> Answer:
+    """Raises Refused where whoever answers is no arena of this version."""
+    try:
+        return answer.model_validate_json(content)
+    except ValidationError:
+        raise Refused("whoever answers at this address is no arena of this version") from None

@@ -1,0 +1,298 @@
+"""One worker: fetches tasks from an arena, one for each lane of its judge, and sends the reports.
+
+The arena's address and the worker's key come in its environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from uuid import UUID
+
+from harness.arena.build import Build
+from harness.arena.judging import Judge, open_judge
+from harness.arena.logs import log_as
+from harness.arena.processes import (
+    ADDRESS_VARIABLE,
+    NICENESS,
+    SUPERVISOR_VARIABLE,
+    End,
+    end_with_parent,
+)
+from harness.arena.progress import GradingProgress
+from harness.arena.submitted import stored
+from harness.arena.workers.api import (
+    KEY_VARIABLE,
+    LEASE_SECONDS,
+    Duty,
+    Heartbeat,
+    Join,
+    Outcome,
+    Task,
+)
+from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
+from harness.board.document import Document
+from harness.judge.workers.cores import keep_to, shared_out
+from harness.protocol.report import Stage
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 1.0
+FASTEST_BEAT_SECONDS = 0.1
+CLOCK_SECONDS = 5.0
+"""A machine's clock may be so far off before anybody is told."""
+
+
+class Superseded(BaseException):
+    """The attempt holds nothing any more: cancelled, or given to another worker.
+
+    It is no Exception, because the judge makes a verdict of those.
+    """
+
+
+class Watched:
+    """The progress of one attempt, which the worker's heartbeats tell the arena.
+
+    It is a harness.judge.progress.Progress.
+    """
+
+    def __init__(self, changed: threading.Event) -> None:
+        """changed: set when there is something that should be told at once."""
+        self._changed = changed
+        self.progress = GradingProgress()
+        self.lost = False
+
+    def begin(self, stage: Stage, total: int | None) -> None:
+        self._check()
+        self.progress = self.progress.began(stage, total)
+        self._changed.set()
+
+    def step(self, text: str) -> None:
+        self._check()
+        self.progress = self.progress.stepped(text)
+
+    def found(self, sentences: Iterable[str]) -> None:
+        self._check()
+        self.progress = self.progress.having_found(sentences)
+        self._changed.set()
+
+    def _check(self) -> None:
+        if self.lost:
+            raise Superseded
+
+
+class Worker:
+    """Does what the arena says: serves, rests, or leaves."""
+
+    def __init__(self, arena: Connection, judge: Judge, supervisor: UUID, name: str) -> None:
+        host = socket.gethostname()
+        self._arena = arena
+        self._judge = judge
+        self._supervisor = supervisor
+        self._id = judge.gpu or f"{host}/{name}"
+        self._name = f"{name} on {host}"
+        self._session = UUID(int=0)
+        self._duty = Duty.REST
+        self._duty_changed = threading.Condition()
+        self._news = threading.Event()
+        self._held: dict[UUID, Watched] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> End:
+        """Work until the arena says leave, or a signal does. Raises Refused or Held."""
+        self._join()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._leave_at_once())
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        lanes = [
+            threading.Thread(target=self._lane, name=f"lane-{n}", daemon=True)
+            for n in range(self._judge.lanes)
+        ]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            while lane.is_alive():
+                lane.join(1.0)  # a wait without an end would keep signals out
+        self._arena.leave(self._session)
+        return End.DRAINED
+
+    # ------------------------------------------------------------------------ joining, heartbeats
+
+    def _join(self) -> None:
+        """Whoever held the GPU may have died: its lease is waited for, once."""
+        deadline = time.monotonic() + LEASE_SECONDS + 2 * BEAT_SECONDS
+        while True:
+            join = Join(
+                worker=self._id,
+                supervisor=self._supervisor,
+                name=self._name,
+                model=self._judge.model,
+                build=Build.here(self._judge.quick),
+                clock=datetime.now(UTC),
+            )
+            try:
+                joined = self._arena.join(join)
+                break
+            except Held as held:
+                if time.monotonic() > deadline:
+                    raise
+                log.info("waiting: %s", held)
+                time.sleep(2 * BEAT_SECONDS)
+        warning = clock_warning(joined.clock_ahead)
+        if warning:
+            log.warning("%s", warning)
+        self._session = joined.session
+        log.info("joined")
+
+    def _beat(self) -> None:
+        while True:
+            try:
+                self._tell()
+            except SessionLost:
+                log.warning("the arena has taken this worker for dead; it joins again")
+                self._join_or_end()
+            except Refused as error:
+                _end_refused(error)
+            self._news.wait(BEAT_SECONDS)
+            time.sleep(FASTEST_BEAT_SECONDS)
+            self._news.clear()
+
+    def _tell(self) -> None:
+        with self._lock:
+            held = dict(self._held)
+        progress = {attempt: each.progress for attempt, each in held.items()}
+        answer = self._arena.heartbeat(self._session, Heartbeat(attempts=progress))
+        for attempt in answer.lost:
+            if attempt in held:
+                held[attempt].lost = True
+        if answer.duty is not self._duty:
+            log.info("duty: %s", answer.duty)
+            with self._duty_changed:
+                self._duty = answer.duty
+                self._duty_changed.notify_all()
+
+    def _join_or_end(self) -> None:
+        try:
+            self._join()
+        except (Refused, Held) as error:
+            _end_refused(error)
+
+    def _leave_at_once(self) -> None:
+        """Give back what is held and end; the judge's processes end with this one."""
+        threading.Thread(target=self._give_back, name="leaving", daemon=True).start()
+
+    def _give_back(self) -> None:
+        with self._lock:
+            held = list(self._held)
+        with suppress(Exception):
+            for attempt in held:
+                self._arena.release(attempt)
+                log.info("given back", extra={"attempt": str(attempt)})
+            self._arena.leave(self._session)
+        os._exit(0)
+
+    # ----------------------------------------------------------------------------------- grading
+
+    def _lane(self) -> None:
+        while True:
+            with self._duty_changed:
+                self._duty_changed.wait_for(lambda: self._duty is not Duty.REST)
+                if self._duty is Duty.LEAVE:
+                    return
+            try:
+                task = self._arena.fetch(self._session)
+            except (SessionLost, Refused) as error:
+                log.warning("no task: %s", error)
+                time.sleep(BEAT_SECONDS)  # the heartbeat joins again, or ends this process
+                continue
+            if task is not None:
+                self._grade(task)
+
+    def _grade(self, task: Task) -> None:
+        about = {"submission": task.submission, "attempt": str(task.attempt)}
+        log.info("grading", extra=about)
+        began = time.monotonic()
+        watched = Watched(self._news)
+        with self._lock:
+            self._held[task.attempt] = watched
+        try:
+            submission = stored(task.name, task.author, task.source)
+            report = self._judge.grade(submission, watched)
+            document = Document.of(report.model_copy(update={"created": task.began}))
+            outcome = self._arena.finish(task.attempt, document.text)
+        except Superseded:
+            log.info("it does not count any more", extra=about)
+            return
+        except Refused as error:
+            log.error("the arena refuses the report: %s", error, extra=about)
+            return
+        except Exception:
+            # The heartbeats name this attempt no more, and so the arena takes it for dead.
+            log.exception("the judge failed", extra=about)
+            return
+        finally:
+            with self._lock:
+                del self._held[task.attempt]
+        seconds = round(time.monotonic() - began, 3)
+        verdict: dict[str, object] = {"verdict": report.verdict.value, "seconds": seconds}
+        log.info(_SAID[outcome], extra=about | verdict)
+
+
+_SAID = {
+    Outcome.COUNTED: "graded",
+    Outcome.RETRY: "the judge failed; it is graded again",
+    Outcome.LOST: "graded, but it does not count any more",
+}
+
+
+def _end_refused(error: Exception) -> None:
+    log.error("refused: %s", error)
+    os._exit(End.REFUSED)
+
+
+def clock_warning(ahead: float) -> str | None:
+    """Return what to say of a machine's clock that is so many seconds ahead of the arena's."""
+    if abs(ahead) < CLOCK_SECONDS:
+        return None
+    size = f"{abs(ahead):.0f} s" if abs(ahead) < 7200 else f"{abs(ahead) / 3600:.1f} h"
+    side = "ahead of" if ahead > 0 else "behind"
+    return f"this machine's clock is {size} {side} the arena's; only the arena's counts"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="A worker, which its supervisor starts.")
+    parser.add_argument("--name", default="worker")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--gpu", type=int, default=0, help="which of this machine's it has")
+    parser.add_argument("--gpus", type=int, help="how many of them work")
+    options = parser.parse_args(arguments)
+    log_as(options.name)
+    end_with_parent()
+    os.nice(NICENESS)
+    shares = shared_out(options.gpus) if options.gpus else None
+    cores = shares[options.gpu] if shares else None
+    if cores is not None:
+        keep_to(os.getpid(), cores.helping)
+    # The kernels that are graded are strangers': their processes inherit no key.
+    arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
+    supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
+    try:
+        with open_judge(options.device, options.quick, cores) as judge:
+            return Worker(arena, judge, supervisor, options.name).run()
+    except (Refused, Held) as error:
+        log.error("refused: %s", error)
+        return End.REFUSED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

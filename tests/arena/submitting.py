@@ -1,0 +1,141 @@
+"""Makes submissions and plays a worker, for the tests of the queue."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from sqlalchemy import URL, Connection, text
+
+from harness.arena.build import Build
+from harness.arena.progress import GradingProgress
+from harness.arena.rules import Limits
+from harness.arena.store import gradings, workers
+from harness.arena.store.database import open_engine
+from harness.arena.store.gradings import HandedIn
+from harness.arena.store.people import Person
+from harness.arena.workers.api import Duty, Heartbeat, Join, Outcome, Task
+from harness.board.document import Document
+from harness.protocol.report import Submission
+from tests.board import factory
+
+SUPERVISOR = uuid4()
+PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
+Answer = TypeVar("Answer")
+
+
+def submission(name: str = "tile", author: str = "ada", source: str = factory.SOURCE) -> Submission:
+    return Submission(
+        name=name,
+        author=author,
+        sha256=hashlib.sha256(source.encode()).hexdigest(),
+        source=source,
+    )
+
+
+def hand_in(connection: Connection, person: Person, name: str = "tile", **more: str) -> str:
+    # A program of its own for each name: of one program an author has one row on a board.
+    source = f"{factory.SOURCE}static_assert(true, {json.dumps(name)});\n"
+    handed_in = submission(name, person.name, source)
+    taken = gradings.hand_in(connection, person.id, handed_in, PLENTY, more.get("key"))
+    assert isinstance(taken, HandedIn)
+    return taken.id
+
+
+class FakeWorker:
+    """A worker without a judge: it asks the store what the web service would ask for it."""
+
+    def __init__(
+        self,
+        url: URL,
+        id: str = "test",
+        model: str | None = None,
+        supervisor: UUID = SUPERVISOR,
+        build: Build | None = None,
+    ) -> None:
+        self._engine = open_engine(url, connections=1)
+        self._join = Join(
+            worker=id,
+            supervisor=supervisor,
+            name=f"{id} on a machine",
+            model=model,
+            build=build or Build.here(),
+            clock=datetime.now(UTC),
+        )
+        self.machine = self.do(_machine)
+        self.session = UUID(int=0)
+
+    def do(self, what: Callable[[Connection], Answer]) -> Answer:
+        with self._engine.begin() as connection:
+            return what(connection)
+
+    def join(self) -> FakeWorker:
+        build = self._join.build
+        ask = self._join.model_copy(update={"clock": datetime.now(UTC)})
+        self.session = self.do(lambda c: workers.join(c, self.machine, ask, build)).session
+        return self
+
+    def beat(self, attempts: dict[UUID, GradingProgress] | None = None) -> Duty:
+        return self._beat(attempts or {})[0]
+
+    def _beat(self, attempts: dict[UUID, GradingProgress]) -> tuple[Duty, tuple[UUID, ...]]:
+        beat = Heartbeat(attempts=attempts)
+        answer = self.do(
+            lambda c: workers.heartbeat(c, self.machine, self.session, beat, self._join.build)
+        )
+        return answer.duty, answer.lost
+
+    def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
+        """Whether the attempt still counts."""
+        return attempt not in self._beat({attempt: progress})[1]
+
+    def take(self) -> Task | None:
+        return self.do(lambda c: workers.take(c, self.machine, self.session))
+
+    def finish(self, attempt: UUID, document: Document) -> bool:
+        return self.outcome(attempt, document) is Outcome.COUNTED
+
+    def outcome(self, attempt: UUID, document: Document) -> Outcome:
+        return self.do(lambda c: workers.finish(c, self.machine, attempt, document))
+
+    def give_back(self, attempt: UUID) -> bool:
+        return self.do(lambda c: workers.release(c, self.machine, attempt))
+
+    def leave(self) -> None:
+        self.do(lambda c: workers.leave(c, self.machine, self.session))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _machine(connection: Connection) -> int:
+    """The arena's own."""
+    found = connection.scalar(text("SELECT id FROM worker_keys WHERE own"))
+    assert found is not None
+    return int(found)
+
+
+def waiting_jobs(connection: Connection) -> int:
+    """How many jobs the queue would hand out."""
+    count = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'"
+    return connection.scalar(text(count)) or 0
+
+
+def joined(url: URL) -> FakeWorker:
+    """A worker that has joined, without a GPU."""
+    return FakeWorker(url).join()
+
+
+def take(worker: FakeWorker) -> Task:
+    task = worker.take()
+    assert task is not None
+    return task
+
+
+def graded(task: Task, score: float | None = None) -> Document:
+    """A report of what an attempt holds."""
+    return Document.of(factory.report(task.name, task.author, score, source=task.source))

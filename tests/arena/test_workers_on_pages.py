@@ -1,0 +1,70 @@
+"""Workers on the organiser's page and in the metrics, and what an organiser does to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection, text
+
+from harness.arena.store import workers
+from harness.arena.store.people import Person, Role
+from harness.arena.workers.api import Duty
+from tests.arena.submitting import FakeWorker, hand_in, joined, take
+
+Add = Callable[..., Person]
+Key = Callable[[Person], dict[str, str]]
+
+
+def gpu(url: URL, id: str) -> FakeWorker:
+    return FakeWorker(url, id, model="NVIDIA H200").join()
+
+
+def test_metrics_name_each_worker_and_queue(
+    client: TestClient, connection: Connection, worker_url: URL, person: Add
+) -> None:
+    gpu(worker_url, "GPU-1")
+    worker = joined(worker_url)
+    ada = person("ada")
+    hand_in(connection, ada, "held")
+    take(worker)
+    hand_in(connection, ada, "waits")
+    metrics = client.get("/metrics").text
+    assert 'arena_queue_length{model="any"} 1.0' in metrics
+    assert re.search(r'arena_worker_busy\{[^}]*worker="test"\} 1\.0', metrics)
+    assert re.search(r'arena_worker_busy\{[^}]*worker="GPU-1"\} 0\.0', metrics)
+
+
+def test_an_organiser_sets_aside_takes_back_and_drains(
+    connection: Connection, worker_url: URL, person: Add
+) -> None:
+    boss = person("boss", Role.ORGANISER)
+    worker = gpu(worker_url, "GPU-1")
+    assert worker.beat() is Duty.SERVE
+    workers.set_aside(connection, boss, "GPU-1", True)
+    assert worker.beat() is Duty.REST
+    assert workers.all_workers(connection)[0].set_aside
+    workers.set_aside(connection, boss, "GPU-1", False)
+    assert worker.beat() is Duty.SERVE
+    workers.drain(connection, boss, "GPU-1")
+    assert worker.beat() is Duty.LEAVE
+    actions = connection.execute(text("SELECT action FROM audit ORDER BY id")).scalars().all()
+    assert actions[-3:] == ["set aside", "take back", "drain"]
+
+
+def test_a_worker_key_is_made_on_the_page_and_revoked(
+    client: TestClient, connection: Connection, person: Add, key: Key
+) -> None:
+    boss = person("boss", Role.ORGANISER)
+    client.post("/signin", data={"key": key(boss)["Authorization"].split()[1]})
+    found = re.search(r'name="token" value="(\w+)"', client.get("/organiser").text)
+    assert found is not None
+    form = {"token": found[1], "name": "lab 3"}
+    made = client.post("/organiser/workers/keys", data=form)
+    assert 'filename="lab-3.key"' in made.headers["content-disposition"]
+    header = {"Authorization": f"Bearer {made.text.strip()}"}
+    assert client.get("/api/v1/workers", headers=header).status_code == 200
+    (machine,) = workers.machines(connection)
+    client.post("/organiser/workers/keys/revoke", data=form | {"id": machine.id})
+    assert client.get("/api/v1/workers", headers=header).status_code == 401
