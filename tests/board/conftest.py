@@ -71,7 +71,7 @@ def no_grading(submission: Submission) -> Report:
 def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command; returns its exit code and what it printed to stdout and stderr."""
     monkeypatch.setenv(_arguments.STORE_VARIABLE, str(path))
-    monkeypatch.setenv("COLUMNS", "240")
+    monkeypatch.setenv("COLUMNS", "400")
 
     def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
         chosen = cli.parser().parse_args([str(word) for word in words])
