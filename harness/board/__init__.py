@@ -1,1 +1,4 @@
-"""The leaderboard: a store of reports, their ranking, and the views of it."""
+"""The leaderboard: a store of signed reports, their ranking, and a static site of them.
+
+Start with keys.py, which says what counts, and ranking.py, which says in what order.
+"""

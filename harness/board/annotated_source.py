@@ -1,7 +1,7 @@
-"""A submission's source, line by line, with what the report says of each line.
+"""A submission's source, line by line, with what the report says about each line.
 
-A source may be anything that fits into a megabyte, so only so much of it is shown, and what colours
-it takes time in proportion to that: Pygments' own rules for C look for functions, which takes
+A source may be anything that fits into a megabyte, so only a part of a long one is shown. Colouring
+takes time in proportion to its length: Pygments' own rules for C look for functions, which takes
 hours for some thousand blank lines.
 """
 
@@ -28,7 +28,7 @@ _WEIGHT: dict[Kind, int] = {"error": 3, "warning": 2, "note": 1, "counters": 0}
 
 MAX_LINES = 3000
 MAX_CHARACTERS = 200_000
-"""Several times the longest kernel of this repository. The whole file is beside the page."""
+"""Limits of several times this repository's longest kernel. The whole file is next to the page."""
 
 LIGHT, DARK = "xcode", "github-dark"
 """Pygments styles, chosen for contrast: 4.5 or more on every background of site.css."""
@@ -56,15 +56,16 @@ class Line:
 class AnnotatedSource:
     lines: tuple[Line, ...]
     hidden: int
-    """Lines of the file that are not among them."""
+    """The number of lines of the file that are not shown."""
 
     @property
     def notes(self) -> int:
-        """Lines with a note."""
+        """The number of lines with a note."""
         return sum(bool(line.notes) for line in self.lines)
 
 
 def annotated_source(report: Report) -> AnnotatedSource:
+    """Return the highlighted source with the notes of compiler, sanitizers and counters."""
     notes = _notes(report)
     everything = escaping.lines(report.submission.source).rstrip().split("\n")
     room = MAX_CHARACTERS
@@ -86,7 +87,7 @@ def annotated_source(report: Report) -> AnnotatedSource:
 
 
 class _Lexer(CudaLexer):  # type: ignore[misc]  # Pygments' lexers are made by a metaclass
-    """CUDA, word by word, without the rules that look for whole functions."""
+    """A lexer of CUDA word by word, without the rules that look for whole functions."""
 
     tokens = {  # noqa: RUF012 - the metaclass reads it
         "root": [
@@ -97,7 +98,7 @@ class _Lexer(CudaLexer):  # type: ignore[misc]  # Pygments' lexers are made by a
 
 
 def style_sheet() -> str:
-    """The highlighting in both colour schemes."""
+    """Return the style sheet of the highlighting in both colour schemes."""
     light, dark = _rules(LIGHT), _rules(DARK)
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
@@ -134,7 +135,7 @@ def _findings(findings: tuple[Finding, ...]) -> Iterator[tuple[int, str]]:
 
 
 def _counted(line: LineCounters) -> str:
-    """Only memory is worth a note: every line executes instructions."""
+    """Return the note about a line's memory accesses; every line executes instructions."""
     costs = (
         ("global memory", line.global_requests, line.global_sectors, "sectors"),
         ("shared memory", line.shared_requests, line.shared_wavefronts, "wavefronts"),

@@ -1,4 +1,4 @@
-"""What a store asks of the database that it is over, whichever that is."""
+"""The interface of the databases in which a store can be."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from sqlalchemy import Connection
 
 
 class Database(Protocol):
-    """Open, with the board's tables of today's version.
+    """An open database with the board's tables of today's version.
 
     Whatever goes wrong inside of `reading` and `writing` is a StoreError that says so.
     """
 
     @property
     def name(self) -> str:
-        """As people call it."""
+        """The name by which messages call the database."""
 
     @property
     def key(self) -> Path | None:
-        """The file of the key that signs what is graded here; it need not exist. None where a
-        database does not say."""
+        """The file of the board's own key, which need not exist; None where none is known."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """One transaction."""
+        """Open a transaction that reads."""
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """One transaction, alone: committed at its end, and nothing of it kept where it fails."""
+        """Open an exclusive transaction that is committed at its end, and undone where it fails."""
 
     def check(self) -> None:
-        """Read everything. Raises StoreError where anything is damaged."""
+        """Check the whole database. Raises StoreError where anything is damaged."""
 
     def damaged(self, reason: str) -> str:
-        """The sentence for a database that is."""
+        """Return the sentence for a damaged database."""
 
     def close(self) -> None: ...

@@ -1,26 +1,26 @@
-"""Makes a stranger's text harmless to a terminal, a page and a table: shown as text, not obeyed."""
+"""Escaping of strangers' text: a terminal, a page and a table show it and do not obey it."""
 
 from __future__ import annotations
 
 import unicodedata
 
 _ACTIVE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-"""Unicode categories that act instead of being seen: control (escape sequences), format (reading
+"""Unicode categories that act instead of being visible: control (escape sequences), format (reading
 direction, zero width), surrogates, line and paragraph separators."""
 
 
 def one_line(text: str) -> str:
-    """The text on one line; each character that would act is replaced by one that says so."""
+    """Return the text on one line, with a replacement character for each that would act."""
     return _replaced(text, keep="")
 
 
 def lines(text: str) -> str:
-    """Text of many lines, as harmless as one_line."""
+    """Return text of many lines, as harmless as one_line makes it."""
     return _replaced("\n".join(line.expandtabs() for line in text.split("\n")), keep="\n")
 
 
 def laid_out(text: str) -> str:
-    """Text of the same length with its line breaks and tabs, for whoever lays it out."""
+    """Return text of the same length, with its line breaks and tabs, for a view to lay out."""
     return _replaced(text, keep="\n\t")
 
 

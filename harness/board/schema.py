@@ -1,4 +1,4 @@
-"""The versions of the board's tables, and how those of an earlier one become today's."""
+"""The versions of the board's tables, and the migration from one to the next."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 REVISIONS = ("board_0001", "board_0002", "board_0003", "board_0004")
-"""Oldest first: asking Alembic would slow every command. A migration that has been released is
-never edited: a change is a new one."""
+"""The revisions, oldest first; asking Alembic for them would slow every command. A released
+migration is never edited: a change is a new one."""
 
 HEAD = REVISIONS[-1]
 
 APPLICATION_ID = 0x6D6D6172
-"""Says in the file's header that a SQLite file is one of ours ("mmar")."""
+"""The number in a SQLite file's header that marks it as one of ours ("mmar")."""
 
 
 def applied(connection: Connection) -> set[str]:
-    """The last revision of each history that the database has; none where Alembic never was."""
+    """Return the last revision of each history that the database has; none for a new database."""
     if not inspect(connection).has_table("alembic_version"):
         return set()
     return set(connection.scalars(text("SELECT version_num FROM alembic_version")))
 
 
 def upgrade(connection: Connection, to: str = "board@head", *more: Path) -> None:
-    """In the caller's transaction. more: folders with other histories."""
+    """Migrate in the caller's transaction. more: folders with other histories."""
     from alembic import command  # slow to load
 
     command.upgrade(_config(connection, *more), to)
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Say which version a database is of that Alembic has never seen."""
+    """Record the version of a database that Alembic has never seen."""
     from alembic import command
 
     command.stamp(_config(connection), revision)
@@ -55,5 +55,5 @@ def _config(connection: Connection, *more: Path) -> Config:
 
 
 def _quoted(path: Path) -> str:
-    """Alembic's settings are those of configparser, to which a per cent sign means something."""
+    """Escape per cent signs, which mean something in Alembic's settings."""
     return str(path).replace("%", "%%")

@@ -22,7 +22,7 @@ from harness.board import schema
 from harness.board.errors import StoreError
 
 BUSY_SECONDS = 60.0
-"""How long to wait for other graders; entering one report takes milliseconds."""
+"""The time to wait for other graders; entering one report takes milliseconds."""
 
 Mode = Literal["create", "update", "read"]
 
@@ -32,7 +32,7 @@ _SQLITE_MODE = {"create": "rwc", "update": "rw", "read": "ro"}
 
 
 class SqliteFile:
-    """An open file; see Database."""
+    """An open file, which is a Database."""
 
     def __init__(self, path: Path, mode: Mode) -> None:
         """Open the file, which "create" makes where there is none. Raises StoreError.
@@ -140,7 +140,7 @@ class SqliteFile:
         schema.upgrade(connection)
 
     def _copied(self) -> Engine:
-        """Over a copy of an earlier version's file, which may be migrated."""
+        """Return an engine over a copy of an earlier version's file, which may be migrated."""
         folder = self._open.enter_context(tempfile.TemporaryDirectory())
         copy = Path(folder, self.path.name)
         with closing(sqlite3.connect(copy)) as target, self._engine.connect() as connection:
@@ -167,7 +167,7 @@ class SqliteFile:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Two processes that make a new store at once both come here, and SQLite does not wait."""
+    """Switch the journal; SQLite itself does not wait for another process that does so too."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

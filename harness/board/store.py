@@ -28,7 +28,7 @@ from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
 from harness.board.errors import StoreError
 from harness.board.sqlite_file import Mode, SqliteFile
-from harness.board.tables import entries, reports, signatures, standing
+from harness.board.tables import counted, entries, reports, signatures
 from harness.protocol.report import Report, Signature
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Entered(NamedTuple):
 
     ids: tuple[str, ...]
     new: int
-    """How many of them the store did not have yet."""
+    """The number of reports that the store did not have yet."""
 
 
 class Store:
@@ -80,17 +80,17 @@ class Store:
     # ------------------------------------------------------------------------------- writing
 
     def enter(self, report: Report) -> str:
-        """Enter and sign what this machine's judge has just found; return its entry's id. When this
+        """Sign and enter a report of this machine's judge; return its entry's id. When this
         returns, it is on disk."""
         return self.enter_documents([self.own(report)]).ids[0]
 
     def own(self, report: Report) -> Document:
-        """What this machine's judge has just found, signed."""
+        """Return the signed document of a report that this machine's judge has just written."""
         document = Document.of(report)
         return document.signed(self._key().sign(document.text))
 
     def enter_documents(self, documents: Iterable[Document]) -> Entered:
-        """Enter all of them or, if anything goes wrong, none. What is there already stays."""
+        """Enter all documents or, if anything goes wrong, none. What is there already stays."""
         ids: list[str] = []
         new = 0
         with self._database.writing() as connection:
@@ -112,7 +112,7 @@ class Store:
         keys = self._trusted()
         with self._database.reading() as connection:
             document = kept_document(connection, id, keys)
-            here = connection.scalar(select(standing.c.graded_here).where(standing.c.id == id))
+            here = connection.scalar(select(counted.c.graded_here).where(counted.c.id == id))
         if document is None:
             raise StoreError(f"there is no entry {id} in {self.name}.")
         if document.id != id:
@@ -130,12 +130,12 @@ class Store:
         """Yield every report that counts, by id, after everything has been checked."""
         self.check()
         with self._database.reading() as connection:
-            ids = connection.scalars(select(standing.c.id).order_by(standing.c.id)).all()
+            ids = connection.scalars(select(counted.c.id).order_by(counted.c.id)).all()
         for id in ids:
             yield self.document(id)
 
     def check(self) -> None:
-        """Read everything. Raises StoreError where anything is damaged or missing."""
+        """Check the whole store. Raises StoreError where anything is damaged or missing."""
         self._database.check()
         unpaired = (
             select(func.count())
@@ -170,8 +170,8 @@ def counted_entries(keys: Collection[str] = ()) -> Select[Any]:
     """Select the rows that entries are made of. keys: those whose signature verifies a result."""
     signed = exists().where(signatures.c.id == entries.c.id, signatures.c.key.in_(sorted(keys)))
     return select(
-        *(entries.c[name] for name in INDEXED), or_(standing.c.graded_here, signed)
-    ).join_from(entries, standing, standing.c.id == entries.c.id)
+        *(entries.c[name] for name in INDEXED), or_(counted.c.graded_here, signed)
+    ).join_from(entries, counted, counted.c.id == entries.c.id)
 
 
 def kept_document(connection: Connection, id: str, keys: Collection[str] = ()) -> Document | None:
@@ -190,7 +190,7 @@ def kept_document(connection: Connection, id: str, keys: Collection[str] = ()) -
 
 
 def _enter(connection: Connection, document: Document) -> bool:
-    """Whether it was new. Inside a transaction."""
+    """Enter one document inside a transaction; return whether it was new."""
     id = document.id
     new = _insert_new(connection, reports, id=id, report=document.text)
     if new:
@@ -204,7 +204,7 @@ def _enter(connection: Connection, document: Document) -> bool:
 
 
 def _insert_new(connection: Connection, table: Table, **values: str) -> bool:
-    """Whether there was no such row."""
+    """Insert a row unless it exists; return whether it was new."""
     dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     statement = dialect.insert(table).on_conflict_do_nothing().values(values)
     return connection.execute(statement.returning(table.c.id)).first() is not None

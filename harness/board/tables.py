@@ -1,5 +1,7 @@
-"""The board's tables: the reports, and what ranking needs of each. One definition for the file of
-one person and for the database of an arena."""
+"""The board's tables: the reports, and what ranking needs of each.
+
+A file of one person and the database of an arena have the same tables.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ reports = Table(
     Column("id", Text, primary_key=True),
     Column("report", Text, nullable=False),
 )
-"""The truth. It is apart from its index so that ranking never reads it."""
+"""The reports themselves, apart from their index so that ranking never reads them."""
 
 entries = Table(
     "entries",
@@ -77,7 +79,7 @@ signatures = Table(
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""Who vouches for a report; checked when it is entered."""
+"""Signatures of reports, which were checked when they were entered."""
 
 refused = Table(
     "refused",
@@ -85,14 +87,17 @@ refused = Table(
     Column("report", Text, nullable=False),
     Column("reason", Text, nullable=False),
 )
-"""Reports that an earlier judge let in and this one does not."""
+"""Reports that earlier versions set aside; this version neither reads nor changes them."""
 
-standing = table(
+counted = table(
     "standing",
     column("id", Text),
     column("graded_here", Boolean),
     column("handed_in", DateTime(timezone=True)),
 )
-"""A view: the entries that stand on the board. In a file these are all; in an arena's database not
-those that were withdrawn, disqualified, or judged again. graded_here: by the arena's own workers,
-of what was handed in then; everything else was imported."""
+"""A view of the entries that count.
+
+In a file these are all. In an arena's database, entries are missing that were withdrawn or
+disqualified, and those that were judged again. `graded_here` marks what the arena's own workers
+have graded, and `handed_in` says when it was submitted; everything else was imported.
+"""

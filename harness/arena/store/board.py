@@ -12,7 +12,7 @@ from harness.arena.store.tables import gradings, submissions
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.store import counted_entries, kept_document
-from harness.board.tables import reports, standing
+from harness.board.tables import counted, reports
 
 
 def version(connection: Connection) -> int:
@@ -27,7 +27,7 @@ def counting(
     graded, and those that were imported with the signature of one of these keys."""
     query = counted_entries(keys)
     if handed_in_before is not None:
-        handed_in = standing.c.handed_in
+        handed_in = counted.c.handed_in
         query = query.where(or_(handed_in.is_(None), handed_in < handed_in_before))
     return [Entry(*row) for row in connection.execute(query)]
 
@@ -45,8 +45,8 @@ def submission_of(connection: Connection, entry: str) -> str | None:
 def imported(connection: Connection, entry: str) -> Document | None:
     """A report that was imported; by the beginning of its id."""
     id = connection.scalar(
-        select(standing.c.id)
-        .where(~standing.c.graded_here, standing.c.id.startswith(entry, autoescape=True))
+        select(counted.c.id)
+        .where(~counted.c.graded_here, counted.c.id.startswith(entry, autoescape=True))
         .limit(1)
     )
     return kept_document(connection, id) if id else None
