@@ -17,8 +17,9 @@ from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
 from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.counters import Code, choose_blocks
+from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.execution.launch import Arguments, Instruments, Loaded, launch, load
+from harness.ptxcpu.execution.launch import Arguments, Instruments, Loaded, launch, load, load_units
 from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
@@ -28,6 +29,13 @@ from harness.ptxcpu.runtime.layout import Cause
 
 SECONDS = 60.0
 """The time limit of a launch that is given none."""
+
+LANES = 32
+"""Threads that the vector path runs together: a warp."""
+
+VECTOR_ABOVE = 2.0
+"""The seconds that `run` must need on the thread path for the vector path to be worth its
+translation, which takes up to four."""
 
 
 class Kernel:
@@ -39,6 +47,8 @@ class Kernel:
     kinds: what each parameter is given.
     watched: make machine code at once that tells the runtime of every access, and run it in `run`
         as well. Else the first `check` or `count` makes it: seconds for a large kernel.
+    vector_above: run the vector path where threads would need more seconds than this. It gives the
+        same results, faster; kernels that it cannot run are run by threads.
     """
 
     def __init__(
@@ -51,6 +61,7 @@ class Kernel:
         *,
         watched: bool = False,
         cache: Cache | None = None,
+        vector_above: float = VECTOR_ABOVE,
     ) -> None:
         self.block = block
         self._text, self._entry, self._dynamic_shared = ptx, entry, dynamic_shared
@@ -66,6 +77,7 @@ class Kernel:
         self._loaded: dict[Mode, Loaded] = {}
         self._load(self._mode)
         self.blocks_depend = blocks_depend_on_one_another(self._inlined)
+        self._vector_above = vector_above
 
     @property
     def cluster(self) -> Size:
@@ -160,6 +172,16 @@ class Kernel:
             self._loaded[mode] = load(self._cache, self._text, kernel, self.block, mode)
         return self._loaded[mode]
 
+    @functools.cached_property
+    def units(self) -> Loaded | None:
+        """The kernel for the vector path; None where that cannot run it."""
+        if self._mode is Mode.WATCH:
+            return None
+        try:
+            return load_units(self._cache, self._text, self._inlined, self.block, LANES)
+        except CannotTranslate:
+            return None
+
     def _launch(
         self,
         loaded: Loaded,
@@ -191,6 +213,8 @@ class Kernel:
             printer,
             instruments,
             ascending=self.blocks_depend,
+            make_units=None if instruments or self.blocks_depend else lambda: self.units,
+            vector_above=self._vector_above,
         )
         fault = explainer.fault(outcome.stopped, seconds) if outcome.stopped else None
         result = Result(outcome.seconds, fault, changed=outcome.changed, printed=printer.text)

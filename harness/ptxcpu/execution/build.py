@@ -16,6 +16,7 @@ from harness.ptxcpu.execution import native
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.runtime import layout
+from harness.ptxcpu.vector.translator import VectorTranslator
 
 LARGE_IR = 960_000
 """Characters. A larger kernel, or one that is watched, is optimised less: what that would take
@@ -33,6 +34,7 @@ SOURCES = (
     "copy_counts",
     "cluster",
     "scheduler",
+    "units",
 )
 
 
@@ -77,6 +79,25 @@ def _runtime(cache: Cache) -> native.Code:
 def run_address(cache: Cache) -> int:
     """The address of rt_run, which takes blocks from a list and runs them."""
     return _runtime(cache).address("rt_run")
+
+
+def run_units_address(cache: Cache) -> int:
+    """The address of rt_run_units, which does the same on the vector path."""
+    return _runtime(cache).address("rt_run_units")
+
+
+def build_units(
+    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], lanes: int
+) -> native.Code:
+    """Machine code of one kernel for units of `lanes` threads. Raises CannotTranslate."""
+    _runtime(cache)
+
+    def make() -> bytes:
+        ir = VectorTranslator(kernel, INSTRUCTIONS, block, lanes).module()
+        return native.compile_ir(ir, whole=True)
+
+    parts = (kernel.name, str(kernel.shared.size), str(block), str(lanes), native.version(), text)
+    return native.Code(cache.get(("units", *parts), make))
 
 
 def build_kernel(

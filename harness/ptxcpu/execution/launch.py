@@ -30,7 +30,9 @@ class Loaded:
     code: native.Code
     block: tuple[int, int, int]
     frame_bytes: int
-    """What one GPU thread needs while it waits."""
+    """What one coroutine needs while it waits."""
+    lanes: int = 1
+    """Threads that one coroutine runs: more than one on the vector path."""
 
     @property
     def threads(self) -> int:
@@ -92,9 +94,20 @@ def load(
     cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
 ) -> Loaded:
     code = build.build_kernel(cache, text, kernel, block, mode)
+    return Loaded(kernel, code, block, _frame_bytes(code))
+
+
+def load_units(
+    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], lanes: int
+) -> Loaded:
+    """The same kernel for the vector path. Raises CannotTranslate."""
+    code = build.build_units(cache, text, kernel, block, lanes)
+    return Loaded(kernel, code, block, _frame_bytes(code), lanes)
+
+
+def _frame_bytes(code: native.Code) -> int:
     ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    frame = ask(code.address("thread"))(None, -1)
-    return Loaded(kernel, code, block, frame)
+    return int(ask(code.address("thread"))(None, -1))
 
 
 def launch(
@@ -109,6 +122,8 @@ def launch(
     workers: int | None = None,
     *,
     ascending: bool,
+    make_units: Callable[[], Loaded | None] | None = None,
+    vector_above: float = 0.0,
 ) -> Outcome:
     """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
 
@@ -116,6 +131,10 @@ def launch(
     order, which kernels need whose blocks wait for earlier ones, or like the fields of a
     chessboard, white ones first, so that a block that writes into its neighbours' tiles spoils some
     that are done.
+
+    make_units: makes the same kernel for the vector path, or None where it has none. It is called
+    if threads would need more than `vector_above` seconds, going by the first cluster of each
+    worker. The vector path then runs the others, and threads run those that it leaves.
     """
     instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
@@ -125,40 +144,80 @@ def launch(
     if not ascending:
         chosen = _chessboard(clusters, chosen)
     wanted = 1 if instruments.present else (workers or available_cores())
-    next_cluster = ctypes.c_uint64(0)
     stop = ctypes.c_uint8(0)
     printer = printer or Printer()
+    timer = threading.Timer(seconds, lambda: setattr(stop, "value", 1))
+    timer.daemon = True
+    timer.start()
+    start = time.perf_counter()
     team = [
         _Worker(loaded, grid, arguments, instruments, stop, printer)
         for _ in range(max(1, min(wanted, len(chosen))))
     ]
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
 
-    def work(worker: _Worker) -> None:
-        run(
-            ctypes.addressof(worker.contexts),
-            ctypes.addressof(next_cluster),
-            chosen.ctypes.data,
-            len(chosen),
-        )
+    def by_threads(wanted: npt.NDArray[np.int64]) -> None:
+        next_cluster = ctypes.c_uint64(0)
 
-    timer = threading.Timer(seconds, lambda: setattr(stop, "value", 1))
-    timer.daemon = True
-    timer.start()
-    start = time.perf_counter()
-    _together(work, team)
+        def work(worker: _Worker) -> None:
+            run(
+                ctypes.addressof(worker.contexts),
+                ctypes.addressof(next_cluster),
+                wanted.ctypes.data,
+                len(wanted),
+            )
+
+        _together(work, team)
+
+    rest = chosen
+    if make_units:
+        first, rest = chosen[: len(team)], chosen[len(team) :]
+        by_threads(first)
+        estimated = (time.perf_counter() - start) * len(rest) / len(team)
+        has_ended = stop.value or any(worker.stopped for worker in team)
+        if not has_ended and len(rest) and estimated > vector_above and (units := make_units()):
+            units_team = [_Worker(units, grid, arguments, instruments, stop, printer) for _ in team]
+            rest = _run_units(cache, units, units_team, rest)
+        if has_ended:
+            rest = rest[:0]
+    if len(rest):
+        by_threads(rest)
     elapsed = time.perf_counter() - start
     timer.cancel()
     faults = [w.stopped for w in team if w.stopped]
     contexts = [context for worker in team for context in worker.contexts]
     buffers = range(len(buffers_of(arguments.given)))
     changed = tuple(i for i in buffers if any(_has_changed(c, i) for c in contexts))
-    first = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
-    return Outcome(elapsed, first, changed)
+    earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
+    return Outcome(elapsed, earliest, changed)
 
 
 def _has_changed(context: Context, buffer: int) -> bool:
     return bool(context.changed >> window_of_buffer(buffer) & 1)
+
+
+def _run_units(
+    cache: Cache, units: Loaded, team: Sequence[_Worker], chosen: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Run blocks on the vector path. Returns those that threads must run."""
+    next_block = ctypes.c_uint64(0)
+    left = np.zeros(len(chosen), np.uint8)
+    kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2, ctypes.c_void_p]
+    run = ctypes.CFUNCTYPE(None, *kinds)(build.run_units_address(cache))
+
+    def work(worker: _Worker) -> None:
+        run(
+            ctypes.addressof(worker.contexts),
+            ctypes.addressof(next_block),
+            chosen.ctypes.data,
+            len(chosen),
+            units.threads // units.lanes,
+            left.ctypes.data,
+        )
+
+    _together(work, team)
+    remaining: npt.NDArray[np.int64] = chosen[left != 0]
+    return remaining
 
 
 def _chessboard(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -215,7 +274,7 @@ class _Worker:
         memory = {
             "shared": shared,
             "local": zeros(kernel.local_bytes * threads),
-            "frames": zeros(loaded.frame_bytes * threads),
+            "frames": zeros(loaded.frame_bytes * (threads // loaded.lanes)),
             "scratch": zeros(128),
             "thread": zeros(layout.THREAD_BYTES * threads),
             "lane_buffer": zeros(4 * warps * layout.LANE_BUFFER_WORDS * layout.LANES),

@@ -70,6 +70,7 @@ class State(IntEnum):
     YIELD = 4  # gave way, runs again in the next round
     EXITED = 5
     CLUSTER_BARRIER = 6
+    LEFT = 7  # a unit of the vector path that cannot go on: threads run its block again
 
 
 class Cause(IntEnum):

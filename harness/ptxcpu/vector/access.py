@@ -1,0 +1,228 @@
+"""Loads and stores of all lanes of a unit at once.
+
+Where the lanes' addresses are known but for the leaders', an access becomes contiguous loads,
+broadcasts and fixed permutations, and one bounds check serves all accesses of a basic block that
+go through the same register. Other accesses are gathers and scatters whose every lane is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.ptxcpu.codegen.instructions.memory import is_volatile, space
+from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Vector
+from harness.ptxcpu.ptx.types import Type
+from harness.ptxcpu.vector.builder import VectorBuilder
+
+
+@dataclass(frozen=True)
+class Access:
+    """One `ld` or `st`, decoded."""
+
+    index: int
+    space: str
+    address: Address
+    items: tuple[Operand, ...]
+    type: Type
+    is_store: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of one lane."""
+        return self.type.bytes * len(self.items)
+
+
+def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
+    """The parts of a load or store. Raises CannotTranslate for one that has no vector form."""
+    m, _ = table.match(item, index)
+    is_store = item.opcode.startswith("st")
+    if is_volatile(m) or m.type.name == "b128" or not item.opcode.startswith(("ld.", "st.")):
+        raise CannotTranslate("an ordered or 128-bit access in vector code")
+    data, address = m.operands["b" if is_store else "d"], m.operands["a"]
+    if not isinstance(address, Address):
+        raise CannotTranslate("an address in brackets is needed")
+    items = data.items if isinstance(data, Vector) else (data,)
+    if len(items) != int((m["vec"] or "v1")[1:]):
+        raise CannotTranslate("a vector of another length is needed")
+    return Access(index, space(m), address, items, m.type, is_store)
+
+
+class LaneMemory(VectorBuilder):
+    """Moves elements between host memory and vectors. An element of a result is a raw LLVM vector
+    of as many elements as there are offsets."""
+
+    def load_lanes(
+        self, host: IrValue, offsets: Sequence[int], type_: Type, count: int
+    ) -> list[IrValue]:
+        """`count` neighbouring elements a lane, lane l's at `host` + offsets[l]."""
+        known: dict[tuple[int, ...], list[IrValue]] = {}
+
+        def load(at: tuple[int, ...]) -> list[IrValue]:
+            if at not in known:
+                known[at] = self._load(host, at, type_, count, load)
+            return known[at]
+
+        return load(tuple(offsets))
+
+    def _load(
+        self,
+        host: IrValue,
+        at: tuple[int, ...],
+        type_: Type,
+        count: int,
+        load: Callable[[tuple[int, ...]], list[IrValue]],
+    ) -> list[IrValue]:
+        """The same, where `load` gives the parts."""
+        element, size, n = llvm_type(type_), type_.bytes, len(at)
+        if len(set(at)) == 1:
+            scalars = self.load_elements(host, at[0], type_, count)
+            return [self._splat(x, n) for x in scalars]
+        if count == 1 and at == tuple(range(at[0], at[0] + n * size, size)):
+            return [self._load_vector(host, at[0], element, n, size)]
+        halves = at[: n // 2], at[n // 2 :]
+        if count == 4 and size == 4 and n == 8 and all(len(set(half)) > 1 for half in halves):
+            rows = {x: self._load_vector(host, x, element, 4, size) for x in at}
+            return self._transposed([rows[x] for x in at], element)
+        if n <= 2:
+            scalars_of = [self.load_elements(host, x, type_, count) for x in at]
+            return [self._packed(x) for x in zip(*scalars_of, strict=True)]
+        return [
+            self.joined([a, b], element)
+            for a, b in zip(load(halves[0]), load(halves[1]), strict=True)
+        ]
+
+    def load_elements(self, host: IrValue, offset: int, type_: Type, count: int) -> list[IrValue]:
+        """`count` scalars side by side."""
+        return [
+            self.load(
+                llvm_type(type_),
+                self.offset(host, offset + i * type_.bytes),
+                f", align {type_.bytes}",
+            )
+            for i in range(count)
+        ]
+
+    def _load_vector(self, host: IrValue, offset: int, element: str, n: int, size: int) -> IrValue:
+        whole = f"<{n} x {element}>"
+        return self.raw(whole, f"load {whole}, {self.offset(host, offset)}, align {size}")
+
+    def _splat(self, x: IrValue, n: int) -> IrValue:
+        whole = f"<{n} x {x.type}>"
+        first = self.raw(whole, f"insertelement {whole} poison, {x}, i32 0")
+        return self.shuffle(first, IrValue("poison", whole), [0] * n, x.type)
+
+    def _packed(self, scalars: Sequence[IrValue]) -> IrValue:
+        """Scalars as the elements of one vector."""
+        element = scalars[0].type
+        whole = IrValue("poison", f"<{len(scalars)} x {element}>")
+        for i, x in enumerate(scalars):
+            whole = self.raw(whole.type, f"insertelement {whole}, {x}, i32 {i}")
+        return whole
+
+    def joined(self, parts: Sequence[IrValue], element: str) -> IrValue:
+        """Vectors of one length behind one another."""
+        parts = list(parts)
+        length = int(parts[0].type[1:].split(" ")[0])
+        while len(parts) > 1:
+            parts = [
+                self.shuffle(parts[i], parts[i + 1], range(2 * length), element)
+                for i in range(0, len(parts), 2)
+            ]
+            length *= 2
+        return parts[0]
+
+    def _transposed(self, rows: Sequence[IrValue], element: str) -> list[IrValue]:
+        """Eight rows of four elements as four columns of eight, by permutations that stay within
+        128 bits, which AVX does in one cycle."""
+
+        def two(a: IrValue, b: IrValue, indices: Sequence[int]) -> IrValue:
+            return self.shuffle(a, b, indices, element)
+
+        low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
+        first, second = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
+        r = [two(rows[i], rows[i + 4], range(8)) for i in range(4)]
+        a, b = two(r[0], r[1], low), two(r[2], r[3], low)
+        c, d = two(r[0], r[1], high), two(r[2], r[3], high)
+        return [two(a, b, first), two(a, b, second), two(c, d, first), two(c, d, second)]
+
+    def store_lanes(
+        self, host: IrValue, offsets: Sequence[int], type_: Type, values: Sequence[IrValue]
+    ) -> None:
+        """values: one raw vector for each of a lane's neighbouring elements. Where lanes store to
+        one place, the last wins."""
+        element, size, n = llvm_type(type_), type_.bytes, len(offsets)
+        if len(values) == 1 and list(offsets) == list(
+            range(offsets[0], offsets[0] + n * size, size)
+        ):
+            self.emit(f"store {values[0]}, {self.offset(host, offsets[0])}, align {size}")
+            return
+        if n > 8:
+            half = n // 2
+            for first in (0, half):
+                parts = [
+                    self.shuffle(x, IrValue("poison", x.type), range(first, first + half), element)
+                    for x in values
+                ]
+                self.store_lanes(host, offsets[first : first + half], type_, parts)
+            return
+        if n == 8 and len(values) == 4 and size == 4:
+            for row, offset in zip(self._rows(values, element), offsets, strict=True):
+                self.emit(f"store {row}, {self.offset(host, offset)}, align {size}")
+            return
+        for lane, offset in enumerate(offsets):
+            for i, x in enumerate(values):
+                scalar = self.raw(element, f"extractelement {x}, i32 {lane}")
+                self.store(scalar, self.offset(host, offset + i * size), f", align {size}")
+
+    def _rows(self, columns: Sequence[IrValue], element: str) -> list[IrValue]:
+        """Four columns of eight elements as eight rows of four."""
+
+        def two(a: IrValue, b: IrValue, indices: Sequence[int]) -> IrValue:
+            return self.shuffle(a, b, indices, element)
+
+        low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
+        first, second = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
+        a, b = two(columns[0], columns[1], low), two(columns[2], columns[3], low)
+        c, d = two(columns[0], columns[1], high), two(columns[2], columns[3], high)
+        pairs = [two(a, b, first), two(a, b, second), two(c, d, first), two(c, d, second)]
+        nothing = IrValue("poison", pairs[0].type)
+        return [two(pair, nothing, range(half, half + 4)) for half in (0, 4) for pair in pairs]
+
+    def gather(self, pointers: IrValue, type_: Type, count: int) -> list[IrValue]:
+        """As `load_lanes`, with a pointer for each lane."""
+        element, size, n = llvm_type(type_), type_.bytes, self.lanes
+        if count == 1:
+            whole = f"<{n} x {element}>"
+            suffix = f"v{n}{'f' if type_.is_float else 'i'}{type_.bits}.v{n}p0"
+            name = f"llvm.masked.gather.{suffix}"
+            self.declarations.add(f"declare {whole} @{name}(<{n} x ptr>, <{n} x i1>, {whole})")
+            return [
+                self.raw(
+                    whole,
+                    f"call {whole} @{name}(<{n} x ptr> align {size} {pointers.text}, "
+                    f"<{n} x i1> splat (i1 true), {whole} poison)",
+                )
+            ]
+        each = [self._pointer(pointers, lane) for lane in range(n)]
+        if count == 4 and size == 4 and n % 8 == 0:
+            rows = [self._load_vector(p, 0, element, 4, size) for p in each]
+            blocks = [self._transposed(rows[i : i + 8], element) for i in range(0, n, 8)]
+            return [self.joined(x, element) for x in zip(*blocks, strict=True)]
+        scalars = [self.load_elements(p, 0, type_, count) for p in each]
+        return [self._packed(x) for x in zip(*scalars, strict=True)]
+
+    def scatter(self, pointers: IrValue, type_: Type, values: Sequence[IrValue]) -> None:
+        """As `store_lanes`, with a pointer for each lane."""
+        for lane in range(self.lanes):
+            pointer = self._pointer(pointers, lane)
+            for i, x in enumerate(values):
+                scalar = self.raw(llvm_type(type_), f"extractelement {x}, i32 {lane}")
+                at = self.offset(pointer, i * type_.bytes)
+                self.store(scalar, at, f", align {type_.bytes}")
+
+    def _pointer(self, pointers: IrValue, lane: int) -> IrValue:
+        return self.raw("ptr", f"extractelement {pointers}, i32 {lane}")

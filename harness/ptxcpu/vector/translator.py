@@ -1,0 +1,634 @@
+"""Makes one coroutine per unit of a kernel: `lanes` neighbouring threads that run together.
+
+An instruction is emitted once for each group of lanes of its result, as scalar code for the
+group's leader (see `shapes.py`); where the result is varying, once as vector code.
+
+What this code does not handle it leaves to the thread path. If that is seen while translating,
+CannotTranslate is raised. If it is seen while running, the unit ends in State.LEFT, and the whole
+block is run again by threads: lanes that take different branches, an access that is outside its
+array, a number that wraps around although the analysis assumed that it does not, and the end of
+the time limit. So a fault is always found, and described, by the thread path. Running a block
+again gives the same result only if the block reads nothing that blocks write; `refusal` says
+whether that is so.
+
+Sources: see `shapes.py`. That one coroutine runs from barrier to barrier is due to P. Jääskeläinen
+et al., "pocl: A Performance-Portable OpenCL Implementation", IJPP 2015, who split the kernel there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
+from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.codegen.liveness import read_before_written
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.thread import _CORO, Mode, ThreadTranslator
+from harness.ptxcpu.codegen.translator import B64, PREDICATE
+from harness.ptxcpu.errors import CannotTranslate, InternalError
+from harness.ptxcpu.ptx.syntax import (
+    Instruction,
+    Integer,
+    Label,
+    Not,
+    Operand,
+    Register,
+    Sink,
+)
+from harness.ptxcpu.runtime import layout
+from harness.ptxcpu.runtime.layout import State, Window
+from harness.ptxcpu.vector.access import Access, LaneMemory, decode
+from harness.ptxcpu.vector.builder import LaneVector, is_vector
+from harness.ptxcpu.vector.shapes import Shape, ShapeAnalysis, special_lanes, uniform, written_by
+
+_COMPUTED = {
+    *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
+    *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fma", "lg2", "lop3"),
+    *("mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
+    *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),
+    *("shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "tanh", "testp", "xor"),
+}
+"""Instructions whose results depend on their operands alone."""
+
+_SPACES = ("global", "shared", "const", "")
+
+
+def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> str:
+    """Why a kernel cannot run on the vector path at all; empty where it may."""
+    x, y, z = block
+    if x * y * z % lanes:
+        return "the block is not made of whole units"
+    if kernel.cluster_blocks > 1:
+        return "clusters"
+    if kernel.local.size:
+        return "local memory"
+    if blocks_depend_on_one_another(kernel):
+        return "blocks that depend on one another"
+    return ""
+
+
+class VectorTranslator(LaneMemory, ThreadTranslator):
+    """One unit as a coroutine `ptr @thread(context, unit)`, to be called as ThreadTranslator's."""
+
+    def __init__(
+        self,
+        kernel: InlinedKernel,
+        table: InstructionTable,
+        block: tuple[int, int, int],
+        lanes: int,
+    ) -> None:
+        super().__init__(kernel, table, block, Mode.RUN)
+        reason = refusal(kernel, block, lanes)
+        if reason:
+            raise CannotTranslate(f"{reason} in vector code")
+        self.lanes = lanes
+        self.shapes = ShapeAnalysis(kernel, block, lanes)
+        self._slots: dict[str, list[str]] = {}
+        self._lane: int | None = 0
+        """The lane whose values are read and written; None for all of them."""
+        self._delayed: list[tuple[Operand, IrValue, bool, int | None]] | None = None
+        self._vectors: dict[str, LaneVector] = {}
+        self._hosts: dict[tuple[str, str], list[IrValue]] = {}
+        self._accesses = {
+            i: self._decoded(table, item, i)
+            for i, item in enumerate(kernel.body)
+            if isinstance(item, Instruction)
+            and item.opcode.startswith(("ld.", "st."))
+            and ".param" not in item.opcode
+        }
+
+    @staticmethod
+    def _decoded(table: InstructionTable, item: Instruction, index: int) -> Access:
+        access = decode(table, item, index)
+        if access.space not in _SPACES:
+            raise CannotTranslate(f"a .{access.space} access in vector code")
+        return access
+
+    # -- the function around the body
+
+    def module(self) -> str:
+        self._text(f"""%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
+            %size.exact = call i64 @llvm.coro.size.i64()
+            %size.more = add i64 %size.exact, 63
+            %size = and i64 %size.more, -64
+            %query = icmp slt i64 %t, 0
+            br i1 %query, label %tell, label %begin
+            tell:
+            %told = inttoptr i64 %size to ptr
+            ret ptr %told
+            begin:
+            %frame = mul i64 %t, %size
+            %first = mul i64 %t, {self.lanes}
+            %first32 = trunc i64 %first to i32""")
+        memory = self.offset(self.field("frames", "ptr"), IrValue("%frame", "i64"))
+        self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
+        threads = self.field("thread", "ptr")
+        self.emit(f"%me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t")
+        self.body()
+        self.jump("exit")
+        for label, state in (("exit", State.EXITED), ("leave", State.LEFT)):
+            self.place(label)
+            self.store(constant("i32", state), self.cell("state"))
+            self.jump("last")
+        self._text("""last:
+            %over = call i8 @llvm.coro.suspend(token none, i1 true)
+            switch i8 %over, label %end [i8 0, label %never i8 1, label %never]
+            never:
+            call void @llvm.trap()
+            unreachable
+            end:
+            call void @llvm.coro.end(ptr null, i1 false, token none)
+            ret ptr %handle""")
+        how = 'presplitcoroutine coro_only_destroy_when_complete "stackrealign"'
+        head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
+        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
+
+    def _text(self, text: str) -> None:
+        """Append instructions and labels, one a line."""
+        for line in map(str.strip, text.splitlines()):
+            self.lines.append(line if line.endswith(":") else "  " + line)
+
+    def body(self) -> None:
+        start = len(self.lines)
+        self._statements()
+        statements = self.lines[start:]
+        del self.lines[start:]
+        unwritten = read_before_written(statements)
+        allocations = []
+        for name, slots in self._slots.items():
+            type_ = self._slot_type(name)
+            for slot in slots:
+                allocations.append(f"  {slot} = alloca {type_}")
+                if slot in unwritten:
+                    self.store(IrValue("zeroinitializer", type_), IrValue(slot, "ptr"))
+        self.lines[self._declared_at : self._declared_at] = ["  %carry = alloca i1", *allocations]
+        self.lines += statements
+
+    # -- registers
+
+    def _slots_of(self, name: str) -> list[str]:
+        if name not in self._slots:
+            shape = self.shapes.shape(name)
+            used = sum(map(len, self._slots.values()))
+            count = 1 if shape.is_varying else shape.groups
+            self._slots[name] = [f"%r{used + i}" for i in range(count)]
+        return self._slots[name]
+
+    def _slot_type(self, name: str) -> str:
+        type_ = llvm_type(self.kernel.registers[name])
+        return f"<{self.lanes} x {type_}>" if self.shapes.shape(name).is_varying else type_
+
+    def _value_of(self, register: Register) -> IrValue:
+        name = register.name
+        if self._lane is None:
+            if name not in self._vectors:
+                self._vectors[name] = self._vector_of(name)
+            return self._vectors[name]
+        shape = self.shapes.shape(name)
+        if shape.is_varying:
+            return self.element(self._vector_of(name), self._lane)
+        value = self._slot(name, self._lane * shape.groups // self.lanes)
+        offset = shape.offsets[self._lane]
+        return self.op("add", value, offset) if offset else value
+
+    def _slot(self, name: str, group: int) -> IrValue:
+        slot = self._slots_of(name)[group]
+        if slot not in self._held:
+            type_ = llvm_type(self.kernel.registers[name])
+            self._held[slot] = self.load(type_, IrValue(slot, "ptr"))
+        return self._held[slot]
+
+    def _vector_of(self, name: str) -> LaneVector:
+        shape, type_ = self.shapes.shape(name), llvm_type(self.kernel.registers[name])
+        if shape.is_varying:
+            (slot,) = self._slots_of(name)
+            return self.lane_value(type_, f"load <{self.lanes} x {type_}>, ptr {slot}")
+        return self._spread([self._slot(name, i) for i in range(shape.groups)], shape)
+
+    def _spread(self, leaders: Sequence[IrValue], shape: Shape) -> LaneVector:
+        """All lanes of a value with these leaders."""
+        type_ = leaders[0].type
+        if len(leaders) == 1:
+            vector = self.vector(leaders[0])
+        else:
+            packed = self._packed(leaders)
+            size = self.lanes // len(leaders)
+            mask = ", ".join(f"i32 {lane // size}" for lane in range(self.lanes))
+            vector = self.lane_value(
+                type_,
+                f"shufflevector {packed}, {packed.type} poison, <{self.lanes} x i32> <{mask}>",
+            )
+        if any(shape.offsets):
+            sum_ = self.op("add", vector, self.constants(type_, shape.offsets))
+            assert isinstance(sum_, LaneVector)
+            return sum_
+        return vector
+
+    def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
+        if self._delayed is not None:
+            self._delayed.append((operand, value, signed, self._lane))
+            return
+        if isinstance(operand, Sink):
+            return
+        if not isinstance(operand, Register):
+            raise CannotTranslate("a result that is not a register")
+        name, held = operand.name, self.kernel.registers[operand.name]
+        if (held is PREDICATE) != (value.type == "i1"):
+            raise CannotTranslate("a predicate and a number are mixed")
+        kept = self.reinterpret(value, llvm_type(held), signed)
+        shape = self.shapes.shape(name)
+        slots = self._slots_of(name)
+        self._vectors.pop(name, None)
+        self._forget_addresses(name)
+        if shape.is_varying:
+            if self._lane is not None:
+                raise InternalError(f"%{name} is varying, and one lane of it is written")
+            whole = self.vector(kept)
+            self.emit(f"store {whole}, ptr {slots[0]}")
+            self._vectors[name] = whole
+            return
+        lanes = range(0, self.lanes, self.lanes // shape.groups)
+        for group, lane in enumerate(lanes):
+            if self._lane not in (None, lane):
+                continue
+            one = self.element(kept, lane) if isinstance(kept, LaneVector) else kept
+            self.store(one, IrValue(slots[group], "ptr"))
+            self._held[slots[group]] = one
+
+    def set_carry(self, value: IrValue) -> None:
+        if is_vector(value) or self._lane:
+            raise CannotTranslate("a carry in vector code")
+        super().set_carry(value)
+
+    def place(self, label: str) -> None:
+        super().place(label)
+        self._vectors = {}
+        self._hosts = {}
+
+    def _continue_at(self, label: str) -> None:
+        """Begin a basic block that is entered from the end of this one only."""
+        self.lines.append(f"{label}:")
+
+    # -- special registers
+
+    def special(self, name: str) -> IrValue:
+        lanes = special_lanes(name, self.block, self.lanes)
+        if self._lane is None:
+            if lanes.shape.is_uniform:
+                return self._at_lane(name, 0)
+            if lanes.shape.is_varying:
+                raise CannotTranslate(f"the special register %{name} in vector code")
+            return self._spread([self._at_lane(name, 0)], lanes.shape)
+        return self._at_lane(name, self._lane)
+
+    def _at_lane(self, name: str, lane: int) -> IrValue:
+        """A special register of one lane."""
+        base, _, axis = name.partition(".")
+        thread = IrValue("%first32", "i32")
+        if lane:
+            thread = self.op("add", thread, lane)
+        if base == "tid":
+            x, y, z = self.block
+            before, size = {"x": (1, x), "y": (x, y), "z": (x * y, z)}[axis]
+            return self.op("urem", self.op("udiv", thread, before), size)
+        if name == "laneid":
+            return self.op("and", thread, 31)
+        if name == "warpid":
+            return self.op("lshr", thread, 5)
+        if name.startswith("lanemask_"):
+            raise CannotTranslate(f"the special register %{name} in vector code")
+        return super().special(name)
+
+    # -- control
+
+    def label(self, index: int, item: Label) -> None:
+        self.jump(self._labels[item.name])
+        self.place(self._labels[item.name])
+
+    def leave_unless(self, ok: IrValue) -> None:
+        good = self.new_label()
+        self.branch(ok, good, "leave", likely=True)
+        self._continue_at(good)
+
+    def _leave(self) -> None:
+        self.jump("leave")
+        self.place(self.new_label())
+
+    def poll(self, index: int) -> None:
+        asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
+        self.leave_unless(self.compare("eq", asked, 0))
+
+    def statement(self, index: int, item: Instruction) -> None:
+        root = item.opcode.split(".")[0]
+        if root == "bra":
+            self._bra(index, item)
+            return
+        if item.guard is not None:
+            do, skip = self.new_label(), self.new_label()
+            self._part(item.guard, do, skip)
+            self._continue_at(do)
+            self._instruction(index, item, root)
+            self.jump(skip)
+            self.place(skip)
+        else:
+            self._instruction(index, item, root)
+
+    def _instruction(self, index: int, item: Instruction, root: str) -> None:
+        if root in ("ret", "exit"):
+            self.jump("exit")
+            self.place(self.new_label())
+        elif root in ("bar", "barrier"):
+            self._barrier(index, item)
+        elif index in self._accesses:
+            self._access(self._accesses[index])
+        elif root in ("trap", "brkpt"):
+            self._leave()
+        elif root in _COMPUTED or item.opcode.startswith("ld.param"):
+            self._compute(index, item)
+        else:
+            raise CannotTranslate(f"the instruction {item.opcode!r} in vector code")
+
+    def _bra(self, index: int, item: Instruction) -> None:
+        (target,) = item.operands
+        if self.is_backward(index, target):
+            self.poll(index)
+        label = self.branch_label(target)
+        if item.guard is None:
+            self.jump(label)
+            self.place(self.new_label())
+        else:
+            after = self.new_label()
+            self._part(item.guard, label, after)
+            self._continue_at(after)
+
+    def _part(self, guard: Register | Not, then: str, other: str) -> None:
+        """Branch by a guard on which all lanes agree; leave the vector path if they do not."""
+        register = guard.register if isinstance(guard, Not) else guard
+        if isinstance(guard, Not):
+            then, other = other, then
+        shape = self.shapes.shape(register.name)
+        if shape.groups == 1:
+            self._lane = 0
+            self.branch(self.read(register, PREDICATE), then, other)
+            return
+        if shape.is_varying:
+            self._lane = None
+            predicate = self.read(register, PREDICATE)
+            assert isinstance(predicate, LaneVector)
+            lanes = self.bits_of_lanes(predicate)
+            every, some = self.compare("eq", lanes, -1), self.compare("ne", lanes, 0)
+        else:
+            leaders = [self._slot(register.name, i) for i in range(shape.groups)]
+            every = some = leaders[0]
+            for leader in leaders[1:]:
+                every, some = self.op("and", every, leader), self.op("or", some, leader)
+        self.leave_unless(self.op("or", every, self.invert(some)))
+        self.branch(every, then, other)
+
+    def _barrier(self, index: int, item: Instruction) -> None:
+        words = item.opcode.split(".")
+        whole = len(item.operands) == 1 and item.operands[0] == Integer(0)
+        if not whole or set(words) - {"bar", "barrier", "cta", "sync", "aligned"}:
+            raise CannotTranslate("a barrier of a part of the block in vector code")
+        self.suspend(index, State.BARRIER)
+
+    # -- computing
+
+    def _compute(self, index: int, item: Instruction) -> None:
+        names = written_by(item)
+        shapes = [self.shapes.shape(name) for name in names]
+        groups = max((shape.groups for shape in shapes), default=1)
+        delayed: list[tuple[Operand, IrValue, bool, int | None]] = []
+        self._delayed = delayed
+        if any(shape.is_varying for shape in shapes):
+            self._lane = None
+            self._lowerings.lower(self, item, index)
+        else:
+            self._check_widening(item, groups)
+            for lane in range(0, self.lanes, self.lanes // groups):
+                self._lane = lane
+                self._lowerings.lower(self, item, index)
+        self._delayed = None
+        for operand, value, signed, self._lane in delayed:
+            self.write(operand, value, signed)
+
+    def _check_widening(self, item: Instruction, groups: int) -> None:
+        """The analysis assumes that extending a leader and adding the offset is the same as adding
+        the offset and extending: leave where that is not so."""
+        for operand, lanes, signed in self.shapes.widened(item):
+            shape = lanes.shape.split(groups)
+            size = self.lanes // groups
+            for first in range(0, self.lanes, size):
+                offsets = shape.offsets[first : first + size]
+                if not any(offsets):
+                    continue
+                self._lane = first
+                leader = self.resize(self.read(operand, B64), "i32")
+                low, high = (-(1 << 31), (1 << 31) - 1) if signed else (0, (1 << 32) - 1)
+                kind = "s" if signed else "u"
+                self.leave_unless(self.compare(f"{kind}le", leader, high - max(offsets)))
+                if min(offsets) < 0:
+                    self.leave_unless(self.compare(f"{kind}ge", leader, low - min(offsets)))
+
+    # -- memory
+
+    def _access(self, access: Access) -> None:
+        lanes = self.shapes.of(access.address.base)
+        shape = lanes.shape if lanes else uniform(self.lanes)
+        if shape.is_varying:
+            self._access_anywhere(access)
+            return
+        if any(offset % access.bytes for offset in shape.offsets):
+            self._leave()
+            return
+        hosts = [
+            self.offset(host, access.address.offset)
+            for host in self._leaders_on_host(access, shape)
+        ]
+        size = self.lanes // shape.groups
+        parts = [shape.offsets[first : first + size] for first in range(0, self.lanes, size)]
+        if access.is_store:
+            self._store(access, hosts, parts)
+        elif shape.is_constant_in_groups:
+            loaded = [self.load_elements(x, 0, access.type, len(access.items)) for x in hosts]
+            for item, leaders in zip(access.items, zip(*loaded, strict=True), strict=True):
+                self._write_leaders(item, leaders, access.type.is_signed)
+        else:
+            vectors = [
+                self.load_lanes(host, part, access.type, len(access.items))
+                for host, part in zip(hosts, parts, strict=True)
+            ]
+            for item, pieces in zip(access.items, zip(*vectors, strict=True), strict=True):
+                self._write_vector(access, item, self.joined(pieces, llvm_type(access.type)))
+
+    def _write_vector(self, access: Access, item: Operand, raw: IrValue) -> None:
+        self._lane = None
+        vector = LaneVector.of(raw.text, llvm_type(access.type), self.lanes)
+        self.write(item, vector, access.type.is_signed)
+
+    def _write_leaders(self, item: Operand, leaders: Sequence[IrValue], signed: bool) -> None:
+        """Write a value that is the same in all lanes of each group."""
+        groups = len(leaders)
+        if isinstance(item, Register) and self.shapes.shape(item.name).is_varying:
+            self._lane = None
+            self.write(item, self._spread(leaders, uniform(self.lanes).split(groups)), signed)
+            return
+        for lane in range(self.lanes):
+            self._lane = lane
+            if isinstance(item, Register) and self.shapes.shape(item.name).leader(lane) == lane:
+                self.write(item, leaders[lane * groups // self.lanes], signed)
+
+    def _store(
+        self, access: Access, hosts: Sequence[IrValue], parts: Sequence[tuple[int, ...]]
+    ) -> None:
+        size = self.lanes // len(hosts)
+        for group, (host, offsets) in enumerate(zip(hosts, parts, strict=True)):
+            last = (group + 1) * size - 1
+            if not any(offsets):  # all lanes of the group store to one place: the last one wins
+                for i, item in enumerate(access.items):
+                    one = self._read_at(item, access, last)
+                    at = self.offset(host, i * access.type.bytes)
+                    self.store(one, at, f", align {access.type.bytes}")
+                continue
+            values = []
+            for item in access.items:
+                raw = self._raw(item, access)
+                if len(hosts) > 1:
+                    element = llvm_type(access.type)
+                    raw = self.shuffle(raw, raw, range(last - size + 1, last + 1), element)
+                values.append(raw)
+            self.store_lanes(host, offsets, access.type, values)
+
+    def _raw(self, item: Operand, access: Access) -> IrValue:
+        """All lanes of an operand as a raw vector."""
+        self._lane = None
+        value = self.vector(self.read(item, access.type))
+        return IrValue(value.text, f"<{self.lanes} x {value.type}>")
+
+    def _read_at(self, item: Operand, access: Access, lane: int) -> IrValue:
+        if isinstance(item, Register) and self.shapes.shape(item.name).is_varying:
+            self._lane = None
+            value = self.read(item, access.type)
+            assert isinstance(value, LaneVector)
+            return self.element(value, lane)
+        self._lane = lane
+        return self.read(item, access.type)
+
+    def _leaders_on_host(self, access: Access, shape: Shape) -> list[IrValue]:
+        """Where the base address of each group's leader lies on the host, after a check of all
+        accesses of this basic block that go through the same register."""
+        key = (access.space, str(access.address.base))
+        if key not in self._hosts:
+            together = self._with_same_base(access)
+            size = self.lanes // shape.groups
+            hosts = []
+            for first in range(0, self.lanes, size):
+                self._lane = first
+                leader = self.read(access.address.base, B64)
+                part = shape.offsets[first : first + size]
+                hosts.append(self._checked(leader, part, together))
+            self._hosts[key] = hosts
+        return self._hosts[key]
+
+    def _forget_addresses(self, name: str) -> None:
+        base = str(Register(name))
+        self._hosts = {key: hosts for key, hosts in self._hosts.items() if key[1] != base}
+
+    def _with_same_base(self, access: Access) -> list[Access]:
+        """The accesses from this one to the next label or branch with the same base address."""
+        found = []
+        base = access.address.base
+        for index in range(access.index, len(self.kernel.body)):
+            item = self.kernel.body[index]
+            if isinstance(item, Label) or item.opcode.startswith(("bra", "brx", "ret", "exit")):
+                break
+            other = self._accesses.get(index)
+            same = other and other.address.base == base and other.space == access.space
+            if other and same and (item.guard is None or other is access):
+                found.append(other)
+            writes = () if other and other.is_store else written_by(item)
+            if isinstance(base, Register) and base.name in writes:
+                break
+        return found
+
+    def _checked(
+        self, leader: IrValue, offsets: Sequence[int], together: Sequence[Access]
+    ) -> IrValue:
+        """Where `leader` lies on the host. Leaves unless all of these accesses, of all lanes, are
+        aligned and inside one array that they may access."""
+        low = min(x.address.offset for x in together) + min(offsets)
+        high = max(x.address.offset + x.bytes for x in together) + max(offsets)
+        for rest, n in sorted({(x.address.offset % x.bytes, x.bytes) for x in together}):
+            if n > 1:
+                place = self.op("add", leader, rest) if rest else leader
+                self.leave_unless(self.compare("eq", self.op("and", place, n - 1), 0))
+        if together[0].space == "shared":
+            size = self.kernel.shared.size
+            if size < high - low:
+                self.leave_unless(constant("i1", 0))
+            start = self.op("add", leader, low)
+            self.leave_unless(self.compare("ule", start, max(0, size - (high - low))))
+            return self.offset(self.field("shared", "ptr"), leader)
+        host, bytes_, base = self._span(leader, together)
+        room = self.op("sub", bytes_, high - low)
+        self.leave_unless(self.compare("sge", room, 0))
+        distance = self.op("sub", leader, base)
+        start = self.op("add", distance, low)
+        self.leave_unless(self.compare("ule", start, room))
+        return self.offset(host, distance)
+
+    def _span(
+        self, address: IrValue, together: Sequence[Access]
+    ) -> tuple[IrValue, IrValue, IrValue]:
+        """The host address, the bytes and the device address of the array that lies where
+        `address` points; leaves where there is none that these accesses may touch."""
+        window = self.op("lshr", address, layout.WINDOW_BITS)
+        known = self._window_of(together[0].space, together[0].address)
+        if known is not None:
+            self.leave_unless(self.compare("eq", window, int(known)))
+            window = constant("i64", known)
+        else:
+            self.leave_unless(self.compare("ult", window, layout.WINDOWS))
+            self.leave_unless(self.compare("ne", window, int(Window.LOCAL)))
+        is_store = any(access.is_store for access in together)
+        spans = self.field("windows", "ptr")
+        span = self.offset(spans, self.op("mul", window, layout.SPAN_BYTES))
+        if is_store or known is None:
+            writable = self.load("i64", self.offset(span, 16), ", !invariant.load !0")
+            ok = self.compare("ne", writable, 0)
+            if not is_store:  # what blocks write must not be read: they may be run again
+                ok = self.op("or", self.invert(ok), self.compare("eq", window, int(Window.SHARED)))
+            self.leave_unless(ok)
+        host = self.load("ptr", span, ", !invariant.load !0")
+        bytes_ = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
+        base = self.op("or", self.op("shl", window, layout.WINDOW_BITS), layout.MIDDLE)
+        return host, bytes_, base
+
+    def _access_anywhere(self, access: Access) -> None:
+        """An access whose lanes' addresses have nothing in common: each is checked."""
+        self._lane = None
+        value = self.vector(self.read(access.address.base, B64))
+        if access.address.offset:
+            value = self.vector(self.op("add", value, access.address.offset))
+        if access.space == "shared":
+            host, offset = self.field("shared", "ptr"), value
+            units = constant("i64", self.kernel.shared.size // access.bytes)
+        else:
+            host, bytes_, base = self._span(self.element(value, 0), [access])
+            offset = self.vector(self.op("sub", value, base))
+            units = self.op("udiv", bytes_, access.bytes)
+        turned: IrValue = offset
+        if access.bytes > 1:
+            shift = constant("i64", access.bytes.bit_length() - 1)
+            turned = self.intrinsic("fshr", offset, offset, shift)
+        inside = self.compare("ult", turned, units)
+        assert isinstance(inside, LaneVector)
+        self.leave_unless(self.compare("eq", self.bits_of_lanes(inside), -1))
+        pointers = self.raw(f"<{self.lanes} x ptr>", f"getelementptr i8, {host}, {offset}")
+        if access.is_store:
+            self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
+            return
+        loaded = self.gather(pointers, access.type, len(access.items))
+        for item, raw in zip(access.items, loaded, strict=True):
+            self._write_vector(access, item, raw)

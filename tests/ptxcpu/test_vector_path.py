@@ -1,0 +1,120 @@
+"""The vector path against the thread path: the same bits, the same faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from harness.devices.cpu.device import KINDS
+from harness.ptxcpu.arguments import Buffer
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.grid import Size
+from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.results import Result
+from harness.ptxcpu.runtime.layout import Cause
+from tests.ptxcpu.runner import compiled
+
+ROOT = Path(__file__).parents[2]
+SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))
+VECTORISED = {"01", "02", "03", "04", "06", "07", "08", "09", "10", "11", "12"}
+
+Floats = npt.NDArray[np.float32]
+
+
+def kernels(source: str, cache: Path) -> tuple[Kernel, Kernel]:
+    """The same kernel for the vector path and for threads alone."""
+    kernel = compiled(source)
+
+    def made(vector_above: float) -> Kernel:
+        return Kernel(
+            kernel.ptx, kernel.entry, (16, 16, 1), KINDS, kernel.launch.shared_memory,
+            cache=Cache(cache), vector_above=vector_above,
+        )  # fmt: skip
+
+    return made(0), made(float("inf"))
+
+
+def run(kernel: Kernel, grid: Size, rows: int, inner: int, cols: int) -> tuple[Floats, Result]:
+    random = np.random.default_rng(rows)
+    a = random.uniform(-1, 1, (rows, inner)).astype(np.float32)
+    b = random.uniform(-1, 1, (inner, cols)).astype(np.float32)
+    c = np.full((rows, cols), np.nan, np.float32)
+    buffers = [Buffer(a, name="A"), Buffer(b, name="B"), Buffer(c, True, name="C")]
+    return c, kernel.run(grid, [*buffers, rows, inner, cols])
+
+
+@pytest.mark.parametrize("path", SOLUTIONS[:18], ids=lambda path: path.stem[:2])
+def test_solutions_give_the_same_bits_on_both_paths(path: Path, cache_directory: Path) -> None:
+    source = path.read_text()
+    vector, threads = kernels(source, cache_directory)
+    assert (vector.units is not None) == (path.stem[:2] in VECTORISED)
+    if vector.units is None:
+        return
+    line = compiled(source).launch
+    for shape in ((2 * line.tile_rows, 40, 3 * line.tile_columns), (70, 33, 65)):
+        grid = line.grid(shape[0], shape[2])
+        fast, done = run(vector, grid, *shape)
+        slow, _ = run(threads, grid, *shape)
+        assert done.fault is None
+        assert fast.tobytes() == slow.tobytes()
+
+
+KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B,
+                                                        float* C, int M, int N, int K) {{
+    __shared__ float tile[256];
+    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    int thread = threadIdx.y * 16 + threadIdx.x;
+    float* c = C + row * K + col;
+    {body}
+}}"""
+
+BODIES = {
+    "a read outside": "*c = A[row * N + col + (blockIdx.x == 3 ? 1 << 20 : 0)];",
+    "a write outside": "c[blockIdx.y == 2 ? M * K : 0] = 1;",
+    "a shared access outside": "tile[thread + 1] = 1; *c = tile[thread];",
+    "a gather with one bad lane": "*c = A[(thread * 7919) % (blockIdx.x == 2 ? 4000 : 2000)];",
+    "a misaligned access": "*c = *(float*)((char*)A + thread * 4 + (blockIdx.x == 1));",
+    "a misaligned vector": "float4 x = *(float4*)(A + thread); *c = x.x + x.w;",
+    "a write to an input": "((float*)A)[thread] = 3; *c = 1;",
+    "a trap": "if (blockIdx.x == 1) __trap(); *c = 1;",
+    "lanes that part": "if (col % 3 == 0) *c = A[row]; else *c = B[col];",
+    "loops of different lengths": "float x = 0; for (int i = 0; i < col; ++i) x += A[i]; *c = x;",
+    "a barrier after an early exit": (
+        "tile[thread] = thread; if (col >= 40) return; __syncthreads(); *c = tile[255 - thread];"
+    ),
+    "a transposed tile": (
+        "tile[threadIdx.x * 16 + threadIdx.y] = A[thread]; __syncthreads(); *c = tile[thread];"
+    ),
+    "vector accesses": (
+        "((float4*)tile)[thread % 64] = ((const float4*)A)[thread]; __syncthreads();"
+        "float2 x = ((float2*)tile)[thread % 128]; *c = x.x - x.y;"
+    ),
+    "narrow types": "((char*)tile)[thread] = thread * 3; __syncthreads(); *c = ((char*)tile)[col];",
+    "an index that wraps around": "*c = A[(unsigned)(thread + 4294967290u + 6u * (N > 0)) & 255u];",
+    "mathematics": "*c = __sinf(A[col]) / (1 + __expf(B[row])) + fminf(A[row], B[col]);",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=list(BODIES))
+def test_small_kernels_end_alike_on_both_paths(body: str, cache_directory: Path) -> None:
+    vector, threads = kernels(KERNEL.format(body=body), cache_directory)
+    assert vector.units is not None
+    fast, quick = run(vector, (4, 4, 1), 64, 50, 64)
+    slow, steady = run(threads, (4, 4, 1), 64, 50, 64)
+    assert quick.fault == steady.fault
+    assert quick.changed == steady.changed
+    assert steady.fault is not None or fast.tobytes() == slow.tobytes()
+
+
+def test_a_launch_that_does_not_end_stops_at_its_limit(cache_directory: Path) -> None:
+    body = "float x = 1; while (x > -N) x = A[thread] + x * 0.5f; *c = x;"
+    vector, _ = kernels(KERNEL.format(body=body), cache_directory)
+    assert vector.units is not None
+    a = np.ones((64, 50), np.float32)
+    arguments = [Buffer(a), Buffer(a), Buffer(np.ones((64, 64), np.float32), True), 64, 50, 64]
+    result = vector.run((4, 4, 1), arguments, seconds=0.5)
+    assert result.fault is not None
+    assert result.fault.cause is Cause.TIME_LIMIT
