@@ -107,12 +107,15 @@ function scores(figure) {
   });
   const ends = best.map((row) => Number(row.dataset.score));
   const range = [Math.min(0.9, ...ends) / 1.2, Math.max(1.1, ...ends) * (narrow() ? 1.9 : 1.4)];
+  const ticks = [-3, -2, -1, 0, 1, 2, 3]
+    .flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`)))
+    .filter((tick) => tick >= range[0] && tick <= range[1]);
   return [
     traces.filter((trace) => trace.x.length),
     layout({
       height: Math.max(140, 84 + 22 * best.length),
       showlegend: true,
-      xaxis: { type: "log", range: range.map(Math.log10), dtick: range[1] / range[0] > 8 ? "D1" : "D2" },
+      xaxis: { type: "log", range: range.map(Math.log10), tickvals: ticks, ticktext: ticks.map(String) },
       yaxis: {
         range: [best.length - 0.4, -0.6],
         tickvals: best.map((_, place) => place),

@@ -16,6 +16,8 @@ class Rows {
     this.pager = document.querySelector(`[data-pager-for="${table.id}"]`);
     this.keys = new Map();
     this.page = 0;
+    const choices = this.filters.closest("details");
+    if (choices) choices.open = !window.matchMedia("(max-width: 640px)").matches;
     const asked = new URLSearchParams(location.search);
     for (const filter of this.filters.elements) {
       if (asked.has(filter.name)) filter.value = asked.get(filter.name);
