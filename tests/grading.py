@@ -5,21 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from queue import SimpleQueue
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.submission import read
-from harness.judge.workers.session import Choice, Session, open_session
-from harness.protocol.device import BeginSanitizing, Device, DeviceRequest
+from harness.judge.workers.session import Choice, open_session
 from harness.protocol.report import Report
-from harness.protocol.request import Answer_co, Done, Fault
 
 
 def grade_file(
@@ -30,31 +28,39 @@ def grade_file(
         return grade(read(path), session, options, progress)
 
 
-@dataclass(frozen=True)
-class Unhurried:
-    """A device that begins nothing ahead: of the kernels that tests grade most fail, for which its
-    tools would work twice, and they are what takes the processor longest."""
+class Lasting:
+    """A session whose processes outlive a grading (they are still replaced after a fault), and
+    without a lock: only the verdicts of these gradings count."""
 
-    device: Device
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-    def ask(self, request: DeviceRequest[Answer_co]) -> Answer_co | Fault:
-        if isinstance(request, BeginSanitizing):
-            return cast(Answer_co, Done())
-        return self.device.ask(request)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def start(self, *, cpu_sanitizer: bool) -> None: ...
+
+    def renew(self) -> None: ...
+
+    def shared_lock(self, progress: Progress) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def exclusive_lock(self, progress: Progress) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def with_parts(session: Session, **parts: Any) -> Session:
+    """Return the session with some of its parts replaced."""
+
+    class Replaced:
+        def __getattr__(self, name: str) -> Any:
+            return parts[name] if name in parts else getattr(session, name)
+
+    return cast(Session, Replaced())
 
 
 def lasting(session: Session) -> Session:
-    """The session with workers that outlive a grading (they are still replaced after a fault), and
-    without a lock: only the verdicts of these gradings count."""
-    return replace(
-        session,
-        device=Unhurried(session.device),
-        prepare=lambda *_: None,
-        company=lambda _: nullcontext(),
-        turn=lambda _: nullcontext(),
-        renew=lambda: None,
-        renew_compiler=lambda: None,
-    )
+    return cast(Session, Lasting(session))
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.submission import Unreadable
 from harness.judge.workers.cores import Cores
-from harness.judge.workers.session import Choice, Session, open_lanes
+from harness.judge.workers.session import Choice, open_sessions
 from harness.protocol.report import Report, Submission
 
 
@@ -64,5 +65,5 @@ class Judge:
 def open_judge(device: Choice, quick: bool, cores: Cores | None = None) -> Iterator[Judge]:
     """cores: of a GPU, where there are enough for several lanes. Raises UsageError or JudgeFailure
     where the device cannot be used."""
-    with open_lanes(device, None, cores) as sessions:
+    with open_sessions(device, None, cores) as sessions:
         yield Judge(sessions, quick)

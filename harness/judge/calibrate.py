@@ -14,9 +14,9 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness import __version__
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.stages.rounds import FULL, Timed, timed_rounds
 from harness.judge.stages.score import score
-from harness.judge.workers.session import Session
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, Value
 from harness.protocol.request import Fault
@@ -50,7 +50,7 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
     if workers is None:
         raise UsageError("only a GPU can be calibrated")
     seed = secrets.randbits(48) if seed is None else seed
-    with session.turn(progress):
+    with session.exclusive_lock(progress):
         progress.begin(Stage.MEASURE, None)
         timed = timed_rounds(
             workers,

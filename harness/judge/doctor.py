@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.devices.available import why_no_cuda
-from harness.judge.workers.session import Session
+from harness.judge.session import Session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled, Kernel
 from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sanitized
 from harness.protocol.report import DeviceKind, Tool
@@ -52,7 +52,7 @@ def examine(session: Session) -> Iterator[Part]:
     works = _run(session, compiled.kernel)
     yield works
     if works.works:
-        yield from _sanitizers(session)
+        yield from _sanitizers(session, compiled.kernel)
     missing = why_no_cuda()
     if session.info.kind is DeviceKind.CUDA:
         yield _timing(session)
@@ -89,11 +89,12 @@ def _run(session: Session, kernel: Kernel) -> Part:
     return Part("device", right, session.info.name if right else "it multiplies wrongly")
 
 
-def _sanitizers(session: Session) -> Iterator[Part]:
+def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Part]:
     A, B = CASE.draw(1)
     launch = LaunchInputs(shape=CASE.shape, A=A, B=B)
     request = Sanitize(launches=(launch,), tools=tuple(Tool), seconds=SECONDS)
-    answer = session.device.ask(request)
+    session.sanitizer.ask(Load(kernel=kernel))
+    answer = session.sanitizer.ask(request)
     if not isinstance(answer, Sanitized):
         yield Part("sanitizers", False, answer.message)
         return

@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress, Stoppable, Stopped
+from harness.judge.session import Session
 from harness.judge.submission import Unreadable
 from harness.judge.workers.cores import Cores, keep_to
-from harness.judge.workers.session import Choice, Session, open_lanes
+from harness.judge.workers.session import Choice, open_sessions
 from harness.protocol.errors import JudgeFailure, UsageError, crash
 from harness.protocol.report import Report, Stage, Submission
 
@@ -157,8 +158,8 @@ def _serve(connection: Connection, choice: Choice, gpu: str | None, cores: Cores
     if cores is not None:
         keep_to(os.getpid(), cores.helping)
     try:
-        with open_lanes(choice, gpu, cores) as sessions:
-            sessions[0].describe()
+        with open_sessions(choice, gpu, cores) as sessions:
+            _ = sessions[0].info
             connection.send(_Opened(len(sessions)))
             _grade_until_told(connection, sessions)
     except (UsageError, JudgeFailure) as error:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from harness import __version__
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel, load_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
 from harness.judge.stages.playoff import Ended, Game, Player, PlayOff, differences, play, settled
-from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compiled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.errors import JudgeFailure, UsageError
@@ -94,9 +94,8 @@ def play_game(
     options: GradingOptions = GradingOptions(),
 ) -> Game:
     """One run, of kernels that have been accepted. Raises JudgeFailure or UsageError."""
-    assert session.side_by_side is not None, "play-offs are for devices whose times mean something"
     kernels = [_compiled(submission, session) for submission in submissions]
-    with session.turn(progress), session.side_by_side(len(kernels)) as workers:
+    with session.exclusive_lock(progress), session.timing_of_each(len(kernels)) as workers:
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
             ready = load_kernel(each.kernel, kernel)
             if not isinstance(ready, Ready):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from typing import Generic, Literal, Protocol
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
@@ -19,7 +18,7 @@ from harness.protocol.report import (
     ToolRun,
     Value,
 )
-from harness.protocol.request import Answer_co, Done, Fault, Launching, Request
+from harness.protocol.request import Answer_co, Fault, Launching, Request
 from problem.cases import Shape
 
 
@@ -56,18 +55,12 @@ class Refusal(Value):
 
 
 class Load(DeviceRequest[Ready | Refusal]):
-    """Take this kernel; requests that need one are about the last that was loaded."""
+    """Load this kernel; requests that need one are about the last that was loaded."""
 
-    kernel: Kernel
+    kernel: Kernel | PtxProgram
+    """The CPU device needs no machine code."""
     mostly_watched: bool = False
     """It will be sanitized and counted, and hardly run otherwise."""
-
-
-class LoadAhead(DeviceRequest[Ready | Refusal]):
-    """Begin with a kernel of which there is no machine code yet; a `Load` of it follows."""
-
-    program: PtxProgram
-    mostly_watched: bool = False
 
 
 class Finished(Value):
@@ -141,12 +134,6 @@ class Sanitize(Launching, DeviceRequest[Sanitized]):
     tools: tuple[Tool, ...]
 
 
-class BeginSanitizing(Launching, DeviceRequest[Done]):
-    """Asked of a GPU: begin what will be asked for, while it does something else."""
-
-    sanitize: Sanitize
-
-
 class Uncounted(Value):
     """This device counts nothing, or not for this kernel."""
 
@@ -165,21 +152,3 @@ class Count(Launching, DeviceRequest[Counted | Uncounted]):
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, where it is known."""
-
-
-class BackgroundSanitizer(Protocol):
-    """A device that works while another does: its work is begun now and asked for later."""
-
-    def load(self, kernel: Kernel) -> None:
-        """Begin to load the kernel, if it is another than the last."""
-        ...
-
-    def sanitize(self, request: Sanitize) -> Future[Sanitized | Refusal | Fault]:
-        """Begin to sanitize the kernel last loaded, or say why it could not be loaded."""
-        ...
-
-    def count(self, request: Count) -> Future[Counted | Uncounted | Fault]: ...
-
-    def reset(self) -> None:
-        """End whatever it was asked for."""
-        ...

@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished
 from harness.protocol.matrix import SentMatrix
-from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Tool, Value
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
     Answer_co,
@@ -90,29 +90,6 @@ class RunBaseline(TimingRequest[Finished]):
     B: SentMatrix
 
 
-class StartSanitizers(TimingRequest[Done]):
-    """Start these tools, to be there when they are asked for; they wait, and touch no GPU."""
-
-    tools: tuple[Tool, ...]
-
-
-class SanitizersOpen(Value):
-    """Whether all tools that wait have their contexts."""
-
-    kind: Literal["sanitizers-open"] = "sanitizers-open"
-    all: bool
-
-
-class OpenSanitizers(TimingRequest[SanitizersOpen]):
-    """Create a CUDA context, and let the tools that wait create theirs; answered before they
-    have."""
-
-
-class OpenLibraries(TimingRequest[Done]):
-    """Create a CUDA context and load cuBLAS, which takes a third of a second, before a measurement
-    waits for it."""
-
-
 class SharedMatrices(Value):
     """A (M×N), B (N×K) and C (M×K) in GPU memory that is the checker's, for others to open."""
 
@@ -171,11 +148,6 @@ class Checker(Protocol):
     """
 
     def ask(self, request: CheckerRequest[Answer_co]) -> Answer_co | Fault: ...
-
-
-class OpenKernels(CheckerRequest[Done]):
-    """Create a CUDA context and compile the judge's own kernels, before a measurement waits for
-    it."""
 
 
 class LayOut(CheckerRequest[SharedMatrices]):

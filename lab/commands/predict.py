@@ -38,10 +38,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.judge.examine import examine
     from harness.judge.explain.examined import Examined
     from harness.judge.explain.gpu import gpu_of
     from harness.judge.explain.rules import Evidence
-    from harness.judge.grade import examine
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
     from lab.explain.predictions import STEPS, markdown, predict

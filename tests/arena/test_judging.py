@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from harness.arena.judging import Judge
-from harness.judge.progress import Progress, Silent
+from harness.judge.progress import Silent
 from harness.protocol.report import CompileError, Stage
 from harness.protocol.request import Fault
 from tests.arena.submitting import submission
 from tests.judge.stages.fakes import (
     FakeDevice,
+    Process,
     session,
 )
 from tests.waiting import PATIENCE
 
 
-class Compiler:
+class Compiler(Process):
     """Waits, in each lane, until the other lane compiles, too."""
 
     def __init__(self, both: threading.Barrier) -> None:
@@ -31,15 +30,10 @@ class Compiler:
         return CompileError(stage=Stage.COMPILE, message="does not compile")
 
 
-@contextmanager
-def turn(_: Progress) -> Iterator[None]:
-    yield
-
-
 def test_as_many_submissions_are_compiled_at_once_as_there_are_lanes() -> None:
     both = threading.Barrier(2)
     compilers = [Compiler(both), Compiler(both)]
-    judge = Judge([session(each, FakeDevice(), turn=turn) for each in compilers], quick=True)
+    judge = Judge([session(each, FakeDevice()) for each in compilers], quick=True)
     assert judge.lanes == 2
     verdicts: list[str] = []
 

@@ -18,10 +18,11 @@ import pytest
 from harness.cli.main import main
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Silent
+from harness.judge.session import Session
 from harness.judge.stages import verify
 from harness.judge.submission import read
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.session import Session, open_session
+from harness.judge.workers.session import open_session
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile
 from harness.protocol.errors import JudgeFailure
@@ -29,7 +30,7 @@ from harness.protocol.report import JudgeError, Report, Stage
 from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
-from tests.grading import grade_file
+from tests.grading import grade_file, with_parts
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -119,10 +120,12 @@ class Killer:
             self.at(session.timing.baseline),
             self.at(session.timing.checker),
         )
-        return replace(
+        device = self.at(session.device)
+        return with_parts(
             session,
             compiler=self.at(session.compiler),
-            device=timing.kernel if timing else self.at(session.device),
+            device=device,
+            sanitizer=self.at(session.sanitizer) if timing else device,
             timing=timing,
         )
 
@@ -141,6 +144,9 @@ class Mortal:
             os.kill(self.worker.process_id, self.killer.signal)
             self.killer.killed += 1
         return self.worker.ask(request)
+
+    def close(self) -> None:
+        self.worker.close()
 
 
 @pytest.mark.parametrize(
@@ -343,7 +349,7 @@ class Broken:
 
 def test_a_defect_of_the_judge_is_called_so() -> None:
     with open_session("cpu") as session:
-        report = grade(read(RIGHT), replace(session, device=Broken()), QUICK)
+        report = grade(read(RIGHT), with_parts(session, device=Broken()), QUICK)
     assert isinstance(report.outcome, JudgeError)
     assert "ZeroDivisionError" in report.outcome.message
     assert "harness/judge/stages/compile.py" in report.outcome.details

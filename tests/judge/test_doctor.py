@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from harness.cli.main import main
@@ -29,11 +27,9 @@ def test_each_part_is_tried() -> None:
     found = parts(session(FakeDevice()))
     working = {name for name, part in found.items() if part.works}
     tools = {"memcheck", "racecheck", "initcheck", "synccheck"}
-    assert working == {"compiler", "disassembler", "device", *tools}
+    assert working == {"compiler", "disassembler", "device", "isolation", *tools}
     assert found["device"].says == "a processor" and found["memcheck"].says == "a fake"
-    assert not found["isolation"].works and "SECURITY.md" in found["isolation"].says
-    held = replace(session(FakeDevice()), isolation=lambda: ("cpu: no network",))
-    assert parts(held)["isolation"] == Part("isolation", True, "cpu: no network")
+    assert parts(session(FakeDevice()))["isolation"] == Part("isolation", True, "cpu: no network")
 
 
 def test_what_does_not_work_says_why() -> None:

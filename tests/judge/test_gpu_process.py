@@ -22,7 +22,7 @@ from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import Report, Stage, Submission, Verdict
 from tests.waiting import PATIENCE, eventually
 
-SUBMISSIONS = Path(__file__).resolve().parent / "submissions"
+SUBMISSIONS = Path(__file__).resolve().parents[1] / "submissions"
 ENDLESS = """
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

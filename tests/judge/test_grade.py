@@ -6,29 +6,26 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.judge.examine import LARGER_SHAPE, SHAPE, examine
 from harness.judge.explain.examined import Examined
-from harness.judge.grade import EXAMINED, EXAMINED_LARGER, GradingOptions, examine, grade
-from harness.judge.progress import Progress
+from harness.judge.grade import GradingOptions, grade
 from harness.judge.stages import rounds
 from harness.judge.stages.sanitize import sanitizer_cases
 from harness.judge.submission import Unreadable, read
-from harness.judge.workers.session import Session
 from harness.protocol.compiler import Disassemble, Disassembled
-from harness.protocol.device import BeginSanitizing, Count, Counted, Load, Sanitize
+from harness.protocol.device import Count, Counted, Load, Sanitize
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.report import (
     Accepted,
     Badge,
     CodeLine,
-    DeviceInfo,
     Diagnostic,
     DisassembledKernel,
     Finding,
@@ -75,8 +72,7 @@ from tests.judge.stages.fakes import (
     INFO,
     FakeCompiler,
     FakeDevice,
-    FakeSanitizer,
-    Multiply,
+    FakeSession,
     disassembled,
     right,
 )
@@ -90,7 +86,7 @@ SMALL = Case(Shape(512, 48, 512))
 
 @pytest.fixture(autouse=True)
 def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("verify", "sanitize", "measure", "rounds", "audit"):
+    for module in ("verify", "sanitize", "measure", "rounds"):
         monkeypatch.setattr(f"harness.judge.stages.{module}.RANKED", SMALL)
     monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
@@ -140,18 +136,18 @@ class FakeGpu(FakeDevice):
 HOST_FIELDS = [name for name in HostMemory.model_fields if name != "kind"]
 
 
-def session(device: FakeDevice, **parts: Any) -> Session:
+def session(device: FakeDevice, **parts: Any) -> FakeSession:
     return session_of(FakeCompiler(), device, **parts)
 
 
-def with_times(device: FakeGpu) -> Session:
+def with_times(device: FakeGpu) -> FakeSession:
     baseline = FakeGpu()
     baseline.ms = baseline.rescaled_ms = 16.0
     timing = TimingWorkers(device, baseline, checker=FakeGpu())
-    return session(device, timing=timing, cpu_sanitizer=FakeSanitizer())
+    return session(device, timing=timing, cpu_sanitizer=FakeDevice())
 
 
-def graded(session: Session, **options: Any) -> Report:
+def graded(session: FakeSession, **options: Any) -> Report:
     report = grade(SUBMISSION, session, GradingOptions(seed=3, **options))
     assert Report.model_validate_json(report.model_dump_json()) == report
     return report
@@ -182,187 +178,130 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
 def test_a_device_that_does_not_work_is_no_verdict() -> None:
     """It has not said so before the kernel was compiled."""
 
-    def describe() -> DeviceInfo:
-        raise JudgeFailure("no driver")
-
     with pytest.raises(JudgeFailure, match="no driver"):
-        graded(replace(with_times(FakeGpu()), describe=describe))
-
-
-class Noting(FakeGpu):
-    """A GPU that notes what it was asked."""
-
-    def __init__(self, multiply: Multiply = right) -> None:
-        super().__init__(multiply=multiply)
-        self.asked: list[Any] = []
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(request)
-        return super().ask(request)
-
-    def said(self) -> list[str]:
-        """Kinds of requests before anything is timed, those in a row once."""
-        kinds = [type(request).__name__ for request in self.asked]
-        until = kinds.index("MeasureFirstLaunch") if "MeasureFirstLaunch" in kinds else len(kinds)
-        return [kind for kind, _ in groupby(kinds[:until])]
-
-
-def watched(request: Sanitize) -> list[tuple[Shape, bytes, bytes]]:
-    return [(each.shape, each.A.tobytes(), each.B.tobytes()) for each in request.launches]
+        graded(replace(with_times(FakeGpu()), known=JudgeFailure("no driver")))
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_cpu_sanitizer_is_made_ready_where_a_grading_is_full(quick: bool) -> None:
-    asked: list[tuple[tuple[Tool, ...], bool]] = []
-    made = replace(with_times(FakeGpu()), prepare=lambda *how: asked.append(how))
+def test_the_cpu_sanitizer_starts_early_in_a_full_grading(quick: bool) -> None:
+    made = with_times(FakeGpu())
     assert graded(made, quick=quick).score is not None
-    tools = (Tool.MEMCHECK, Tool.RACECHECK) if quick else tuple(Tool)
-    assert asked == [(tools, not quick)]
+    assert made.events[0] == ("start" if quick else "start with CPU sanitizer")
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_gpus_tools_are_at_work_while_it_verifies(quick: bool) -> None:
-    device = Noting()
+def test_the_gpu_sanitizes_while_it_verifies(quick: bool) -> None:
+    sanitizing = threading.Event()
+
+    class Gpu(FakeGpu):
+        def ask(self, request: Any) -> Any:
+            if isinstance(request, Sanitize):
+                sanitizing.set()
+            return super().ask(request)
+
+    device = Gpu(run=lambda _: {} if sanitizing.wait(PATIENCE) else {"wrote_outside": ("late",)})
     assert graded(with_times(device), quick=quick).score is not None
-    assert device.said() == ["Load", "BeginSanitizing", "Run", "Sanitize"]
-    begun, asked = (
-        next(each for each in device.asked if isinstance(each, kind))
-        for kind in (BeginSanitizing, Sanitize)
-    )
-    assert watched(begun.sanitize) == watched(asked) and begun.sanitize.tools == asked.tools
 
 
-def test_where_verification_fails_the_failed_case_is_asked_for_instead() -> None:
-    device = Noting(lambda A, B: 2 * right(A, B))
-    report = graded(with_times(device))
-    assert isinstance(report.outcome, WrongAnswer)
-    assert device.said() == ["Load", "BeginSanitizing", "Run", "Sanitize"]
-    begun, asked = device.asked[1], device.asked[-1]
-    failed = report.outcome.counterexample.case.shape
-    assert [each for each in watched(asked) if each[0] != failed] == watched(begun.sanitize)
-    assert len(asked.launches) == len(begun.sanitize.launches) + 1
+def test_the_locks_are_held_in_order_and_each_device_is_renewed() -> None:
+    made = with_times(FakeGpu())
+    graded(made)
+    locks = ["shared", "end of shared", "exclusive", "end of exclusive"]
+    assert made.events[1:] == [*locks, "renew"]
+    failed = with_times(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
+    graded(failed)
+    assert failed.events[1:] == ["shared", "end of shared", "renew"]
 
 
-class Beside(FakeSanitizer):
-    """A CPU device that notes when it was asked for what."""
+class Noting(FakeDevice):
+    """A device that notes what it was asked for, and when."""
 
-    def __init__(self, events: list[object]) -> None:
-        super().__init__()
+    def __init__(self, events: list[object], **how: Any) -> None:
+        super().__init__(**how)
         self.events = events
 
-    def sanitize(self, request: Sanitize) -> Any:
-        self.events.append([launch.shape for launch in request.launches])
-        return super().sanitize(request)
-
-    def count(self, request: Count) -> Any:
-        self.events.append("count")
-        return super().count(request)
-
-    def reset(self) -> None:
-        self.events.append("reset")
+    def ask(self, request: Any) -> Any:
+        self.events.append(request)
+        return super().ask(request)
 
 
-def ahead(device: FakeGpu, works_ahead: bool = True, **options: Any) -> tuple[list[object], Report]:
-    """What the CPU device was asked before and after the grading had the GPU, in company and
-    alone."""
-    events: list[object] = []
+@pytest.mark.parametrize("own_cores", [True, False])
+def test_the_cpu_device_starts_before_the_lock_only_on_its_own_cores(own_cores: bool) -> None:
+    made = with_times(FakeGpu())
+    done = threading.Event()
 
     @contextmanager
-    def company(_: Progress) -> Iterator[None]:
-        events.append("company")
+    def lock(name: str) -> Iterator[None]:
+        if name == "shared" and own_cores:
+            eventually(lambda: any(isinstance(each, Count) for each in made.events), "counted")
+        if name == "shared" and not own_cores:
+            assert not any(isinstance(each, Sanitize) for each in made.events)
         yield
+        done.set()
 
-    @contextmanager
-    def turn(_: Progress) -> Iterator[None]:
-        events.append("turn")
-        yield
-
-    made = replace(
-        with_times(device),
-        cpu_sanitizer=Beside(events),
-        works_ahead=works_ahead,
-        company=company,
-        turn=turn,
-    )
-    return events, graded(made, **options)
-
-
-def test_the_cpu_device_waits_for_no_gpu_where_there_are_cores_for_both() -> None:
-    events, report = ahead(FakeGpu())
+    made.cpu_sanitizer, made.has_own_cores, made.lock = Noting(made.events), own_cores, lock
+    report = graded(made)
+    assert report.score is not None and done.is_set()
+    asked = next(each for each in made.events if isinstance(each, Sanitize))
     whole = [case.shape for case in sanitizer_cases(LaunchLine(), 3, quick=False)]
-    shapes = [*whole, SMALL.shape]
-    assert events == [shapes, "count", "company", "turn"]
-    assert report.score is not None and [*report.sanitizing[1].shapes] == whole
-    quick, _ = ahead(FakeGpu(), quick=True)
-    assert quick == ["company", "turn"], "a quick grading has no use for it"
-    assert ahead(FakeGpu(), works_ahead=False)[0] == ["company", shapes, "count", "turn"]
+    assert [each.shape for each in asked.launches] == [*whole, SMALL.shape]
+    assert [*report.sanitizing[1].shapes] == whole
 
 
 def test_the_gpu_does_not_wait_for_the_cpu_device() -> None:
-    events: list[str] = []
+    gpu_is_free = threading.Event()
+
+    class Slow(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            assert not isinstance(request, Sanitize) or gpu_is_free.wait(PATIENCE)
+            return super().ask(request)
 
     @contextmanager
-    def company(_: Progress) -> Iterator[None]:
+    def lock(_: str) -> Iterator[None]:
         yield
-        events.append("the GPU is free")
+        gpu_is_free.set()
 
-    class Slow(FakeSanitizer):
-        def sanitize(self, request: Sanitize) -> Any:
-            begun = super().sanitize(request)
-            wait = begun.result
-
-            def result() -> Any:
-                events.append("waiting")
-                return wait()
-
-            begun.result = result
-            return begun
-
-    made = replace(with_times(FakeGpu()), cpu_sanitizer=Slow(), company=company)
+    made = with_times(FakeGpu())
+    made.cpu_sanitizer, made.lock = Slow(), lock
     assert graded(made).score is not None
-    assert events == ["the GPU is free", "waiting"]
 
 
-def test_what_was_begun_ahead_is_ended_where_verification_failed() -> None:
-    events, report = ahead(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
-    shapes, count, company, reset, again = events
-    assert (count, company, reset) == ("count", "company", "reset"), "and it has no turn"
-    assert isinstance(report.outcome, WrongAnswer)
+def test_a_failed_case_is_sanitized_first_on_both_devices() -> None:
+    made = with_times(FakeGpu())
+    gpu, cpu = Noting([], multiply=lambda A, B: 2 * right(A, B)), Noting([])
+    made.device, made.cpu_sanitizer = gpu, cpu
+    report = graded(made)
+    assert isinstance(report.outcome, WrongAnswer) and "exclusive" not in made.events
     failed = report.outcome.counterexample.case.shape
-    assert isinstance(shapes, list) and again == [failed, *shapes[:-1]]
-    assert shapes[-1] == SMALL.shape, "some blocks of it, where nothing is wrong"
+    for device in (gpu, cpu):
+        *_, last = (each for each in device.events if isinstance(each, Sanitize))
+        assert failed in [launch.shape for launch in last.launches]
+        assert SMALL.shape not in [launch.shape for launch in last.launches], "nothing is sampled"
 
 
-def test_cases_are_made_ready_before_the_gpu_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, where there are cores for that, so that none is left to do on the GPU."""
-    device = FakeGpu()
-    in_company, go = threading.Event(), threading.Event()
+def test_what_started_early_is_stopped_when_verification_fails() -> None:
+    asked: list[Sanitize] = []
 
-    @contextmanager
-    def company(_: Progress) -> Iterator[None]:
-        in_company.set()
-        assert go.wait(PATIENCE)
-        yield
+    class Endless(FakeDevice):
+        """Sanitizes for ever, until its process is closed; then it is another one."""
 
-    made = replace(with_times(device), works_ahead=True, company=company)
-    ready: list[Case] = []
-    draw = Case.draw
+        ended = threading.Event()
 
-    def noted(case: Case, seed: int) -> Any:
-        drawn = draw(case, seed)
-        if threading.current_thread().name.startswith("preparation"):
-            ready.append(case)
-        return drawn
+        def ask(self, request: Any) -> Any:
+            if isinstance(request, Sanitize):
+                asked.append(request)
+                if len(asked) == 1:
+                    assert self.ended.wait(PATIENCE)
+                    return Fault(cause="judge", message="closed")
+            return super().ask(request)
 
-    monkeypatch.setattr(Case, "draw", noted)
-    grading = threading.Thread(target=graded, args=(made,))
-    grading.start()
-    assert in_company.wait(PATIENCE)
-    eventually(lambda: ready and ready[-1].shape == SMALL.shape, "the ranked size is drawn")
-    assert device.ran == []
-    go.set()
-    grading.join(PATIENCE)
-    assert len(device.ran) == len(ready)
+        def close(self) -> None:
+            self.ended.set()
+
+    made = with_times(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
+    made.cpu_sanitizer, made.has_own_cores = Endless(), True
+    assert isinstance(graded(made).outcome, WrongAnswer)
+    assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
 
 
 def test_a_kernel_that_is_slower_on_rescaled_inputs_is_scored_on_them() -> None:
@@ -414,7 +353,7 @@ class Told:
         self.found_in += [(self._stage, sentence) for sentence in sentences]
 
 
-def said(session: Session, **options: Any) -> list[tuple[Stage, str]]:
+def said(session: FakeSession, **options: Any) -> list[tuple[Stage, str]]:
     """What whoever watches learns, in the order in which they do."""
     told = Told()
     grade(SUBMISSION, session, GradingOptions(seed=3, **options), told)
@@ -493,15 +432,13 @@ def test_nobody_waits_for_the_machine_code_of_a_kernel_that_is_wrong() -> None:
         assert ended.wait(PATIENCE), "it is ended"
         return Fault(cause="judge", message="the compiler hung up")
 
-    renewed: list[bool] = []
-    made = replace(
-        with_times(FakeGpu(multiply=WRONG.multiply)),
-        compiler=Disassembler(without_end),
-        renew_compiler=ended.set,
-        renew=lambda: renewed.append(ended.is_set()),
-    )
+    class Stopped(Disassembler):
+        def close(self) -> None:
+            ended.set()
+
+    made = replace(with_times(FakeGpu(multiply=WRONG.multiply)), compiler=Stopped(without_end))
     report = graded(made, quick=True)
-    assert isinstance(report.outcome, WrongAnswer) and renewed == [True]
+    assert isinstance(report.outcome, WrongAnswer) and ended.is_set()
     assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
 
 
@@ -549,7 +486,7 @@ def test_who_counts_accesses_is_told_the_machine_code() -> None:
 
     for made in (
         session(Counting()),
-        replace(with_times(FakeGpu()), cpu_sanitizer=FakeSanitizer(Counting())),
+        replace(with_times(FakeGpu()), cpu_sanitizer=Counting()),
     ):
         graded(replace(made, compiler=Disassembler(with_a_line)))
     assert [count.code for count in counts] == [(line,), (line,)]
@@ -599,7 +536,7 @@ def test_an_explanation_is_of_a_kernel_and_of_all_that_was_counted_of_it() -> No
     assert (found.name, found.source, found.device) == ("mine", "a kernel", INFO)
     assert (found.counters, found.profile, found.note) == (COUNTERS, PROFILE, "")
     assert found.outcome is None and not found.blocks_share_work
-    assert [each.mostly_watched for each in device.asked if isinstance(each, Load)] == [True]
+    assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
     depending = Counted(counters=COUNTERS.model_copy(update={"blocks_depend": True}))
     assert examined(Watched(counted=depending)).blocks_share_work
 
@@ -625,10 +562,11 @@ def test_a_file_that_cannot_be_read_is_refused_without_a_device(tmp_path: Path) 
 
 
 def test_what_goes_wrong_before_the_first_stage_is_of_reading() -> None:
-    def no_room(*_: object) -> None:
-        raise OSError("no space left")
+    class NoRoom(FakeSession):
+        def start(self, *, cpu_sanitizer: bool) -> None:
+            raise OSError("no space left")
 
-    outcome = graded(replace(session(FakeDevice()), prepare=no_room)).outcome
+    outcome = graded(NoRoom(FakeCompiler(), FakeDevice())).outcome
     assert isinstance(outcome, JudgeError) and outcome.stage is Stage.READ
     assert "no space left" in outcome.message
 
@@ -652,7 +590,7 @@ def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("executed", "shapes"),
-    [((7, 8), [EXAMINED]), ((7,), [EXAMINED, EXAMINED_LARGER]), ((), [EXAMINED, EXAMINED_LARGER])],
+    [((7, 8), [SHAPE]), ((7,), [SHAPE, LARGER_SHAPE]), ((), [SHAPE, LARGER_SHAPE])],
 )
 def test_a_kernel_with_other_matrix_instructions_is_counted_at_a_larger_size(
     executed: tuple[int, ...], shapes: list[Shape]
@@ -694,11 +632,11 @@ def test_a_defect_is_said_without_a_path() -> None:
 
 def test_a_gpu_that_others_hold_is_said() -> None:
     @contextmanager
-    def busy(_: Progress) -> Iterator[None]:
+    def busy(_: str) -> Iterator[None]:
         raise UsageError("another grading has held this GPU")
         yield
 
-    report = graded(replace(session(FakeDevice()), company=busy))
+    report = graded(replace(session(FakeDevice()), lock=busy))
     assert isinstance(report.outcome, JudgeError) and "has held" in report.outcome.message
 
 

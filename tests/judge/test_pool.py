@@ -34,6 +34,7 @@ from harness.protocol.request import Fault
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
+    Process,
     session,
 )
 from tests.waiting import PATIENCE
@@ -92,20 +93,17 @@ class Machine:
     def _session(self, gpu: str) -> Iterator[Session]:
         self.opened[gpu] += 1
 
-        @contextmanager
-        def turn(_: Progress) -> Iterator[None]:
-            with self.locks[gpu]:
-                yield
-
-        def renew() -> None:
+        def renewed() -> None:
             self.renewed[gpu] += 1
 
-        class Compiler:
+        class Compiler(Process):
             ask = staticmethod(self.compiler)
 
         info = INFO.model_copy(update={"uuid": gpu})
         try:
-            yield session(Compiler(), FakeDevice(), info, renew=renew, turn=turn)
+            made = session(Compiler(), FakeDevice(), info, renewed=renewed)
+            made.lock = lambda _: self.locks[gpu]
+            yield made
         finally:
             self.closed[gpu] += 1
 
@@ -122,7 +120,7 @@ def test_every_job_is_done_once_and_every_session_closed(many_cores: None) -> No
     machine, shown = Machine(), Shown()
 
     def square(job: int, lane: FakeLane, progress: Progress) -> int:
-        with lane.session.turn(progress):
+        with lane.session.exclusive_lock(progress):
             return job * job
 
     held = []
@@ -167,7 +165,7 @@ def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
         assert gpu is not None
         if job < 2 * len(GPUS):
             ready[gpu].wait(PATIENCE)  # both lanes of the GPU compile
-        with lane.session.turn(progress):
+        with lane.session.exclusive_lock(progress):
             turns[gpu] += 1
             if turns[gpu] == 1:
                 all_on.wait(PATIENCE)  # every GPU is at its first job

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.protocol.compiler import PtxProgram
-from harness.protocol.device import Load, LoadAhead, Ready
+from harness.protocol.device import Load, Ready
 from harness.protocol.request import Fault
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs, product
@@ -21,21 +21,11 @@ def test_right_at_every_size(cpu: Runner, name: str, shape: Shape) -> None:
     assert cpu.error(shape) < 1e-5 * shape.N**0.5
 
 
-def test_what_was_begun_ahead_is_not_translated_again(cpu: Runner) -> None:
-    """And is what a `Load` of it finds, for as long as nothing else was asked for."""
+def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
     kernel = compiled((KERNELS / "tile.cu").read_text())
     program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
-    cpu.device.load_ahead(LoadAhead(program=program, mostly_watched=True))
-    begun = cpu.device._module
-    assert cpu.device.load(Load(kernel=kernel, mostly_watched=True)) == Ready()
-    assert cpu.device._module is begun
+    assert cpu.device.load(Load(kernel=program, mostly_watched=True)) == Ready()
     assert cpu.error(Shape(17, 33, 18)) < 1e-5 * 33**0.5
-    cpu.device.load(Load(kernel=kernel, mostly_watched=True))
-    assert cpu.device._module is not begun
-    cpu.device.load_ahead(LoadAhead(program=program, mostly_watched=True))
-    begun = cpu.device._module
-    cpu.device.load(Load(kernel=kernel))
-    assert cpu.device._module is not begun
 
 
 def test_double_buffered_tile(cpu: Runner) -> None:

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.workers.session import open_session
 
     code = Exit.YES
-    with open_session(arguments.device) as session, session.turn(Silent()):
+    with open_session(arguments.device) as session, session.exclusive_lock(Silent()):
         for part in examine(session):
             terminal.show(line(part))
             code = code if part.works or not part.needed else Exit.NO

@@ -59,9 +59,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.explanation import refusal, screen
     from harness.cli.views.progress import TerminalProgress
+    from harness.judge.examine import examine
     from harness.judge.explain.examined import Examined
     from harness.judge.explain.explain import explain
-    from harness.judge.grade import GradingOptions, examine
+    from harness.judge.grading import GradingOptions
     from harness.judge.submission import Unreadable, read
     from harness.judge.workers.session import open_session
     from harness.protocol.report import JudgeError
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.shape is not None:
         options = replace(options, examined=arguments.shape, counting_seconds=LARGE_SECONDS)
     with (
-        open_session(arguments.device, compiles_first=True) as session,
+        open_session(arguments.device) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
         examined = examine(submission, session, options, progress)

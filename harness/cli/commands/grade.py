@@ -141,7 +141,7 @@ def _in_turn(
     from harness.judge.grade import grade
     from harness.judge.workers.session import open_session
 
-    with open_session(arguments.device, compiles_first=True) as session:
+    with open_session(arguments.device) as session:
         for job in jobs:
             with TerminalProgress(terminal.results, job.name) as progress:
                 report = grade(job.submission, session, options, progress)

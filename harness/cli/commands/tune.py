@@ -19,8 +19,8 @@ from harness.protocol.files import write_whole
 from harness.protocol.report import Accepted
 
 if TYPE_CHECKING:
+    from harness.judge.session import Session
     from harness.judge.workers.cores import Cores
-    from harness.judge.workers.session import Session
 
 HELP = """\
 A constant varies where a comment behind it says so, and the launch line follows

@@ -16,7 +16,7 @@ import numpy as np
 from harness.devices.cpu import reporting
 from harness.devices.findings import merged
 from harness.devices.guards import poisoned
-from harness.protocol.compiler import DEFAULT_ARCH, PtxProgram
+from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import (
     Count,
     Counted,
@@ -24,7 +24,6 @@ from harness.protocol.device import (
     Finished,
     LaunchInputs,
     Load,
-    LoadAhead,
     Product,
     Ready,
     Refusal,
@@ -98,8 +97,6 @@ class CpuDevice:
         self._cache = Cache(where)
         build.run_address(self._cache)
         self._module: _Module | None = None
-        self._ahead: tuple[LoadAhead, Ready | Refusal] | None = None
-        """The kernel translated by a LoadAhead for which no Load has come yet."""
 
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
@@ -116,26 +113,12 @@ class CpuDevice:
     # -- loading
 
     @answer.register
-    def load_ahead(self, request: LoadAhead) -> Ready | Refusal:
-        """Translate a kernel while others make machine code of it."""
-        ready = self._translate(request)
-        self._ahead = (request, ready)
-        return ready
-
-    def _translate(self, request: LoadAhead) -> Ready | Refusal:
-        program = request.program
-        return self.load_ptx(
-            program.ptx, program.entry, program.launch, watched=request.mostly_watched
-        )
-
-    @answer.register
     def load(self, request: Load) -> Ready | Refusal:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
-        program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
-        wanted = LoadAhead(program=program, mostly_watched=request.mostly_watched)
-        ahead, self._ahead = self._ahead, None
-        return ahead[1] if ahead and ahead[0] == wanted else self._translate(wanted)
+        return self.load_ptx(
+            kernel.ptx, kernel.entry, kernel.launch, watched=request.mostly_watched
+        )
 
     def load_ptx(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import singledispatchmethod
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from harness.devices.cuda import judge_kernels, memory
-from harness.devices.cuda.errors import faults_told
+from harness.devices.cuda.errors import CudaError, faults_told
 from harness.protocol.report import Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
@@ -21,7 +22,6 @@ from harness.protocol.timing import (
     Fetched,
     FetchLaunch,
     LayOut,
-    OpenKernels,
     SharedMatrices,
 )
 from problem import gpu
@@ -29,10 +29,13 @@ from problem.inputs import Kind, draws
 
 
 class CudaChecker:
-    """A Checker. Nothing touches the GPU before the first request."""
+    """A Checker. It loads its kernels at once: a measurement would have to wait for that."""
 
     def __init__(self) -> None:
         self._table: _Table | None = None
+        with suppress(*CudaError):  # the first request meets the same error, and says so
+            judge_kernels.load()
+            gpu.load()
 
     def ask(self, request: Request[Any]) -> Value:
         return faults_told(self.answer, request)
@@ -40,12 +43,6 @@ class CudaChecker:
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
         raise TypeError(f"the checker does not answer {type(request).__name__}")
-
-    @answer.register
-    def open_kernels(self, request: OpenKernels) -> Done:
-        judge_kernels.load()
-        gpu.load()
-        return Done()
 
     @answer.register
     def lay_out(self, request: LayOut) -> SharedMatrices:

@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.compiling.occupancy import multiprocessor
 from harness.devices.available import arch_named
-from harness.devices.cuda import baseline, memory, sanitizer
+from harness.devices.cuda import baseline, memory
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import faults_told
 from harness.devices.cuda.first_launch import first_launch
@@ -22,20 +22,17 @@ from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import Layouts
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
-    BeginSanitizing,
     Count,
     Describe,
     Finished,
     Load,
     Ready,
     Run,
-    Sanitize,
-    Sanitized,
     Uncounted,
 )
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
-from harness.protocol.request import Done, Fault, Request
+from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Arithmetic,
     Attach,
@@ -44,12 +41,8 @@ from harness.protocol.timing import (
     LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
-    OpenLibraries,
-    OpenSanitizers,
     RunBaseline,
-    SanitizersOpen,
     SharedMatrices,
-    StartSanitizers,
     TimeLaunch,
 )
 from problem.cases import Matrix
@@ -65,8 +58,6 @@ class CudaDevice:
         self._rooms = memory.Room(), memory.Room(), memory.Room()
         self._function: Any = None
         self._attached: _Attached | None = None
-        self._waiting: sanitizer.Waiting | None = None
-        self._begun: sanitizer.Begun | None = None
 
     def ask(self, request: Request[Any]) -> Value:
         return faults_told(self.answer, request)
@@ -81,6 +72,7 @@ class CudaDevice:
 
     @answer.register
     def load(self, request: Load) -> Ready:
+        assert isinstance(request.kernel, Kernel), "a GPU needs machine code"
         self._function = load_function(request.kernel)
         self._kernel = request.kernel
         return Ready()
@@ -124,38 +116,6 @@ class CudaDevice:
         )
 
     @answer.register
-    def start_sanitizers(self, request: StartSanitizers) -> Done:
-        if self._waiting is None:
-            self._waiting = sanitizer.Waiting(request.tools)
-        return Done()
-
-    @answer.register
-    def open_sanitizers(self, request: OpenSanitizers) -> SanitizersOpen:
-        every = self._waiting is None or self._waiting.open()
-        cupy.cuda.runtime.free(0)
-        return SanitizersOpen(all=every)
-
-    @answer.register
-    def begin_sanitizing(self, request: BeginSanitizing) -> Done:
-        assert self._kernel is not None
-        if self._begun is not None:
-            self._begun.end()
-        self._begun = sanitizer.Begun(self._kernel, request.sanitize, self._waiting)
-        return Done()
-
-    @answer.register
-    def sanitize(self, request: Sanitize) -> Sanitized | Fault:
-        assert self._kernel is not None
-        waiting, self._waiting = self._waiting, None
-        begun, self._begun = self._begun, None
-        try:
-            return sanitizer.sanitize(self._kernel, request, waiting, begun)
-        finally:
-            for tools in (waiting, begun):
-                if tools is not None:
-                    tools.end()
-
-    @answer.register
     def count(self, request: Count) -> Uncounted:
         return Uncounted()
 
@@ -174,11 +134,6 @@ class CudaDevice:
     @answer.register
     def host_memory(self, request: MeasureHostMemory) -> HostMemory:
         return host_memory(request)
-
-    @answer.register
-    def open_libraries(self, request: OpenLibraries) -> Done:
-        _ = self._sgemm
-        return Done()
 
     @answer.register
     def attach(self, request: Attach) -> Done:

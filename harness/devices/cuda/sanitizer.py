@@ -1,4 +1,4 @@
-"""compute-sanitizer: its four tools on a kernel."""
+"""compute-sanitizer: run a kernel under its four tools."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from threading import Thread
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from cuda import pathfinder
@@ -23,10 +25,18 @@ from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda import watched_job as watched
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import LaunchInputs, Product, Sanitize, Sanitized, Stopped
+from harness.protocol.device import (
+    LaunchInputs,
+    Load,
+    Product,
+    Ready,
+    Sanitize,
+    Sanitized,
+    Stopped,
+)
 from harness.protocol.errors import without_paths
-from harness.protocol.report import Finding, Tool, ToolRun
-from harness.protocol.request import Fault
+from harness.protocol.report import Finding, Tool, ToolRun, Value
+from harness.protocol.request import Fault, Request
 from problem.cases import Matrix
 
 _MAX_RECORDS = 50
@@ -53,89 +63,47 @@ def programs() -> list[str]:
     return list(dict.fromkeys(place for place in places if place))
 
 
-class Waiting:
-    """Tools that wait for their launches: they are started while the kernel is compiled, because
-    that takes them longer than the launches do."""
+class CudaSanitizer:
+    """A device that runs a kernel under compute-sanitizer. It needs no context of its own.
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    The tools of a quick grading start at once and wait for their launches: starting takes a tool
+    longer than the launches do.
+    """
+
+    def __init__(self) -> None:
+        self._kernel: Kernel | None = None
         self._folder = TemporaryDirectory()
-        results = Path(self._folder.name)
-        self._processes = {
-            tool: _Process(path, tool, newest=True, results=results)
+        self._waiting = {
+            tool: _Process(path, tool, newest=True, results=Path(self._folder.name))
             for path in programs()[:1]
-            for tool in tools
+            for tool in (Tool.MEMCHECK, Tool.RACECHECK)
         }
 
-    def open(self) -> bool:
-        """Let them create their contexts; whether all that wait have one."""
-        waiting = [process for process in self._processes.values() if process.waits]
-        for process in waiting:
-            process.let_open()
-        return all(process.is_open for process in waiting)
-
-    def taken(self, path: str, tools: Sequence[Tool]) -> list[_Process]:
-        """Those that are asked for, if they are of this program, and wait; no longer kept here."""
-        found = [self._processes.get(tool) for tool in tools]
-        if not all(each is not None and each.path == path and each.waits for each in found):
-            return []
-        return [self._processes.pop(tool) for tool in tools]
-
-    def end(self) -> None:
-        for process in self._processes.values():
-            process.kill()
-        self._folder.cleanup()
-
-
-class Begun:
-    """Tools at work on launches that will be asked for."""
-
-    def __init__(self, kernel: Kernel, request: Sanitize, waiting: Waiting | None) -> None:
-        self._kernel, self._request = kernel, request
-        self._folder = TemporaryDirectory()
-        self._processes: list[_Process] = []
-        job = Path(self._folder.name)
-        watched.write_job(kernel, request.launches, job)
-        for path in programs()[:1]:
-            self._processes = (waiting and waiting.taken(path, request.tools)) or [
-                _Process(path, tool, newest=True, results=job) for tool in request.tools
-            ]
-        for process in self._processes:
-            process.begin(job)
-
-    def taken(self, path: str, kernel: Kernel, request: Sanitize) -> list[_Process]:
-        """Those at work, if they are of this program, and this is what they were begun for."""
-        same = kernel is self._kernel and request.tools == self._request.tools
-        if not same or not _same(request, self._request):
-            return []
-        return [process for process in self._processes if process.path == path]
-
-    def end(self) -> None:
-        for process in self._processes:
-            process.kill()
-        self._folder.cleanup()
-
-
-def _same(one: Sanitize, other: Sanitize) -> bool:
-    """Whether two requests are about the same launches."""
-    return len(one.launches) == len(other.launches) and all(
-        np.array_equal(getattr(a, name), getattr(b, name))
-        for a, b in zip(one.launches, other.launches, strict=True)
-        for name in "AB"
-    )
+    def answer(self, request: Request[Any]) -> Value:
+        """Answer `Load` and `Sanitize`."""
+        if isinstance(request, Load):
+            assert isinstance(request.kernel, Kernel), "a GPU needs machine code"
+            self._kernel = request.kernel
+            return Ready()
+        assert isinstance(request, Sanitize) and self._kernel is not None
+        waiting, self._waiting = self._waiting, {}
+        try:
+            return sanitize(self._kernel, request, waiting)
+        finally:
+            for process in waiting.values():
+                process.kill()
 
 
 def sanitize(
-    kernel: Kernel,
-    request: Sanitize,
-    waiting: Waiting | None = None,
-    begun: Begun | None = None,
+    kernel: Kernel, request: Sanitize, waiting: Mapping[Tool, _Process] = MappingProxyType({})
 ) -> Sanitized | Fault:
-    """All tools side by side, each over all launches in one process. What then has no result runs
-    again: alone, for the tools together may have taken too much memory, and under the next
-    compute-sanitizer that there is, for this one may not start.
+    """Run all tools at the same time, each over all launches in one process.
 
-    waiting: tools that are started already, where they are those that are asked for. begun: those
-    that are at work already."""
+    What then has no result runs again: alone, for the tools together may have taken too much
+    memory, and under the next compute-sanitizer that is installed, for this one may not start.
+
+    waiting: tools that have been started.
+    """
     deadline = time.monotonic() + request.seconds
     todo: Sequence[Tool] = request.tools
     done: list[_Found] = []
@@ -147,14 +115,12 @@ def sanitize(
         for path, alone in product(programs(), (False, True)):
             if not todo:
                 break
-            started = begun.taken(path, kernel, request) if begun and not alone else []
-            if begun and not started:
-                begun.end()  # it was about something else, and takes the others' time
-            started = started or (waiting.taken(path, todo) if waiting and not alone else [])
             results = Path(mkdtemp(dir=folder))
             for together in [[tool] for tool in todo] if alone else [todo]:
-                processes = started or [
-                    _Process(path, tool, newest=not alone, results=results) for tool in together
+                processes = [
+                    (not alone and _waits(waiting.get(tool), path))
+                    or _Process(path, tool, newest=not alone, results=results)
+                    for tool in together
                 ]
                 found = _run(processes, request.launches, folder, deadline)
                 if isinstance(found, Fault):
@@ -173,6 +139,11 @@ def sanitize(
         products=tuple(left for each in done for left in each.products),
         stopped=tuple(each.stopped for each in done if each.stopped),
     )
+
+
+def _waits(process: _Process | None, path: str) -> _Process | None:
+    """Return the process if it is of this program and still waits for launches."""
+    return process if process is not None and process.path == path and process.waits else None
 
 
 @dataclass
@@ -246,22 +217,14 @@ class _Process:
 
     @property
     def waits(self) -> bool:
-        return self._process.poll() is None
-
-    def let_open(self) -> None:
-        watched.let_open(self._results)
-
-    @property
-    def is_open(self) -> bool:
-        return watched.is_open(self._results)
+        return self._at_work is None and self._process.poll() is None
 
     def begin(self, job: Path) -> None:
-        """Give it the job, unless it has one."""
-        if self._at_work is None:
-            self._began = time.monotonic()
-            self._at_work = Thread(target=self._note_the_end, daemon=True)
-            watched.give_job(job, self._results)
-            self._at_work.start()
+        """Give it the job."""
+        self._began = time.monotonic()
+        watched.give_job(job, self._results)
+        self._at_work = Thread(target=self._note_the_end, daemon=True)
+        self._at_work.start()
 
     def _note_the_end(self) -> None:
         self._process.wait()

@@ -1,9 +1,9 @@
-"""The program that compute-sanitizer and ncu watch: launches, one after the other, of a kernel.
+"""The program that compute-sanitizer and ncu watch: it launches a kernel again and again.
 
 `python -m harness.devices.cuda.watched_launches RESULTS PROCESS`
 
-It waits until a job is given to its folder of results, for as long as there is that process: it is
-started while the kernel is compiled, and touches no GPU before it may or has the job.
+It may be started while the kernel is compiled. It creates its context and waits until a job is
+given to its folder of results, as long as the process exists that would give it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,17 @@ from problem.launcher import solve
 
 
 def main(results: Path, process: int) -> None:
-    folder = given_job(results, process, _create_context)
+    with suppress(*CudaError):  # the first launch meets the same error, and says so
+        cupy.cuda.runtime.free(0)  # creates the context
+    folder = given_job(results, process)
     if folder is None:
-        sys.exit("nobody is there who could give it a job")
+        sys.exit("the process that would give the job has ended")
     job = Job.model_validate_json((folder / JOB).read_bytes())
     try:
         _launch_all(job, folder, results)
     except CudaError as error:
         (results / FAULT).write_text(fault(error).model_dump_json(), encoding="utf-8")
         sys.exit(1)
-
-
-def _create_context() -> None:
-    with suppress(*CudaError):  # the first launch meets the same error, and says so
-        cupy.cuda.runtime.free(0)
 
 
 def _launch_all(job: Job, folder: Path, results: Path) -> None:

@@ -1,10 +1,15 @@
-"""Compile: does it compile, and can the device take it?"""
+"""Compile: does the submission compile, and can the device load it?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from harness.judge.grading import Grading
+from harness.judge.stages import interim
 from harness.judge.stages.outcomes import judge_error, load_outcome
+from harness.judge.steps import Place, Steps
 from harness.protocol.compiler import (
     COMPILE_SECONDS,
     Compile,
@@ -25,40 +30,118 @@ from harness.protocol.report import (
     TimeLimit,
     Unsupported,
 )
-from harness.protocol.request import Fault
+from harness.protocol.request import ANSWER_SECONDS, Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Disassembling:
+    """The step that finds badges, loops and lines of the machine code."""
+
+    kernel: Kernel = field(compare=False)
+    place: ClassVar[Place] = Place.COMPILER
+
+    def run(self, steps: Steps) -> Disassembled | Outcome:
+        return disassemble_kernel(steps.session.compiler, self.kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """The step that loads the kernel in one of the processes that run it.
+
+    A CPU device translates the PTX, which takes seconds for a large kernel, and needs no machine
+    code. mostly_checked: the kernel is sanitized and counted, and hardly run otherwise.
+    """
+
+    place: Place
+    kernel: Kernel | PtxProgram = field(compare=False)
+    mostly_checked: bool = field(compare=False, default=True)
+
+    def run(self, steps: Steps) -> Ready | Refusal | Fault:
+        request = Load(kernel=self.kernel, mostly_watched=self.mostly_checked)
+        return steps.device(self.place).ask(request)
+
+
+def compile_submission(grading: Grading) -> Outcome | None:
+    """Compile to PTX, then to machine code; what needs only the PTX starts in between."""
+    session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
+    grading.progress.begin(Stage.COMPILE, None)
+    source, arch = grading.submission.source, session.arch
+    started = time.monotonic()
+    program = session.compiler.ask(Translate(source=source, arch=arch, seconds=seconds))
+    if not isinstance(program, PtxProgram):
+        return _compile_outcome(program, seconds)
+    if not grading.scores:
+        steps.start(Loading(Place.DEVICE, program, mostly_checked=grading.few_cases))
+    elif not grading.quick or grading.few_cases:
+        steps.start(Loading(Place.CPU_SANITIZER, program))
+    left = max(seconds - (time.monotonic() - started), 1.0)
+    compiled = session.compiler.ask(Compile(source=source, arch=arch, seconds=left))
+    if not isinstance(compiled, Compiled):
+        return _compile_outcome(compiled, seconds)
+    grading.compiled = compiled
+    grading.progress.found(interim.of_kernel(compiled.kernel.facts, compiled.warnings))
+    if grading.scores or grading.few_cases:  # the processor has time for it, or it is surely needed
+        steps.start(Disassembling(compiled.kernel))
+    return None
+
+
+def load(grading: Grading) -> Outcome | None:
+    """Load the kernel on the device that verifies it."""
+    loading = Loading(Place.DEVICE, grading.kernel, mostly_checked=grading.few_cases)
+    ready = load_outcome_of(grading.steps.get(loading))
+    if not isinstance(ready, Ready):
+        return ready
+    grading.ready = ready
+    return None
+
+
+def disassemble(grading: Grading) -> Outcome | None:
+    """Find what a kernel is made of that is correct and safe so far."""
+    if grading.disassembled is None:
+        found = grading.steps.get(Disassembling(grading.kernel))
+        if not isinstance(found, Disassembled):
+            return found
+        grading.disassembled = found
+        grading.progress.found(interim.of_machine_code(found.kernel, found.warnings))
+    return None
 
 
 def compile_kernel(
-    compiler: Compiler,
-    source: str,
-    arch: str,
-    seconds: float = COMPILE_SECONDS,
-    ahead: Callable[[PtxProgram], None] | None = None,
+    compiler: Compiler, source: str, arch: str, seconds: float = COMPILE_SECONDS
 ) -> Compiled | Outcome:
-    """Compile for an architecture such as sm_90a; whatever becomes of it is a verdict.
-
-    seconds: time limit of the compiler. ahead: is given the PTX before there is machine code of it.
-    """
-    if ahead is not None:
-        program = compiler.ask(Translate(source=source, arch=arch, seconds=seconds))
-        if not isinstance(program, PtxProgram):
-            return _outcome(program, seconds)
-        ahead(program)
+    """Compile for an architecture such as sm_90a. seconds: time limit of the compiler."""
     answer = compiler.ask(Compile(source=source, arch=arch, seconds=seconds))
-    return answer if isinstance(answer, Compiled) else _outcome(answer, seconds)
+    return answer if isinstance(answer, Compiled) else _compile_outcome(answer, seconds)
 
 
 def disassemble_kernel(compiler: Compiler, kernel: Kernel) -> Disassembled | Outcome:
-    """Its badges, loops and lines, which nobody needs of a kernel that is wrong."""
+    """Find badges, loops and lines of a kernel's machine code."""
     request = Disassemble(kernel=kernel)
     answer = compiler.ask(request)
     if isinstance(answer, Disassembled):
         return answer
-    return _outcome(answer, request.time_limit)
+    return _compile_outcome(answer, request.time_limit)
 
 
-def _outcome(answer: CompileError | RuntimeFault | Fault, seconds: float) -> Outcome:
-    """Of what did not become machine code that can be read."""
+def load_kernel(device: Device, kernel: Kernel) -> Ready | Outcome:
+    """Load the kernel on a device; what keeps it from running there is a verdict."""
+    return load_outcome_of(device.ask(Load(kernel=kernel)))
+
+
+def load_outcome_of(answer: Ready | Refusal | Fault) -> Ready | Outcome:
+    """Return the verdict for a kernel that could not be loaded."""
+    if isinstance(answer, Refusal):
+        return Unsupported(
+            stage=Stage.COMPILE,
+            message=answer.message,
+            instruction=answer.instruction,
+            at=answer.at,
+        )
+    return load_outcome(answer, ANSWER_SECONDS) if isinstance(answer, Fault) else answer
+
+
+def _compile_outcome(answer: CompileError | RuntimeFault | Fault, seconds: float) -> Outcome:
+    """Return the verdict for a source that did not become machine code."""
     if not isinstance(answer, Fault):
         return answer
     if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
@@ -71,19 +154,3 @@ def _outcome(answer: CompileError | RuntimeFault | Fault, seconds: float) -> Out
         message = f"the compiler ran out of memory or crashed on this source ({answer.message})"
         return CompileError(stage=Stage.COMPILE, message=message)
     return judge_error(answer, Stage.COMPILE)
-
-
-def load_kernel(device: Device, kernel: Kernel, *, mostly_watched: bool = False) -> Ready | Outcome:
-    """Hand the kernel to the device; what keeps it from running there is a verdict."""
-    request = Load(kernel=kernel, mostly_watched=mostly_watched)
-    ready = device.ask(request)
-    if isinstance(ready, Refusal):
-        return Unsupported(
-            stage=Stage.COMPILE,
-            message=ready.message,
-            instruction=ready.instruction,
-            at=ready.at,
-        )
-    if isinstance(ready, Fault):
-        return load_outcome(ready, request.time_limit)
-    return ready

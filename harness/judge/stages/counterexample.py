@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
-from harness.protocol.report import BlockMap, Counterexample, Element
+from harness.protocol.report import BlockMap, Counterexample, Element, RunStage, WrongAnswer
 from problem.cases import Case, Matrix
 from problem.reference import BLOCK_SIZE, Comparison, reference
 
@@ -199,3 +199,36 @@ def _from(name: str, wrong: Blocks) -> str:
 def _close(found: Any, expected: Any) -> bool:
     difference = np.linalg.norm(found - expected)
     return bool(difference <= 1e-4 * max(float(np.linalg.norm(expected)), 1e-30))
+
+
+def wrong_answer(
+    stage: RunStage,
+    case: Case,
+    seed: int,
+    A: Matrix,
+    B: Matrix,
+    C: Matrix,
+    comparison: Comparison,
+    corner: tuple[int, int] = (0, 0),
+) -> WrongAnswer:
+    """The verdict for a C that is too far from A·B. corner: where A, B and C were cut from."""
+    found = counterexample(case, seed, A, B, C, comparison)
+    found = found.model_copy(
+        update={
+            "elements": tuple(
+                element.model_copy(
+                    update={
+                        "row": element.row + corner[0],
+                        "column": element.column + corner[1],
+                    }
+                )
+                for element in found.elements
+            )
+        }
+    )
+    limit = "must be exact" if case.exact else f"error at most {comparison.limit:g}"
+    return WrongAnswer(
+        stage=stage,
+        message=f"wrong at {case} ({limit}, found {comparison.worst:.3g}): {found.pattern}",
+        counterexample=found,
+    )

@@ -1,20 +1,21 @@
-"""Measure: first launch, host memory, then the steady state against the baseline; and what may wait
-until others have the GPU."""
+"""Measure: first launch, host memory, then the steady state next to the baseline.
+
+The product of one launch is compared on the CPU afterwards, while others have the GPU (`audit`).
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass, replace
 
-from harness.judge.progress import Progress
+from harness.judge.grading import Grading, Measured
 from harness.judge.stages import interim
-from harness.judge.stages.audit import Kept, audit, begin
+from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, load_outcome
 from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
 from harness.judge.stages.score import possible_tflops, score
-from harness.protocol.compiler import Kernel
+from harness.protocol import background
 from harness.protocol.device import Load, Refusal
 from harness.protocol.report import (
     DeviceInfo,
@@ -33,108 +34,71 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
+    FirstLaunches,
     MeasureFirstLaunch,
     MeasureHostMemory,
     TimingWorkers,
 )
-from problem.cases import RANKED, Case, Shape
+from problem.cases import OTHER_SIZES, RANKED, Case, Matrix, Shape
+from problem.inputs import Draw
+from problem.reference import MAX_ERROR, compare, compare_repeated
 
 FEW_ROWS = 256
-"""Rows of A and columns of B that the first launches have, repeated; one of them, chosen then, is
-checked."""
+"""Rows of A and columns of B in the first launches, which repeat them; one launch, chosen then, is
+compared."""
 
 MAX_LAUNCH_SECONDS = 5.0
 """Time limit of a launch at the ranked size on a GPU: the naive kernel takes 0.4 s on an H100. What
 takes longer would hold the GPU for minutes and tell nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What is known once the GPU is done; `audited` knows the rest."""
-
-    score: Score | Unscored
-    measurement: Measurement
-    kept: Kept
-
-
-def measure(
-    workers: TimingWorkers,
-    info: DeviceInfo,
-    kernel: Kernel,
-    disassembled: Callable[[], DisassembledKernel | Outcome],
-    *,
-    compile_seconds: float,
-    host_memory: Sequence[HostMemoryKind],
-    quick: bool,
-    sizes: Sequence[Shape],
-    seed: int,
-    seconds: float,
-    progress: Progress,
-) -> Measured | Outcome:
-    """Measure at the ranked size, and for information at other sizes.
-
-    disassembled: waits for what the disassembler is at. seconds: time limit of one launch.
-    """
-    shape, device = RANKED.shape, workers.kernel
-    progress.begin(Stage.MEASURE, None)
-    progress.step("first launch")
-    seconds = min(seconds, MAX_LAUNCH_SECONDS)
-    rows, columns = Case(Shape(FEW_ROWS, shape.N, FEW_ROWS)).draw(seed)
-    first = device.ask(
-        MeasureFirstLaunch(
-            kernel=kernel,
-            shape=shape,
-            rows=rows,
-            columns=columns,
-            compile_ms=compile_seconds * 1e3,
-            fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
-            seconds=seconds,
-        )
-    )
-    if isinstance(first, Fault):
-        return launch_outcome(first, shape, seconds, Stage.MEASURE)
-    if first.C.shape != (shape.M, shape.K):
-        return JudgeError(stage=Stage.MEASURE, message="C of the first launch has another shape")
-    progress.found(interim.of_first_launch(first.times))
-    memories: list[HostMemory] = []
-    for kind in host_memory:
-        progress.step(f"{kind} host memory")
-        memory = device.ask(MeasureHostMemory(memory=kind, shape=shape))
-        if isinstance(memory, Fault):
-            return launch_outcome(memory, shape, seconds, Stage.MEASURE)
-        memories.append(memory)
-    ready = device.ask(Load(kernel=kernel))
+def measure(grading: Grading) -> Outcome | None:
+    """Measure at the ranked size, and for information at other sizes."""
+    workers = grading.session.timing
+    assert workers is not None and grading.disassembled is not None
+    grading.progress.begin(Stage.MEASURE, None)
+    seconds = min(grading.options.seconds, MAX_LAUNCH_SECONDS)
+    first = _first_launches(grading, workers, seconds)
+    if not isinstance(first, FirstLaunches):
+        return first
+    memories = _host_memory(grading, workers, seconds)
+    if not isinstance(memories, list):
+        return memories
+    ready = workers.kernel.ask(Load(kernel=grading.kernel))
     if isinstance(ready, Fault):
         return load_outcome(ready, seconds)
     if isinstance(ready, Refusal):
         return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
-    first_product = begin(rows, columns, first.C)
+    rows, columns = _few_rows(grading.seed)
+    compared = background.begin(compare_repeated, rows, columns, first.C)
     timed = timed_rounds(
         workers,
-        QUICK if quick else FULL,
+        QUICK if grading.quick else FULL,
         baseline=False,
         seconds=seconds,
-        progress=progress,
-        audit=not quick,
-        quiet=lambda: (wait([first_product]), disassembled()),
+        progress=grading.progress,
+        audit=not grading.quick,
+        quiet=lambda: wait([compared]),
     )
     if not isinstance(timed, Timed):
         return timed
     others: list[SizeScore] = []
-    for size in sizes:
-        progress.step(f"{size}")
+    for size in OTHER_SIZES if grading.options.sizes else ():
+        grading.progress.step(f"{size}")
         other = timed_rounds(
             workers,
             OTHER_SIZE,
             baseline=False,
             seconds=seconds,
-            progress=progress,
+            progress=grading.progress,
             shape=size,
             audit=False,
         )
         if not isinstance(other, Timed):
             return other
-        others.append(SizeScore(shape=size, score=score(other.rounds, info, size)))
+        scored = score(other.rounds, grading.session.info, size)
+        others.append(SizeScore(shape=size, score=scored))
+    result = score(timed.rounds, grading.session.info)
     measurement = Measurement(
         rounds=timed.rounds,
         warm_up_launches=timed.warm_up.launches,
@@ -146,23 +110,80 @@ def measure(
         pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
     )
-    known = disassembled()
-    if not isinstance(known, DisassembledKernel):
-        return known
-    result = score(timed.rounds, info)
-    violation = impossible(result, info, known)
-    if violation is not None:
-        return violation
-    return Measured(result, measurement, Kept(first_product, timed.audited))
+    grading.measured = Measured(result, measurement, compared, timed.audited)
+    return impossible(result, grading.session.info, grading.disassembled.kernel)
 
 
-def audited(measured: Measured, seed: int, progress: Progress) -> Measured | Outcome:
-    """With what the audit makes of the launches that were kept, for which no GPU is needed."""
-    error = audit(measured.kept, seed, progress)
-    if not isinstance(error, float | None):
-        return error
-    measurement = measured.measurement.model_copy(update={"audit_error": error})
-    return replace(measured, measurement=measurement)
+def _few_rows(seed: int) -> tuple[Matrix, Matrix]:
+    return Case(Shape(FEW_ROWS, RANKED.shape.N, FEW_ROWS)).draw(seed)
+
+
+def _first_launches(
+    grading: Grading, workers: TimingWorkers, seconds: float
+) -> FirstLaunches | Outcome:
+    """Measure what a program pays once, in a process that has not touched the GPU."""
+    shape = RANKED.shape
+    grading.progress.step("first launch")
+    rows, columns = _few_rows(grading.seed)
+    compiling = sum(each.seconds for each in grading.times if each.stage is Stage.COMPILE)
+    first = workers.kernel.ask(
+        MeasureFirstLaunch(
+            kernel=grading.kernel,
+            shape=shape,
+            rows=rows,
+            columns=columns,
+            compile_ms=compiling * 1e3,
+            fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
+            seconds=seconds,
+        )
+    )
+    if isinstance(first, Fault):
+        return launch_outcome(first, shape, seconds, Stage.MEASURE)
+    if first.C.shape != (shape.M, shape.K):
+        return JudgeError(stage=Stage.MEASURE, message="C of the first launch has another shape")
+    grading.progress.found(interim.of_first_launch(first.times))
+    return first
+
+
+def _host_memory(
+    grading: Grading, workers: TimingWorkers, seconds: float
+) -> list[HostMemory] | Outcome:
+    """Measure each kind of host memory; a quick grading measures none."""
+    found: list[HostMemory] = []
+    for kind in () if grading.quick else grading.options.host_memory:
+        grading.progress.step(f"{kind} host memory")
+        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, shape=RANKED.shape))
+        if isinstance(memory, Fault):
+            return launch_outcome(memory, RANKED.shape, seconds, Stage.MEASURE)
+        found.append(memory)
+    return found
+
+
+def audit(grading: Grading) -> Outcome | None:
+    """Compare the launches that were kept with the product of the CPU."""
+    measured = grading.measured
+    assert measured is not None
+    grading.progress.step("product of the first launch on the CPU")
+    first = measured.first.result()
+    if not first.passed:
+        return RuleViolation(
+            stage=Stage.MEASURE,
+            rule=Rule.STALE_RESULT,
+            message="right when verified, wrong in the first launches of a process: the error is "
+            f"{first.worst / MAX_ERROR:.3g} times the limit",
+        )
+    error = None
+    if measured.timed is not None:
+        grading.progress.step("full product of a timed launch on the CPU")
+        shape = RANKED.shape
+        A = Draw.plain(measured.timed.seed_of_A).matrix(shape.M, shape.N)
+        B = Draw.plain(measured.timed.seed_of_B).matrix(shape.N, shape.K)
+        timed = compare(A, B, measured.timed.C)
+        if not timed.passed:
+            return wrong_answer(Stage.MEASURE, RANKED, grading.seed, A, B, measured.timed.C, timed)
+        error = timed.worst
+    grading.measurement = measured.measurement.model_copy(update={"audit_error": error})
+    return None
 
 
 def impossible(

@@ -1,28 +1,24 @@
-"""Sanitize: memcheck, racecheck, initcheck and synccheck on awkward shapes that nobody knows."""
+"""Sanitize: memcheck, racecheck, initcheck and synccheck on awkward shapes that nobody knows.
+
+On a GPU its own sanitizer and, in a full grading, the CPU device watch the same cases at the same
+time. On the CPU device one launch serves all tools.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from harness.devices.findings import merged
-from harness.judge.progress import Progress, Silent
+from harness.judge.grading import Failure, Grading
 from harness.judge.stages import interim
+from harness.judge.stages.compile import Loading
+from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome
-from harness.judge.stages.verify import wrong_answer
-from harness.protocol.compiler import Kernel
-from harness.protocol.device import (
-    BackgroundSanitizer,
-    BeginSanitizing,
-    Device,
-    LaunchInputs,
-    Refusal,
-    Sanitize,
-    Sanitized,
-)
+from harness.judge.steps import Place, Steps
+from harness.protocol.device import LaunchInputs, Refusal, Sanitize, Sanitized
 from harness.protocol.report import (
     Counterexample,
     Finding,
@@ -35,8 +31,10 @@ from harness.protocol.report import (
     RuleViolation,
     Sanitizing,
     Stage,
+    TimeLimit,
     Tool,
     ToolRun,
+    WrongAnswer,
 )
 from harness.protocol.request import Fault
 from problem.cases import (
@@ -53,15 +51,18 @@ from problem.cases import (
 from problem.launcher import Clusters, LaunchLine
 from problem.reference import compare
 
+SECONDS = 120.0
+"""Time limit of each program: all tools, all shapes."""
+
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes on a CPU."""
 
 EXTRA_FLOP = 1 << 23
-"""Of the cases of verification that are sanitized, too: no more than the others take."""
+"""The largest case of verification that is sanitized, too: no larger than the others."""
 
 MAX_EDGE = 512
-"""Of a tile that the shapes go around. A kernel whose launch line says more, only asks for few
-blocks and shares the work out among them itself."""
+"""The largest tile that the shapes go around. A kernel with a larger tile only asks for few blocks,
+and shares the work out among them itself."""
 
 HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
@@ -74,18 +75,274 @@ _INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)
 
 
 @dataclass(frozen=True, slots=True)
-class SanitizerResults:
-    """What all programs found together."""
+class Sample:
+    """Some blocks of the ranked size, which is too large to be watched whole."""
 
-    programs: tuple[Sanitizing, ...]
-    findings: tuple[Finding, ...]
-    outcome: Outcome | None
-    """The verdict for what the launches did, where no finding says more."""
+    case: Case
+    blocks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SanitizingStep:
+    """The step that runs the kernel on these cases, in this order, under each tool."""
+
+    place: Place
+    cases: tuple[Case, ...]
+    samples: tuple[Sample, ...]
+    tools: tuple[Tool, ...]
+    seed: int
+    seconds: float = field(compare=False)
+    loading: Loading | None = field(compare=False)
+    """What has to be loaded before; None if the device has the kernel."""
+
+    def run(self, steps: Steps) -> Sanitized | Refusal | Fault:
+        if self.loading is not None:
+            ready = steps.get(self.loading)
+            if isinstance(ready, Refusal | Fault):
+                return ready
+        launches = [_launch(case, self.seed) for case in self.cases]
+        launches += [_launch(each.case, self.seed, each.blocks) for each in self.samples]
+        request = Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
+        return steps.device(self.place).ask(request)
+
+
+def _launch(case: Case, seed: int, blocks: tuple[int, ...] | None = None) -> LaunchInputs:
+    A, B = case.draw(seed)
+    return LaunchInputs(shape=case.shape, A=A, B=B, blocks=blocks)
+
+
+# ---------------------------------------------------------------------------------------- stages
+
+
+def start_cpu_sanitizer(grading: Grading) -> None:
+    """Start to sanitize on the CPU device next to a GPU. A quick grading uses it only where
+    something went wrong."""
+    if grading.session.cpu_sanitizer is not None and not grading.quick:
+        grading.steps.start(_on_cpu(grading))
+
+
+def start_sanitizer(grading: Grading) -> None:
+    """Start the GPU's sanitizer, whose tools have processes of their own."""
+    if grading.scores:
+        grading.steps.start(_on_device(grading))
+
+
+def sanitize_on_device(grading: Grading) -> Outcome | None:
+    """Sanitize where the kernel was verified; the case at which verification failed comes first."""
+    failure, steps = grading.failure, grading.steps
+    if failure is not None and isinstance(failure.outcome, TimeLimit):
+        return _diagnosed_hang(grading, failure) or failure.outcome
+    step = _on_device(grading)
+    grading.progress.begin(Stage.SANITIZE, None)
+    grading.progress.step(", ".join(step.tools))
+    if failure is not None and grading.session.cpu_sanitizer is not None:
+        steps.start_instead(_on_cpu(grading))
+    if grading.scores:
+        steps.start_instead(step)
+    answer = steps.get(step)
+    if isinstance(answer, Fault):
+        wrong = failure.outcome if failure else None
+        return wrong or launch_outcome(answer, step.cases[0].shape, SECONDS, Stage.SANITIZE)
+    _note(grading, answer, step)
+    return None
+
+
+def sanitize_in_background(grading: Grading) -> Outcome | None:
+    """Take what the CPU device has found, and return the verdict of all sanitizers together.
+
+    Unsafe beats wrong: it is usually why a kernel is wrong. In a quick grading on a GPU the CPU
+    device stands in where a tool of the GPU does not work.
+    """
+    wrong = grading.failure.outcome if grading.failure else None
+    if grading.session.cpu_sanitizer is not None:
+        step = _on_cpu(grading)
+        if not grading.quick or wrong is not None or _missing(grading):
+            grading.progress.step(CPU_DEVICE)
+            _note(grading, grading.steps.get(step), step)
+    seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
+    outcome = unsafe(merged(grading.findings), seen) or wrong or grading.sanitizer_outcome
+    missing = _missing(grading)
+    if outcome is None and missing:
+        message = f"no sanitizer could run {missing[0]}: {_why_missing(grading, missing[0])}"
+        return JudgeError(stage=Stage.SANITIZE, message=message)
+    return outcome
+
+
+def _on_device(grading: Grading) -> SanitizingStep:
+    """Return the step for the device that verifies. On a GPU the smallest case comes first: the
+    first error ends a tool, and one that is made by many threads takes memcheck a minute."""
+    tools = tools_of(quick=grading.quick, gpu=grading.scores)
+    cases = _cases(grading)
+    if not grading.scores:
+        return SanitizingStep(
+            Place.SANITIZER, cases, _samples(grading), tools, grading.seed, SECONDS, None
+        )
+    every = cases if grading.quick else (*cases, mid_size_case(grading.seed))
+    ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
+    loading = Loading(Place.SANITIZER, grading.kernel)
+    return SanitizingStep(Place.SANITIZER, ordered, (), tools, grading.seed, SECONDS, loading)
+
+
+def _on_cpu(grading: Grading) -> SanitizingStep:
+    """Return the step for the CPU device next to a GPU."""
+    tools = tools_of(quick=grading.quick, gpu=True)
+    loading = Loading(Place.CPU_SANITIZER, grading.kernel)
+    return SanitizingStep(
+        Place.CPU_SANITIZER,
+        _cases(grading),
+        _samples(grading),
+        tools,
+        grading.seed,
+        SECONDS,
+        loading,
+    )
+
+
+def _cases(grading: Grading) -> tuple[Case, ...]:
+    cases = sanitizer_cases(grading.kernel.launch, grading.seed, quick=grading.quick)
+    failed = grading.failure.case if grading.failure else None
+    return (failed, *cases) if failed and failed.shape.flop <= SMALL_FLOP else cases
+
+
+def _samples(grading: Grading) -> tuple[Sample, ...]:
+    failed = grading.failure.case if grading.failure else None
+    if grading.quick or (failed is not None and failed.shape != RANKED.shape):
+        return ()
+    return (ranked_sample(grading.kernel.launch, grading.seed),)
+
+
+def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: SanitizingStep) -> None:
+    """Keep what one program has found; other programs may find more."""
+    if not isinstance(answer, Sanitized):
+        grading.sanitizing.append(_unavailable(step.tools, answer.message))
+        return
+    shapes = tuple(case.shape for case in step.cases)
+    program = Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)
+    grading.progress.found(interim.of_sanitizing(program, merged(answer.findings)))
+    grading.sanitizing.append(program)
+    grading.findings += answer.findings
+    if grading.sanitizer_outcome is None:
+        grading.sanitizer_outcome = _outcome(answer, step)
+
+
+def _outcome(answer: Sanitized, step: SanitizingStep) -> Outcome | None:
+    """Return the verdict for what the launches did, where no finding says more: C and the inputs
+    are compared as in verification."""
+    for product in answer.products:
+        case = step.cases[product.launch]
+        if product.changed_inputs:
+            names = " and ".join(product.changed_inputs)
+            return RuleViolation(
+                stage=Stage.SANITIZE,
+                rule=Rule.INPUTS_CHANGED,
+                message=f"the kernel changed {names} at {case}; inputs are not to be written",
+            )
+        A, B = case.draw(step.seed)
+        comparison = compare(A, B, product.C, tolerance=case.tolerance)
+        if not comparison.passed:
+            return wrong_answer(Stage.SANITIZE, case, step.seed, A, B, product.C, comparison)
+    for stopped in answer.stopped:
+        shape = step.cases[stopped.launch].shape
+        return launch_outcome(stopped.fault, shape, step.seconds, Stage.SANITIZE)
+    return None
+
+
+def _missing(grading: Grading) -> list[Tool]:
+    """Return the tools that no program has run to the end; none if something was found anyway."""
+    if grading.findings:
+        return []
+    ran = {
+        run.tool
+        for program in grading.sanitizing
+        for run in program.tools
+        if run.status != "unavailable"
+    }
+    return [tool for tool in tools_of(grading.quick, grading.scores) if tool not in ran]
+
+
+def _why_missing(grading: Grading, tool: Tool) -> str:
+    reasons = (
+        f"{program.program} says {run.message}"
+        for program in grading.sanitizing
+        for run in program.tools
+        if run.tool is tool and run.message
+    )
+    return "; ".join(reasons) or "it was not asked"
+
+
+def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
+    """Return whether the sanitizers may say more of a failure than verification did."""
+    match failure.outcome:
+        case WrongAnswer():
+            return True
+        case MemoryFault(findings=findings):
+            return all(finding.at.line is None for finding in findings)
+        case TimeLimit():
+            small = failure.case.shape.flop <= SMALL_FLOP
+            return small and grading.session.cpu_sanitizer is not None
+        case _:
+            return False
+
+
+def _diagnosed_hang(grading: Grading, failure: Failure) -> MemoryFault | Race | None:
+    """Return what keeps a launch from its end, such as a barrier that only some threads reach. The
+    GPU cannot tell; the CPU device sees each thread."""
+    step = SanitizingStep(
+        Place.CPU_SANITIZER,
+        (failure.case,),
+        (),
+        tuple(Tool),
+        grading.seed,
+        HANG_SECONDS,
+        Loading(Place.CPU_SANITIZER, grading.kernel),
+    )
+    grading.steps.start_instead(step)
+    answer = grading.steps.get(step)
+    return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None
+
+
+def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
+    return Sanitizing(
+        program=CPU_DEVICE,
+        shapes=(),
+        tools=tuple(
+            ToolRun(tool=tool, status="unavailable", seconds=0, message=message) for tool in tools
+        ),
+    )
+
+
+def unsafe(
+    findings: Sequence[Finding], counterexample: Counterexample | None
+) -> MemoryFault | Race | None:
+    """Return the verdict for findings: memory errors come first, for a race may follow from them,
+    and barriers before the races that follow from those."""
+    memory = [finding for finding in findings if finding.hazard not in _RACES]
+    races = [finding for finding in findings if finding.hazard in _RACES]
+    races.sort(key=lambda finding: finding.hazard is Hazard.RACE)
+    first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
+    if not first:
+        return None
+    kind = Race if first is races else MemoryFault
+    others = [finding for finding in findings if finding not in first]
+    return kind(
+        stage=Stage.SANITIZE,
+        message=first[0].message,
+        findings=(*first, *others),
+        counterexample=counterexample,
+    )
+
+
+# ----------------------------------------------------------------------------------------- cases
+
+
+def tools_of(quick: bool, gpu: bool) -> tuple[Tool, ...]:
+    """Return the tools of a grading. Without a GPU one launch serves all of them."""
+    return (Tool.MEMCHECK, Tool.RACECHECK) if quick and gpu else tuple(Tool)
 
 
 def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case, ...]:
-    """Shapes that take a kernel through its edges and, in more than one block, its inside: drawn
-    from ranges, so that no kernel can tell by its size that it is watched."""
+    """Return shapes that take a kernel through its edges and, in more than one block, its inside:
+    drawn from ranges, so that no kernel can tell by its size that it is watched."""
     generator = np.random.default_rng([seed, CASES_VERSION, 2])
 
     def between(low: int, high: int) -> int:
@@ -107,244 +364,21 @@ def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case
     return cases if quick else (*cases, *small_cases(seed, 2, EXTRA_FLOP))
 
 
-def ranked_sample(launch: LaunchLine, seed: int) -> LaunchInputs:
-    """The first blocks of the ranked size, and others that nobody knows: a kernel may forget a
-    barrier there alone. For the CPU device, which need not run the whole grid."""
+def ranked_sample(launch: LaunchLine, seed: int) -> Sample:
+    """Return the first blocks of the ranked size, and others that nobody knows: a kernel may forget
+    a barrier there alone. For the CPU device, which need not run the whole grid."""
     generator = np.random.default_rng([seed, CASES_VERSION, 7])
     shape = RANKED.shape
     clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
     columns, rows, _ = clusters.sizes
     chosen = {0, int(generator.integers(columns * rows))}
-    A, B = Case(shape, str(generator.choice(_INPUTS))).draw(seed)
+    case = Case(shape, str(generator.choice(_INPUTS)))
     blocks = tuple(sorted(block for number in chosen for block in clusters.blocks(number)))
-    return LaunchInputs(shape=shape, A=A, B=B, blocks=blocks)
+    return Sample(case, blocks)
 
 
 def mid_size_case(seed: int) -> Case:
-    """For the tools of a GPU, on which an instrumented kernel takes not long."""
+    """Return a case for the tools of a GPU, on which an instrumented kernel takes not long."""
     generator = np.random.default_rng([seed, CASES_VERSION, 3])
     M, K = (int(size) for size in generator.integers(513, 1000, 2))
     return Case(Shape(M, int(generator.integers(17, 49)), K))
-
-
-def tools_of_a_grading(*, quick: bool, alone: bool) -> tuple[Tool, ...]:
-    """alone: the CPU device is, for which one launch serves all tools."""
-    return (Tool.MEMCHECK, Tool.RACECHECK) if quick and not alone else tuple(Tool)
-
-
-Begun = Future[Sanitized | Refusal | Fault]
-"""What the CPU device is at."""
-
-
-def begin_beside(
-    beside: BackgroundSanitizer, kernel: Kernel, seed: int, *, seconds: float
-) -> Begun:
-    """Let the CPU device begin, before the GPU is free, with what it is asked in a full grading
-    where nothing went wrong."""
-    cases = sanitizer_cases(kernel.launch, seed, quick=False)
-    sample = ranked_sample(kernel.launch, seed)
-    return Watching(seed, tuple(Tool), seconds, Silent()).begin(beside, kernel, cases, sample)
-
-
-def begin_on_device(
-    device: Device, kernel: Kernel, seed: int, *, quick: bool, seconds: float
-) -> None:
-    """Let the tools of a GPU begin with what they are asked where nothing goes wrong, while it
-    verifies. Where something does, that is asked for instead."""
-    watching = Watching(seed, tools_of_a_grading(quick=quick, alone=False), seconds, Silent())
-    cases = _on_gpu(sanitizer_cases(kernel.launch, seed, quick=quick), seed, quick)
-    device.ask(BeginSanitizing(sanitize=watching.request(cases), seconds=seconds))
-
-
-def _on_gpu(cases: tuple[Case, ...], seed: int, quick: bool) -> list[Case]:
-    """The smallest first: the first error ends a tool's process, and where a hundred thousand
-    threads are wrong at once, memcheck is at work for a minute."""
-    every = cases if quick else (*cases, mid_size_case(seed))
-    return sorted(every, key=lambda case: case.shape.flop)
-
-
-def sanitize(
-    device: Device,
-    beside: BackgroundSanitizer | None,
-    kernel: Kernel,
-    seed: int,
-    *,
-    quick: bool,
-    failed: Case | None,
-    seconds: float,
-    progress: Progress,
-    begun: Begun | None = None,
-) -> Watching | Outcome:
-    """Run the tools of the device, and of the CPU device beside a GPU, whose results may be waited
-    for when others have the GPU.
-
-    beside: sanitizes at the same time; in a quick grading only where something is wrong, or where a
-    tool of the device does not work. failed: where verification went wrong; it is sanitized first.
-    seconds: limit for one device. begun: what begin_beside has begun.
-    """
-    tools = tools_of_a_grading(quick=quick, alone=beside is None)
-    cases = sanitizer_cases(kernel.launch, seed, quick=quick)
-    if failed is not None and failed.shape.flop <= SMALL_FLOP:
-        cases = (failed, *cases)
-    progress.begin(Stage.SANITIZE, None)
-    progress.step(", ".join(tools))
-    watching = Watching(seed, tools, seconds, progress)
-    at_ranked = failed is None or failed.shape == RANKED.shape
-    samples = (ranked_sample(kernel.launch, seed),) if at_ranked and not quick else ()
-    if begun is None and beside is not None and (failed is not None or not quick):
-        begun = watching.begin(beside, kernel, cases, *samples)
-    if beside is None:
-        on_device: Sequence[Case] = cases
-        answer = device.ask(watching.request(cases, *samples))
-    else:
-        on_device = _on_gpu(cases, seed, quick)
-        answer = device.ask(watching.request(on_device))
-    if isinstance(answer, Fault):
-        return launch_outcome(answer, cases[0].shape, seconds, Stage.SANITIZE)
-    watching.note(answer, on_device)
-    if begun is None and beside is not None and watching.without_result():
-        begun = watching.begin(beside, kernel, cases)
-    if begun is not None:
-        watching.beside = (begun, cases)
-    return watching
-
-
-class Watching:
-    """The same cases under several programs, and what came of them."""
-
-    def __init__(
-        self, seed: int, tools: tuple[Tool, ...], seconds: float, progress: Progress
-    ) -> None:
-        self.seed = seed
-        self.tools = tools
-        self.seconds = seconds
-        self.progress = progress
-        self.programs: list[Sanitizing] = []
-        self.findings: list[Finding] = []
-        self.outcome: Outcome | None = None
-        self.beside: tuple[Begun, Sequence[Case]] | None = None
-
-    def request(self, cases: Sequence[Case], *samples: LaunchInputs) -> Sanitize:
-        launches = []
-        for case in cases:
-            A, B = case.draw(self.seed)
-            launches.append(LaunchInputs(shape=case.shape, A=A, B=B))
-        launches += samples
-        return Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
-
-    def begin(
-        self,
-        beside: BackgroundSanitizer,
-        kernel: Kernel,
-        cases: Sequence[Case],
-        *samples: LaunchInputs,
-    ) -> Begun:
-        beside.load(kernel)
-        return beside.sanitize(self.request(cases, *samples))
-
-    def note(self, answer: Sanitized | Refusal | Fault, cases: Sequence[Case]) -> None:
-        if not isinstance(answer, Sanitized):
-            self.programs.append(_unavailable(self.tools, answer.message))
-            return
-        shapes = tuple(case.shape for case in cases)
-        program = Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)
-        self.progress.found(interim.of_sanitizing(program, merged(answer.findings)))
-        self.programs.append(program)
-        self.findings += answer.findings
-        self.outcome = self.outcome or self._outcome(answer, cases)
-
-    def without_result(self) -> list[Tool]:
-        """The tools that no program has run to the end."""
-        ran = {
-            run.tool
-            for program in self.programs
-            for run in program.tools
-            if run.status != "unavailable"
-        }
-        return [tool for tool in self.tools if tool not in ran]
-
-    def results(self) -> SanitizerResults:
-        """With those of the CPU device, once it has them."""
-        if self.beside is not None:
-            begun, cases = self.beside
-            self.progress.step(CPU_DEVICE)
-            self.note(begun.result(), cases)
-        outcome, missing = self.outcome, self.without_result()
-        if outcome is None and not self.findings and missing:
-            outcome = JudgeError(
-                stage=Stage.SANITIZE,
-                message=f"no sanitizer could run {missing[0]}: {self._why(missing[0])}",
-            )
-        return SanitizerResults(tuple(self.programs), merged(self.findings), outcome)
-
-    def _why(self, tool: Tool) -> str:
-        said = (
-            f"{program.program} says {run.message}"
-            for program in self.programs
-            for run in program.tools
-            if run.tool is tool and run.message
-        )
-        return "; ".join(said) or "it was not asked"
-
-    def _outcome(self, answer: Sanitized, cases: Sequence[Case]) -> Outcome | None:
-        """What the launches did, as in verification: C and the inputs are looked at here, too."""
-        for product in answer.products:
-            case = cases[product.launch]
-            if product.changed_inputs:
-                names = " and ".join(product.changed_inputs)
-                return RuleViolation(
-                    stage=Stage.SANITIZE,
-                    rule=Rule.INPUTS_CHANGED,
-                    message=f"the kernel changed {names} at {case}; inputs are not to be written",
-                )
-            A, B = case.draw(self.seed)
-            comparison = compare(A, B, product.C, tolerance=case.tolerance)
-            if not comparison.passed:
-                return wrong_answer(Stage.SANITIZE, case, self.seed, A, B, product.C, comparison)
-        for stopped in answer.stopped:
-            shape = cases[stopped.launch].shape
-            return launch_outcome(stopped.fault, shape, self.seconds, Stage.SANITIZE)
-        return None
-
-
-def diagnose_hang(
-    beside: BackgroundSanitizer, kernel: Kernel, case: Case, seed: int
-) -> MemoryFault | Race | None:
-    """What keeps a launch from its end, if it is more than time: a barrier that only some threads
-    reach, say. The GPU cannot tell; the CPU device sees each thread."""
-    if case.shape.flop > SMALL_FLOP:
-        return None
-    watching = Watching(seed, tuple(Tool), HANG_SECONDS, Silent())
-    answer = watching.begin(beside, kernel, [case]).result()
-    return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None
-
-
-def _unavailable(tools: Iterable[Tool], message: str) -> Sanitizing:
-    return Sanitizing(
-        program=CPU_DEVICE,
-        shapes=(),
-        tools=tuple(
-            ToolRun(tool=tool, status="unavailable", seconds=0, message=message) for tool in tools
-        ),
-    )
-
-
-def unsafe(
-    findings: Sequence[Finding], counterexample: Counterexample | None
-) -> MemoryFault | Race | None:
-    """The verdict for findings: memory errors come first, for a race may follow from them, and
-    barriers before the races that follow from those."""
-    memory = [finding for finding in findings if finding.hazard not in _RACES]
-    races = [finding for finding in findings if finding.hazard in _RACES]
-    races.sort(key=lambda finding: finding.hazard is Hazard.RACE)
-    first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
-    if not first:
-        return None
-    kind = Race if first is races else MemoryFault
-    others = [finding for finding in findings if finding not in first]
-    return kind(
-        stage=Stage.SANITIZE,
-        message=first[0].message,
-        findings=(*first, *others),
-        counterexample=counterexample,
-    )

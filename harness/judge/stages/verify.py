@@ -1,22 +1,26 @@
-"""Verify: is C right in every case, and was nothing but C touched?"""
+"""Verify: is C correct in every case, and was nothing but C written?"""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from math import inf, prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
+from harness.judge.grading import Failure, Grading
 from harness.judge.progress import Progress
-from harness.judge.stages.counterexample import counterexample
+from harness.judge.stages import interim
+from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, wrote_outside
-from harness.judge.stages.preparation import Preparation, Prepared, prepared
+from harness.judge.stages.sanitize import sanitizers_may_say_more
+from harness.judge.steps import Place, Steps
 from harness.protocol.device import Device, Finished, Run
 from harness.protocol.report import (
     CaseResult,
@@ -33,7 +37,7 @@ from harness.protocol.request import Fault
 from problem.cases import RANKED, Case, Matrix, Shape, cases, ranked_case
 from problem.inputs import Tolerance
 from problem.launcher import Clusters, LaunchLine
-from problem.reference import Comparison, Expected, compare
+from problem.reference import Expected, compare
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -42,82 +46,94 @@ each time; fewer where a block computes more than one of 16×16 threads usually 
 SAMPLED_ELEMENTS = 100_000
 """Elements of C that the blocks of one launch may compute together."""
 
-AHEAD = 20
-"""Cases made ready while one is launched: most kernels that are wrong do not come so far that the
-ranked size is begun, which takes seconds."""
+EXPLAINED_FLOP = 1 << 26
+"""The largest case when a kernel is only explained, without a GPU: every access is checked."""
 
 MAX_LAUNCH_LIMITS = 10
-"""All launches together may take so many times what one may: a kernel that stays just below the
-limit in each of eighty cases must not cost half an hour."""
+"""The time limit of all launches together, in time limits of one: a kernel that stays just below
+the limit in each of eighty cases must not cost half an hour."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """The case at which verification stopped, and why."""
+class Prepared:
+    """A case as it is launched. expected: None if only parts of C will be compared."""
 
     case: Case
-    outcome: Outcome
+    A: Matrix
+    B: Matrix
+    expected: Expected | None
 
 
-def prepare(
-    seed: int,
-    *,
-    quick: bool,
-    sampled: bool,
-    ranked: bool = True,
-    ahead: int | None = AHEAD,
-    max_flop: float = inf,
-) -> Preparation:
-    """Begin with what needs neither kernel nor device. ranked: with the ranked size, as long as
-    the grading is not quick. ahead: cases; None for all. max_flop: larger cases are left out."""
-    chosen, ranked = cases(seed, quick=quick, sampled=sampled), ranked and not quick
-    given = [case for case in chosen if case.shape.flop <= max_flop]
-    if ranked:
-        given.append(ranked_case(RANKED.shape, seed))
-    whole = not (ranked and sampled)
-    return Preparation(given, seed, whole, len(given) if ahead is None else ahead)
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """The step that draws the inputs of a case and computes what C should be."""
+
+    case: Case
+    seed: int
+    whole: bool = field(compare=False, default=True)
+    place: ClassVar[Place] = Place.JUDGE
+
+    def run(self, steps: Steps) -> Prepared:
+        return prepare(self.case, self.seed, whole=self.whole)
 
 
-def verify(
-    device: Device,
-    launch: LaunchLine,
-    seed: int,
-    *,
-    quick: bool,
-    sampled: bool,
-    blocks_depend: bool,
-    seconds: float,
-    printed: list[str],
-    progress: Progress,
-    begun: Preparation | None = None,
-) -> Verification | Failure:
+def prepare(case: Case, seed: int, *, whole: bool = True) -> Prepared:
+    """Draw the inputs of a case, and compute what C should be if all of it will be compared."""
+    A, B = case.draw(seed)
+    return Prepared(case, A, B, Expected.of(A, B, tolerance=case.tolerance) if whole else None)
+
+
+def prepared_cases(chosen: Sequence[Case], seed: int) -> Iterator[Prepared]:
+    """Prepare one case while the one before it is launched."""
+    with ThreadPoolExecutor(1, thread_name_prefix="preparing") as thread:
+        following = [thread.submit(prepare, case, seed) for case in chosen]
+        try:
+            for each in following:
+                yield each.result()
+        finally:
+            thread.shutdown(wait=False, cancel_futures=True)
+
+
+def start_references(grading: Grading) -> None:
+    """Start to compute what C should be in each case."""
+    grading.steps.start(*_preparing(grading))
+
+
+def verify(grading: Grading) -> Outcome | None:
     """Run every case until one goes wrong, the ranked size last.
 
-    sampled: the device is slow: of the ranked size only some blocks are run. blocks_depend: they
-    depend on one another, so that a sample of them would not end: a smaller size is run whole
-    instead. seconds: limit of one launch. printed: gets what the launches print. begun: what
-    `prepare` has begun.
+    A device without a GPU runs only some blocks of the ranked size. If these depend on one another,
+    a sample would not end, so a smaller size is run whole instead.
     """
-    smaller = sampled and blocks_depend and not quick
-    preparation = begun or prepare(seed, quick=quick, sampled=sampled, ranked=not smaller)
+    steps, seconds = grading.steps, grading.options.seconds
+    smaller = _runs_smaller(grading)
+    preparing = _preparing(grading)
     results: list[CaseResult] = []
 
-    def all_cases() -> Iterator[Prepared]:
-        yield from preparation
+    def prepared() -> Iterator[Prepared]:
+        for each in preparing:
+            yield steps.take(each)
         if smaller:
-            yield prepared(ranked_case(_largest(results, seconds), seed), seed, whole=True)
+            largest = ranked_case(_largest(results, seconds), grading.seed)
+            yield steps.take(Preparing(largest, grading.seed))
 
-    progress.begin(Stage.VERIFY, len(preparation.cases) + smaller)
-    with closing(preparation):
-        for each in all_cases():
-            progress.step(str(each.case))
-            result = _Launching(device, launch, each, seed, seconds, printed).result()
-            if not isinstance(result, CaseResult):
-                return Failure(each.case, result)
-            results.append(result)
-            if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
-                return Failure(each.case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
-    return Verification(
+    grading.progress.begin(Stage.VERIFY, len(preparing) + smaller)
+    failure = run_cases(
+        grading.session.device,
+        grading.kernel.launch,
+        prepared(),
+        seed=grading.seed,
+        seconds=seconds,
+        results=results,
+        printed=grading.printed,
+        progress=grading.progress,
+    )
+    if failure is not None:
+        steps.stop(Place.JUDGE)
+        grading.progress.found(interim.of_failure(failure.outcome))
+        grading.failure = failure
+        return None if sanitizers_may_say_more(grading, failure) else failure.outcome
+    grading.verification = Verification(
         cases=tuple(results),
         worst_error=max(r.error for r in results if r.case.tolerance is Tolerance.RANDOM),
         note=(
@@ -127,6 +143,54 @@ def verify(
             else None
         ),
     )
+    grading.progress.found(interim.of_verification(grading.verification))
+    return None
+
+
+def _runs_smaller(grading: Grading) -> bool:
+    """Whether a smaller size takes the place of the ranked one."""
+    assert grading.ready is not None
+    depend = grading.ready.blocks_depend_on_one_another
+    return depend and not grading.scores and not grading.quick
+
+
+def _preparing(grading: Grading) -> list[Preparing]:
+    """Return the steps that prepare the cases, in the order in which they are launched."""
+    quick, sampled, seed = grading.quick, not grading.scores, grading.seed
+    max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
+    chosen = cases(seed, quick=quick, sampled=sampled)
+    found = [Preparing(case, seed) for case in chosen if case.shape.flop <= max_flop]
+    depend = grading.ready is not None and _runs_smaller(grading)
+    if not quick and not depend:
+        found.append(Preparing(ranked_case(RANKED.shape, seed), seed, whole=not sampled))
+    return found
+
+
+def run_cases(
+    device: Device,
+    launch: LaunchLine,
+    prepared: Iterable[Prepared],
+    *,
+    seed: int,
+    seconds: float,
+    results: list[CaseResult],
+    printed: list[str],
+    progress: Progress,
+) -> Failure | None:
+    """Run cases until one goes wrong.
+
+    seconds: time limit of one launch. results: gets the result of each case that is correct.
+    printed: gets what the launches print.
+    """
+    for each in prepared:
+        progress.step(str(each.case))
+        result = _Launching(device, launch, each, seed, seconds, printed).result()
+        if not isinstance(result, CaseResult):
+            return Failure(each.case, result)
+        results.append(result)
+        if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
+            return Failure(each.case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
+    return None
 
 
 def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:
@@ -315,39 +379,6 @@ def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
     return {(int(row), int(column)) for row, column in np.argwhere(both)}
-
-
-def wrong_answer(
-    stage: RunStage,
-    case: Case,
-    seed: int,
-    A: Matrix,
-    B: Matrix,
-    C: Matrix,
-    comparison: Comparison,
-    corner: tuple[int, int] = (0, 0),
-) -> WrongAnswer:
-    """The verdict for a C that is too far from A·B. corner: where A, B and C were cut from."""
-    found = counterexample(case, seed, A, B, C, comparison)
-    found = found.model_copy(
-        update={
-            "elements": tuple(
-                element.model_copy(
-                    update={
-                        "row": element.row + corner[0],
-                        "column": element.column + corner[1],
-                    }
-                )
-                for element in found.elements
-            )
-        }
-    )
-    limit = "must be exact" if case.exact else f"error at most {comparison.limit:g}"
-    return WrongAnswer(
-        stage=stage,
-        message=f"wrong at {case} ({limit}, found {comparison.worst:.3g}): {found.pattern}",
-        counterexample=found,
-    )
 
 
 def touched(finished: Finished, case: Case) -> Outcome | None:

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Sequence
 
 from harness.judge.progress import Silent, Stoppable, Stopped
+from harness.judge.session import Session
 from harness.judge.tune.tunable import Setting
 from harness.judge.tune.tune import Planned, Trial, Tuning, TuningOptions, Variant, Watcher, plan
-from harness.judge.workers.session import Session
 from harness.protocol.report import Stage, Submission
 
 NEAR = 0.03
@@ -51,7 +51,7 @@ def _try_all(
     def serve(session: Session) -> None:
         progress = Stoppable(Silent(), stopping)
         try:
-            with session.turn(progress):
+            with session.exclusive_lock(progress):
                 trial = Trial(planned, session, progress)
                 while True:
                     number, setting = jobs.get_nowait()
@@ -96,7 +96,7 @@ def _again(
     if len(near) < 2:
         return {}
     found: dict[int, Variant] = {}
-    with session.turn(watcher):
+    with session.exclusive_lock(watcher):
         trial = Trial(planned, session, watcher)
         for number in near[:MOST_AGAIN]:
             setting = tried[number].setting

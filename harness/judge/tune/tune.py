@@ -13,13 +13,13 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from harness import __version__
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
 from harness.judge.stages.measure import impossible
 from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
 from harness.judge.stages.score import score
-from harness.judge.stages.verify import Failure, verify
+from harness.judge.stages.verify import prepared_cases, run_cases
 from harness.judge.tune.tunable import Setting, Tunables, find_tunables
-from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compiled, Disassembled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.errors import crash
@@ -38,6 +38,7 @@ from harness.protocol.report import (
     Value,
 )
 from harness.protocol.timing import TimingWorkers
+from problem.cases import cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def tune(
     Raises UsageError when there is nothing to tune, or the GPU is taken.
     """
     planned = plan(submission, options)
-    with session.turn(watcher):
+    with session.exclusive_lock(watcher):
         watcher.plan(len(planned.settings), planned.tunables.count, planned.seed)
         trial = Trial(planned, session, watcher)
         return planned.tuning(session.info, _try_all(trial, planned.settings, watcher))
@@ -228,18 +229,20 @@ class Trial:
         ready = load_kernel(self.session.device, kernel)
         if not isinstance(ready, Ready):
             return ready
-        verified = verify(
+        seed, sampled = self.planned.seed, self.session.timing is None
+        chosen = cases(seed, quick=True, sampled=sampled)
+        self.progress.begin(Stage.VERIFY, len(chosen))
+        failure = run_cases(
             self.session.device,
             kernel.launch,
-            self.planned.seed,
-            quick=True,
-            sampled=self.session.timing is None,
-            blocks_depend=ready.blocks_depend_on_one_another,
+            prepared_cases(chosen, seed),
+            seed=seed,
             seconds=self.planned.seconds,
+            results=[],
             printed=[],
             progress=self.progress,
         )
-        return verified.outcome if isinstance(verified, Failure) else None
+        return failure.outcome if failure else None
 
     def _timed(self, kernel: Kernel, known: DisassembledKernel, timing: TimingWorkers) -> Outcome:
         self.progress.begin(Stage.MEASURE, None)

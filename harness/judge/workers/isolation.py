@@ -30,20 +30,21 @@ class Role(StrEnum):
 
     COMPILER = "compiler"
     CUDA = "cuda"
+    SANITIZER = "sanitizer"
     CHECKER = "checker"
     CPU = "cpu"
 
 
-_ON_GPU = (Role.CUDA, Role.CHECKER)
-"""Those that load the driver."""
+_ON_GPU = (Role.CUDA, Role.SANITIZER, Role.CHECKER)
+"""The roles that load the driver, themselves or in programs that they start."""
 
 
-_CPU_SECONDS = {Role.COMPILER: 120, Role.CUDA: 3600, Role.CHECKER: 3600, Role.CPU: 3600}
+_CPU_SECONDS = dict.fromkeys(Role, 3600) | {Role.COMPILER: 120}
 _ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
 """The CUDA driver reserves far more address space than it uses: its workers have no such limit."""
 _FILE_SIZE = 1 * _GIB
 _OPEN_FILES = 1024
-_MORE_TASKS = {Role.COMPILER: 256, Role.CUDA: 1024, Role.CHECKER: 1024, Role.CPU: 256}
+_MORE_TASKS = dict.fromkeys(Role, 1024) | {Role.COMPILER: 256, Role.CPU: 256}
 """Processes and threads beyond those that the user has already: the system counts them all."""
 
 

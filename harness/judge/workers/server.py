@@ -74,6 +74,12 @@ def _cuda() -> Answering:
     return CudaDevice().ask
 
 
+def _sanitizer() -> Answering:
+    from harness.devices.cuda.sanitizer import CudaSanitizer
+
+    return CudaSanitizer().answer
+
+
 def _checker() -> Answering:
     from harness.devices.cuda.checker import CudaChecker
 
@@ -89,6 +95,7 @@ def _cpu() -> Answering:
 _ANSWERING: dict[Role, Callable[[], Answering]] = {
     Role.COMPILER: _compiler,
     Role.CUDA: _cuda,
+    Role.SANITIZER: _sanitizer,
     Role.CHECKER: _checker,
     Role.CPU: _cpu,
 }

@@ -1,369 +1,216 @@
-"""What gradings need open: compiler, device, CPU sanitizer, timing workers and the GPU's lock."""
+"""A session whose processes are workers, and several sessions that take turns on one device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from threading import Event
 from typing import Literal
 
 from harness.devices.available import arch_of, why_no_cuda
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.workers.cores import Cores
-from harness.judge.workers.cpu_sanitizer import CpuSanitizer
-from harness.judge.workers.gpu_lock import Use, hold_gpu, share_gpu_if_free
+from harness.judge.workers.gpu_lock import Use, hold_gpu
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol import background
-from harness.protocol.compiler import DEFAULT_ARCH, Compiler
-from harness.protocol.device import BackgroundSanitizer, Describe, Device
+from harness.protocol.compiler import DEFAULT_ARCH
+from harness.protocol.device import Describe
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import DeviceInfo, Tool
+from harness.protocol.report import DeviceInfo
 from harness.protocol.request import Fault
-from harness.protocol.timing import (
-    OpenKernels,
-    OpenLibraries,
-    OpenSanitizers,
-    SanitizersOpen,
-    StartSanitizers,
-    TimingWorkers,
-)
+from harness.protocol.timing import TimingWorkers
 
 Choice = Literal["auto", "cuda", "cpu"]
 
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """What one grading after another is handed. A test hands in one that is made of fakes.
-
-    arch: what is compiled for it.
-    describe: says what the device is, which it may take a while to find out. Raises JudgeFailure
-    where it does not work.
-    cpu_sanitizer: works beside a device that does not see everything itself.
-    timing: of a device whose times mean something. A device without is slow, too: it runs a sample
-    of the ranked size.
-    works_ahead: whether there are cores on which the CPU sanitizer may work at one submission while
-    another is measured.
-    isolation: what the operating system holds the workers to.
-    prepare: starts the processes of a grading, the GPU's sanitizers among them, which takes them as
-    long as many a compilation; and the CPU sanitizer's, if that will surely have something to do.
-    renew_compiler: ends the process that a submission has touched when it did not compile, or when
-    nobody waits for its machine code.
-    renew: ends the processes that a submission has touched; others take their place.
-    company: inside, a grading has the device together with others that measure nothing, either; in
-    a process that it is the first to touch, and that is gone afterwards.
-    turn: inside, one grading has the device for itself, in processes that it is the first to touch.
-    side_by_side: inside, so many kernels can be timed on the same matrices, each in a process of
-    its own; in a turn.
-    """
-
-    arch: str
-    describe: Callable[[], DeviceInfo]
-    compiler: Compiler
-    device: Device
-    cpu_sanitizer: BackgroundSanitizer | None = None
-    timing: TimingWorkers | None = None
-    works_ahead: bool = False
-    isolation: Callable[[], tuple[str, ...]] = tuple
-    prepare: Callable[[tuple[Tool, ...], bool], None] = lambda *_: None
-    renew_compiler: Callable[[], None] = lambda: None
-    renew: Callable[[], None] = lambda: None
-    company: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
-    turn: Callable[[Progress], AbstractContextManager[None]] = lambda _: nullcontext()
-    side_by_side: Callable[[int], AbstractContextManager[Sequence[TimingWorkers]]] | None = None
-
-    @property
-    def info(self) -> DeviceInfo:
-        return self.describe()
-
-
-LANES = 4
-"""Submissions that a GPU is at, where there are cores for that: one is measured, and the others are
-compiled and get their references meanwhile. Between two measurements several are verified and
-sanitized at once, mostly by the processor, and the more there are, the less of it the GPU waits."""
+SESSIONS = 4
+"""Sessions that share a GPU if there are cores for them. One measures while the others compile and
+multiply on the processor; between two measurements several verify and sanitize at the same time,
+mostly on the processor, so with more of them the GPU waits less."""
 
 
 @contextmanager
 def open_session(
-    choice: Choice,
-    gpu: str | None = None,
-    cores: Cores | None = None,
-    *,
-    compiles_first: bool = False,
+    choice: Choice, gpu: str | None = None, cores: Cores | None = None
 ) -> Iterator[Session]:
-    """On the device asked for; auto is the GPU where there is one. gpu: the UUID of that one.
-    cores: for those who measure, and for the rest. compiles_first: what is done first is compiling,
-    so nobody waits until the device has said what it is, nor learns here that it does not work.
-    Raises UsageError where there is no such device, JudgeFailure where it does not work."""
-    with open_lanes(choice, gpu, cores, lanes=1) as (session,):
-        if not compiles_first:
-            session.describe()
+    """Open a session on the device asked for; "auto" is the GPU if there is one.
+
+    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else.
+
+    Raises UsageError if there is no such device. A device that does not work is found out by the
+    first who needs it, and raises JudgeFailure there: compiling does not wait for it.
+    """
+    with open_sessions(choice, gpu, cores, count=1) as (session,):
         yield session
 
 
 @contextmanager
-def open_lanes(
-    choice: Choice, gpu: str | None = None, cores: Cores | None = None, lanes: int = LANES
+def open_sessions(
+    choice: Choice, gpu: str | None = None, cores: Cores | None = None, count: int = SESSIONS
 ) -> Iterator[Sequence[Session]]:
-    """As `open_session`: sessions that take turns on one device; without cores for them, one. Who
-    asks them what it is learns whether it works."""
+    """Open sessions that take turns on one device; without cores for several, open one."""
     role = _role(choice)
-    with ExitStack() as stack:
-        devices = [
-            stack.enter_context(Worker(role, gpu)) for _ in range(1 if cores is None else lanes)
-        ]
-        common = _Common(
-            scoring=role is Role.CUDA,
-            gpu=gpu,
-            cores=cores,
-            describe=_describing(devices[0]),
-            baseline=stack.enter_context(Worker(Role.CUDA, gpu)),
-            checker=stack.enter_context(Worker(Role.CHECKER, gpu)),
-        )
-        for worker in (common.baseline, common.checker) if common.scoring else ():
-            worker.start()
-            if cores is not None:
-                worker.keep_to(cores.measuring)
-        stack.callback(_close, (*devices, common.baseline, common.checker))
-        sessions = [stack.enter_context(_Lane(common, device).open()) for device in devices]
-        stack.callback(background.begin, _close, (common.baseline, common.checker))
+    shared = _Shared(role is Role.CUDA, gpu, cores)
+    sessions = [WorkerSession(shared) for _ in range(1 if cores is None else count)]
+    try:
+        shared.start(sessions[0].device)
         yield sessions
+    finally:
+        with ThreadPoolExecutor(len(sessions) + 1, thread_name_prefix="closing") as threads:
+            for close in (shared.close, *(session.renew for session in sessions)):
+                threads.submit(close)
 
 
-@dataclass(frozen=True, slots=True)
-class _Common:
-    """What all lanes of a device share: nobody asks baseline and checker but in a turn."""
+class _Shared:
+    """What all sessions on a device share. Only the holder of the exclusive lock asks the baseline
+    and the checker."""
 
-    scoring: bool
-    """Whether its times mean something."""
-    gpu: str | None
-    cores: Cores | None
-    describe: Callable[[], DeviceInfo]
-    baseline: Worker
-    checker: Worker
+    def __init__(self, scores: bool, gpu: str | None, cores: Cores | None) -> None:
+        """scores: the device is a GPU, whose times mean something."""
+        self.scores, self.gpu, self.cores = scores, gpu, cores
+        self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
+        self._device: Worker | None = None
+        self._described: Future[DeviceInfo | Fault] | None = None
+
+    def start(self, device: Worker) -> None:
+        """Start the shared processes, and ask the device in the background what it is. The baseline
+        is asked, too: it loads cuBLAS for its answer, which a measurement would wait for."""
+        self._device = device
+        self._described = background.begin(device.ask, Describe())
+        if self.scores:
+            for worker in (self.baseline, self.checker):
+                worker.start()
+                if self.cores is not None:
+                    worker.keep_to(self.cores.measuring)
+            background.begin(self.baseline.ask, Describe())
+
+    @property
+    def info(self) -> DeviceInfo:
+        assert self._device is not None and self._described is not None
+        found = self._described.result()
+        if isinstance(found, Fault):  # perhaps the process was closed before it could answer
+            self._described = background.begin(self._device.ask, Describe())
+            found = self._described.result()
+        if isinstance(found, Fault):
+            raise JudgeFailure(found.message, found.details)
+        return found
 
     @property
     def arch(self) -> str:
-        known = arch_of(self.gpu) if self.scoring else DEFAULT_ARCH
-        return known or self.describe().arch
-
-    @contextmanager
-    def opening(self) -> Iterator[None]:
-        """Meanwhile those beside whom kernels are timed create their contexts, if they have none.
-        A kernel's own is created in its turn, and timed."""
-        with ThreadPoolExecutor(2, thread_name_prefix="opening") as threads:
-            if self.scoring:
-                threads.submit(self.baseline.ask, OpenLibraries())
-                threads.submit(self.checker.ask, OpenKernels())
-            yield
+        known = arch_of(self.gpu) if self.scores else DEFAULT_ARCH
+        return known or self.info.arch
 
     def hold(self, use: Use, progress: Progress) -> AbstractContextManager[None]:
-        return hold_gpu(self._gpu_name, use, progress) if self.scoring else nullcontext()
+        """Hold the lock on the GPU."""
+        if not self.scores:
+            return nullcontext()
+        return hold_gpu(self.info.uuid or self.info.name, use, progress)
 
-    def share_if_free(self) -> AbstractContextManager[bool]:
-        return share_gpu_if_free(self._gpu_name)
+    def close(self) -> None:
+        _close_all(self.baseline, self.checker)
+
+
+class WorkerSession:
+    """A Session whose processes are workers."""
+
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+        scores, gpu = shared.scores, shared.gpu
+        self.compiler = Worker(Role.COMPILER)
+        self.device = Worker(Role.CUDA if scores else Role.CPU, gpu)
+        self.sanitizer = Worker(Role.SANITIZER, gpu) if scores else self.device
+        self.cpu_sanitizer = Worker(Role.CPU) if scores else None
+        self._kernel = Worker(Role.CUDA, gpu)
+        self.timing = self._timing_of(self._kernel) if scores else None
+        gpu_workers = (self.sanitizer, self._kernel) if scores else ()
+        self._started = (self.compiler, self.device, *gpu_workers)
+        self._all = (*self._started, *([self.cpu_sanitizer] if self.cpu_sanitizer else []))
+        if shared.cores is not None:
+            for worker in self._all:
+                worker.keep_to(shared.cores.helping)
 
     @property
-    def _gpu_name(self) -> str:
-        info = self.describe()
-        return info.uuid or info.name
+    def arch(self) -> str:
+        return self._shared.arch
 
+    @property
+    def info(self) -> DeviceInfo:
+        return self._shared.info
 
-def _describing(device: Worker) -> Callable[[], DeviceInfo]:
-    """Asks the device at once what it is, and waits for the answer only where it is wanted."""
-    asked = background.begin(device.ask, Describe())
+    @property
+    def has_own_cores(self) -> bool:
+        return self._shared.scores and self._shared.cores is not None
 
-    def answer() -> DeviceInfo:
-        described = asked.result()
-        if isinstance(described, Fault):
-            raise JudgeFailure(described.message, described.details)
-        return described
-
-    return answer
-
-
-class _Lane:
-    """The processes of one lane."""
-
-    def __init__(self, common: _Common, device: Worker) -> None:
-        self._common = common
-        self._compiler, self._cpu_sanitizer = Worker(Role.COMPILER), CpuSanitizer()
-        self._device, self._ahead = device, _Ahead(common, device)
-        self._kernel = Worker(Role.CUDA, common.gpu)
-        self._on_device = (device, self._kernel) if common.scoring else (device,)
-        self._always = (self._compiler, *self._on_device)
-        self._touched = (*self._always, self._cpu_sanitizer.worker)
-
-    @contextmanager
-    def open(self) -> Iterator[Session]:
-        scoring, cores = self._common.scoring, self._common.cores
-        if cores is not None:
-            for worker in self._touched:
-                worker.keep_to(cores.helping)
-        self._prepare()
-        try:
-            yield Session(
-                arch=self._common.arch,
-                describe=self._common.describe,
-                compiler=self._compiler,
-                device=self._device,
-                cpu_sanitizer=self._cpu_sanitizer if scoring else None,
-                timing=self._timing(self._kernel) if scoring else None,
-                works_ahead=scoring and cores is not None,
-                isolation=self._isolation,
-                prepare=self._prepare,
-                renew_compiler=self._compiler.close,
-                renew=self._renew,
-                company=self._company,
-                turn=self._turn,
-                side_by_side=self._side_by_side if scoring else None,
-            )
-        finally:
-            self._renew()
-
-    def _isolation(self) -> tuple[str, ...]:
-        workers = (*self._touched, self._common.baseline, self._common.checker)
+    def isolation(self) -> tuple[str, ...]:
+        workers = (*self._all, self._shared.baseline, self._shared.checker)
         rules = {worker.role: worker.isolation for worker in workers if worker.isolation}
         return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
 
-    def _renew(self) -> None:
-        self._ahead.end()
-        self._cpu_sanitizer.reset()
-        _close(self._touched)
-
-    def _prepare(self, tools: tuple[Tool, ...] = (), beside: bool = False) -> None:
-        self._ahead.wait_for_tools()
-        for worker in self._always:
+    def start(self, *, cpu_sanitizer: bool) -> None:
+        for worker in self._all if cpu_sanitizer else self._started:
             worker.start()
-        if self._common.scoring and beside:
-            self._cpu_sanitizer.worker.start()
-        if self._common.scoring and tools:
-            self._ahead.begin(tools)
+
+    def renew(self) -> None:
+        _close_all(*self._all)
 
     @contextmanager
-    def _company(self, progress: Progress) -> Iterator[None]:
-        # Before it has the device, which need not wait for it then.
-        self._prepare()
-        self._ahead.wait_for_contexts()
-        with self._common.hold(Use.SHARED, progress), self._common.opening():
+    def shared_lock(self, progress: Progress) -> Iterator[None]:
+        with self._shared.hold(Use.SHARED, progress):
             try:
                 yield
             finally:
-                self._device.close()
+                if self._shared.scores:  # their contexts must be gone before others measure
+                    _close_all(self.device, self.sanitizer)
 
     @contextmanager
-    def _turn(self, progress: Progress) -> Iterator[None]:
-        self._ahead.end()
-        # Those who measure, and nobody else: whoever is at starting takes the processor's time.
-        if self._common.scoring:
+    def exclusive_lock(self, progress: Progress) -> Iterator[None]:
+        # Only what measures: whatever else starts meanwhile takes the processor's time.
+        if self._shared.scores:
             self._kernel.start()
         try:
-            with self._common.hold(Use.ALONE, progress), self._at_measuring():
+            with self._shared.hold(Use.ALONE, progress), self._on_measuring_cores():
                 yield
         finally:
-            self._renew()
+            self.renew()
 
     @contextmanager
-    def _at_measuring(self) -> Iterator[None]:
-        """Inside, its processes have the cores of those who measure. They end before others have
-        the device."""
-        cores = self._common.cores
+    def _on_measuring_cores(self) -> Iterator[None]:
+        """Inside, what runs on the GPU has the cores for measuring. It ends before others have the
+        GPU."""
+        cores, workers = self._shared.cores, (self.device, self._kernel)
         try:
             if cores is not None:
-                for worker in self._on_device:
+                for worker in workers:
                     worker.keep_to(cores.measuring)
             yield
         finally:
-            _close(self._on_device)
+            _close_all(*workers, self.sanitizer)
             if cores is not None:
-                for worker in self._on_device:
+                for worker in workers:
                     worker.keep_to(cores.helping)
 
     @contextmanager
-    def _side_by_side(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
-        cores = self._common.cores
+    def timing_of_each(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
+        cores = self._shared.cores
         with ExitStack() as stack:
             kernels = [
-                stack.enter_context(Worker(Role.CUDA, self._common.gpu)) for _ in range(count)
+                stack.enter_context(Worker(Role.CUDA, self._shared.gpu)) for _ in range(count)
             ]
             if cores is not None:
                 for kernel in kernels:
                     kernel.keep_to(cores.measuring)
-            yield [self._timing(kernel) for kernel in kernels]
+            yield [self._timing_of(kernel) for kernel in kernels]
 
-    def _timing(self, kernel: Worker) -> TimingWorkers:
-        return TimingWorkers(kernel, self._common.baseline, self._common.checker)
+    def _timing_of(self, kernel: Worker) -> TimingWorkers:
+        return TimingWorkers(kernel, self._shared.baseline, self._shared.checker)
 
 
-def _close(workers: Sequence[Worker]) -> None:
-    """All at once: the driver takes a while to let go of each."""
+def _close_all(*workers: Worker) -> None:
+    """Close workers at the same time: the driver takes a while to let go of each."""
     with ThreadPoolExecutor(len(workers), thread_name_prefix="closing") as threads:
         for _ in threads.map(lambda worker: worker.close(), workers):
             pass
-
-
-class _Ahead:
-    """What a grading needs of a GPU, made ready while its kernel is compiled: the tools are
-    started, and contexts created, unless somebody measures who has no cores to itself. The driver
-    creates one after the other, whoever asks."""
-
-    def __init__(self, common: _Common, device: Worker) -> None:
-        self._common, self._device = common, device
-        self._starting: Future[object] | None = None
-        self._opening: Future[None] | None = None
-        self._ended = Event()
-
-    def begin(self, tools: tuple[Tool, ...]) -> None:
-        self.end()
-        self._ended.clear()
-        request = StartSanitizers(tools=tools)
-        self._starting = background.begin(self._device.ask, request)
-        self._opening = background.begin(self._open, self._starting)
-
-    def wait_for_tools(self) -> None:
-        """Nobody may ask the device for anything before it has started them."""
-        if self._starting is not None:
-            wait([self._starting])
-
-    def wait_for_contexts(self) -> None:
-        """Where others use the device meanwhile."""
-        if self._opening is not None and self._common.cores is not None:
-            wait([self._opening], _OPEN_SECONDS)
-
-    def end(self) -> None:
-        """Ask nobody for anything more."""
-        self._ended.set()
-        self.wait_for_tools()
-        if self._opening is not None:
-            wait([self._opening])
-
-    def _open(self, starting: Future[object]) -> None:
-        wait([starting])
-        if self._ended.is_set():
-            return
-        if self._common.cores is not None:
-            self._open_tools()
-            return
-        with self._common.share_if_free() as is_free:
-            if is_free:
-                with self._common.opening():
-                    self._open_tools()
-
-    def _open_tools(self) -> None:
-        while not (self._ended.wait(_LOOK_AGAIN_SECONDS) or self._tools_are_open()):
-            pass
-
-    def _tools_are_open(self) -> bool:
-        answer = self._device.ask(OpenSanitizers())
-        return not isinstance(answer, SanitizersOpen) or answer.all
-
-
-_LOOK_AGAIN_SECONDS = 0.05
-
-_OPEN_SECONDS = 30.0
-"""Tools that have no contexts by then create them while others wait for the device."""
 
 
 def _role(choice: Choice) -> Role:

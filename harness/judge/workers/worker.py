@@ -189,7 +189,7 @@ class _Child:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             self.process.kill()
-        if self.role is Role.CUDA:
+        if self.role in (Role.CUDA, Role.SANITIZER):
             deadline = time.monotonic() + GRACE_SECONDS
             while left := processes_of_session(self.process.pid) - {self.process.pid}:
                 for process in left:

@@ -11,16 +11,18 @@ from rich.console import Console
 
 from harness.cli.views.explanation import screen
 from harness.devices.cuda import profiler
+from harness.judge.examine import examine
 from harness.judge.explain.examined import Examined
 from harness.judge.explain.explain import explain
-from harness.judge.grade import GradingOptions, examine
+from harness.judge.grade import GradingOptions
 from harness.protocol.compiler import Disassemble
+from harness.protocol.device import Count
 from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.report import Submission
 from harness.protocol.timing import TimingWorkers
 from problem.cases import Extent, Shape
 from tests.judge.explain.ladder import SOLUTIONS, device_with
-from tests.judge.stages.fakes import FakeCompiler, FakeDevice, FakeSanitizer
+from tests.judge.stages.fakes import FakeCompiler, FakeDevice
 from tests.judge.stages.fakes import session as session_of
 from tests.ptxcpu.runner import compiled, disassembled
 
@@ -72,9 +74,11 @@ def test_the_rest_of_an_explanation_goes_on(
         def ask(self, request: Any) -> Any:
             return forbidden if isinstance(request, ReadCounters) else super().ask(request)
 
-    class Beside(FakeSanitizer):
-        def count(self, request: Any) -> Any:
-            return self._done(device_with(kernel).count(request))
+    class Beside(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            if isinstance(request, Count):
+                return device_with(kernel).count(request)
+            return super().ask(request)
 
     class Compiler(FakeCompiler):
         def ask(self, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tools that wait, or work while a device verifies; compute-sanitizer is a program of ours."""
+"""compute-sanitizer's tools, which are started early; the program itself is a fake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.devices.cuda import sanitizer
-from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
+from harness.protocol.device import LaunchInputs, Load, Sanitize, Sanitized
 from harness.protocol.report import Tool
 from problem.cases import Case, Shape
 from tests.judge.stages.fakes import kernel
@@ -28,8 +28,6 @@ xml = next(word.partition("=")[2] for word in sys.argv if word.startswith("--sav
 with open(PLACE + "/started", "a") as started:
     print(os.getpid(), file=started)
 while not (results / "job.txt").is_file():
-    if (results / "may-open").is_file():
-        (results / "open").touch()
     time.sleep(0.01)
 folder = Path((results / "job.txt").read_text())
 with open(results / "placements.jsonl", "w") as placements:
@@ -87,55 +85,18 @@ def test_tools_are_started_when_they_are_asked_for(place: Place) -> None:
     assert len(place.noted("started")) == 2
 
 
-def test_tools_that_wait_get_the_job(place: Place) -> None:
-    waiting = sanitizer.Waiting(TOOLS)
+def test_the_device_starts_its_tools_before_it_is_asked(place: Place) -> None:
+    device = sanitizer.CudaSanitizer()
     eventually(lambda: len(place.noted("started")) == 2, "two tools")
-    assert right(sanitizer.sanitize(kernel(), request(1), waiting), request(1))
-    assert len(place.noted("started")) == 2 == len(place.noted("ended"))
-    waiting.end()
-
-
-def test_tools_that_wait_open_the_gpu_when_they_may(place: Place) -> None:
-    waiting = sanitizer.Waiting(TOOLS)
-    assert not waiting.open(), "they have not even looked"
-    eventually(waiting.open, "two contexts")
-    assert len(place.noted("started")) == 2 and not place.noted("ended")
-    assert right(sanitizer.sanitize(kernel(), request(1), waiting), request(1))
-    assert waiting.open(), "nobody waits any more"
-    waiting.end()
-
-
-@pytest.mark.parametrize("waits", [True, False])
-def test_what_was_begun_is_what_is_asked_for(place: Place, waits: bool) -> None:
-    mine, waiting = kernel(), sanitizer.Waiting(TOOLS) if waits else None
-    begun = sanitizer.Begun(mine, request(1), waiting)
-    eventually(lambda: len(place.noted("ended")) == 2, "two ends")  # nobody has asked yet
-    assert right(sanitizer.sanitize(mine, request(1), waiting, begun), request(1))
-    assert len(place.noted("started")) == 2
-    begun.end()
-
-
-@pytest.mark.parametrize("other", ["kernel", "inputs", "tools"])
-def test_what_was_begun_for_something_else_is_ended(place: Place, other: str) -> None:
-    mine, asked = kernel(), request(1)
-    first = asked.model_copy(update={"tools": TOOLS[:1]}) if other == "tools" else asked
-    first = request(2) if other == "inputs" else first
-    (place.folder / "hang").touch()  # or they might have ended by themselves
-    begun = sanitizer.Begun(kernel() if other == "kernel" else mine, first, None)
-    eventually(lambda: len(place.noted("ended")) == len(first.tools), "ends")
-    before = place.noted("started")
-    (place.folder / "hang").unlink()
-    assert right(sanitizer.sanitize(mine, asked, None, begun), asked)
-    assert len(place.noted("started")) == len(before) + 2
-    begun.end()
+    device.answer(Load(kernel=kernel()))
+    for seed, started in ((1, 2), (2, 4)):
+        assert right(device.answer(request(seed)), request(seed))
+        assert len(place.noted("started")) == started == len(place.noted("ended"))
 
 
 def test_a_tool_that_does_not_end_is_stopped(place: Place) -> None:
     (place.folder / "hang").touch()
-    mine, asked = kernel(), request(1).model_copy(update={"seconds": 0.5})
-    begun = sanitizer.Begun(mine, asked, None)
-    answer = sanitizer.sanitize(mine, asked, None, begun)
+    answer = sanitizer.sanitize(kernel(), request(1).model_copy(update={"seconds": 0.5}))
     assert answer.kind == "fault" and answer.cause == "time-limit"
     for process in place.noted("started"):
         assert not Path(f"/proc/{process}").exists()
-    begun.end()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
+from harness.judge.examine import LARGER_SHAPE, SHAPE
 from harness.judge.explain.gpu import H100
 from harness.judge.explain.rules import Evidence
 from harness.judge.explain.workload import all_products_executed
-from harness.judge.grade import EXAMINED, EXAMINED_LARGER
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Load, Ready
 from harness.protocol.report import Counters, DisassembledKernel
@@ -38,7 +38,7 @@ def evidence_of_source(source: str) -> Evidence:
     assert isinstance(compiled, Compiled), compiled
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
     device = device_with(compiled.kernel)
-    for shape in (EXAMINED, EXAMINED_LARGER):
+    for shape in (SHAPE, LARGER_SHAPE):
         counted = device.count(count_on(shape, 2, 30, code=known.lines))
         assert isinstance(counted, Counted), counted
         if all_products_executed(known, counted.counters):

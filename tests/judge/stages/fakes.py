@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from harness.judge.workers.session import Session
+from harness.judge.grading import Grading, GradingOptions
+from harness.judge.progress import Progress, Silent
 from harness.protocol.compiler import (
     Compile,
     Compiled,
@@ -20,11 +21,9 @@ from harness.protocol.compiler import (
     Translate,
 )
 from harness.protocol.device import (
-    BeginSanitizing,
     Count,
     Finished,
     Load,
-    LoadAhead,
     Product,
     Ready,
     Run,
@@ -32,6 +31,7 @@ from harness.protocol.device import (
     Sanitized,
     Uncounted,
 )
+from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import (
     Badge,
     DeviceInfo,
@@ -42,9 +42,11 @@ from harness.protocol.report import (
     Occupancy,
     Resources,
     Stage,
+    Submission,
     ToolRun,
 )
-from harness.protocol.request import Done, Fault
+from harness.protocol.request import Fault
+from harness.protocol.timing import TimingWorkers
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 
@@ -53,9 +55,76 @@ INFO = DeviceInfo(kind=DeviceKind.CUDA, name="fake", arch="sm_90a", fp32_peak_tf
 Multiply = Callable[[Matrix, Matrix], Matrix]
 
 
-def session(compiler: Any, device: Any, info: DeviceInfo = INFO, **parts: Any) -> Session:
-    """Of parts that are no processes."""
-    return Session(info.arch, lambda: info, compiler, device, **parts)
+@dataclass
+class FakeSession:
+    """A session of parts that are no processes. It notes what happens to it."""
+
+    compiler: Any
+    device: Any
+    known: DeviceInfo | JudgeFailure = INFO
+    cpu_sanitizer: Any = None
+    timing: TimingWorkers | None = None
+    has_own_cores: bool = False
+    events: list[object] = field(default_factory=list)
+    lock: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+    """Replaces each lock; it is given the lock's name."""
+    renewed: Callable[[], None] = lambda: None
+    side_by_side: Callable[[int], Sequence[TimingWorkers]] = lambda _: ()
+
+    @property
+    def arch(self) -> str:
+        return INFO.arch
+
+    @property
+    def info(self) -> DeviceInfo:
+        if isinstance(self.known, JudgeFailure):
+            raise self.known
+        return self.known
+
+    @property
+    def sanitizer(self) -> Any:
+        return self.device
+
+    def isolation(self) -> tuple[str, ...]:
+        return ("cpu: no network",)
+
+    def start(self, *, cpu_sanitizer: bool) -> None:
+        self.events.append("start with CPU sanitizer" if cpu_sanitizer else "start")
+
+    def renew(self) -> None:
+        self.events.append("renew")
+        self.renewed()
+
+    def shared_lock(self, progress: Progress) -> AbstractContextManager[None]:
+        return self._locked("shared")
+
+    def exclusive_lock(self, progress: Progress) -> AbstractContextManager[None]:
+        return self._locked("exclusive")
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        with self.lock(name):
+            self.events.append(name)
+            yield
+            self.events.append(f"end of {name}")
+
+    @contextmanager
+    def timing_of_each(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
+        yield self.side_by_side(count)
+
+
+def session(compiler: Any, device: Any, info: DeviceInfo = INFO, **parts: Any) -> FakeSession:
+    """Return a session of parts that are no processes."""
+    return FakeSession(compiler, device, info, **parts)
+
+
+class Process:
+    """A fake that can be asked to end its process."""
+
+    closed: int = 0
+
+    def close(self) -> None:
+        self.closed += 1
 
 
 def right(A: Matrix, B: Matrix) -> Matrix:
@@ -106,7 +175,7 @@ class Watcher:
         self.told += sentences
 
 
-class FakeCompiler:
+class FakeCompiler(Process):
     """Compiles everything to the same kernel."""
 
     def ask(self, request: Any) -> Any:
@@ -119,7 +188,7 @@ class FakeCompiler:
 
 
 @dataclass
-class FakeDevice:
+class FakeDevice(Process):
     """Answers what every device does. Each answer can be another function of the request."""
 
     multiply: Multiply = right
@@ -139,10 +208,8 @@ class FakeDevice:
 
     def ask(self, request: Any) -> Any:
         match request:
-            case Load() | LoadAhead():
+            case Load():
                 return Ready()
-            case BeginSanitizing():
-                return Done()
             case Run():
                 self.ran.append(request)
                 told = self.run(request)
@@ -185,29 +252,33 @@ class FakeDevice:
         return Sanitized(**told | self.sanitized)
 
 
-@dataclass
-class FakeSanitizer:
-    """A BackgroundSanitizer that is done at once."""
+SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 
-    device: FakeDevice = field(default_factory=FakeDevice)
-    loaded: list[Kernel] = field(default_factory=list)
-    resets: int = 0
 
-    def load(self, kernel: Kernel) -> None:
-        self.loaded.append(kernel)
+def grading(
+    made: FakeSession,
+    *,
+    seed: int = 7,
+    blocks_depend: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Grading:
+    """Return a grading whose kernel has been compiled, disassembled and loaded."""
+    found = Grading(SUBMISSION, made, GradingOptions(seed=seed, **options), progress or Silent())
+    compiled = kernel()
+    found.compiled = Compiled(kernel=compiled, warnings=(), nvrtc="13.0")
+    found.disassembled = Disassembled(kernel=disassembled(compiled), warnings=())
+    found.ready = Ready(blocks_depend_on_one_another=blocks_depend)
+    return found
 
-    def sanitize(self, request: Sanitize) -> Future[Any]:
-        assert self.loaded
-        return self._done(self.device.ask(request))
 
-    def count(self, request: Count) -> Future[Any]:
-        return self._done(self.device.ask(request))
+def on_gpu(device: Any, cpu_sanitizer: Any = None, **parts: Any) -> FakeSession:
+    """Return a session on a device whose times mean something."""
+    timing = parts.pop("timing", TimingWorkers(device, device, checker=device))
+    beside = cpu_sanitizer or FakeDevice()
+    return session(FakeCompiler(), device, cpu_sanitizer=beside, timing=timing, **parts)
 
-    def reset(self) -> None:
-        self.resets += 1
 
-    @staticmethod
-    def _done(answer: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(answer)
-        return future
+def on_cpu(device: Any, **parts: Any) -> FakeSession:
+    """Return a session on a device without times."""
+    return session(FakeCompiler(), device, **parts)

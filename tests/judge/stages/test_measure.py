@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Event, Timer
 from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.judge.grading import Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
 from harness.judge.stages.interim import of_first_launch
-from harness.judge.stages.measure import MAX_LAUNCH_SECONDS, Measured, audited, impossible, measure
+from harness.judge.stages.measure import MAX_LAUNCH_SECONDS, audit, impossible, measure
 from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
 from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load, Ready, Refusal
@@ -22,6 +24,7 @@ from harness.protocol.report import (
     HostMemory,
     HostMemoryKind,
     JudgeError,
+    Measurement,
     Outcome,
     Round,
     Rule,
@@ -29,9 +32,11 @@ from harness.protocol.report import (
     RuntimeFault,
     Score,
     Stage,
+    StageTime,
     Steadiness,
     TimeLimit,
     Unscored,
+    WrongAnswer,
 )
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
@@ -42,12 +47,25 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import RANKED, UNIFORM, Case, Shape
-from problem.reference import Comparison, compare_repeated
-from tests.judge.stages.fakes import INFO, Watcher, disassembled, kernel, right
+from problem.inputs import Draw
+from problem.reference import MAX_ERROR, Comparison, compare_repeated
+from tests.judge.stages.fakes import (
+    INFO,
+    FakeDevice,
+    Watcher,
+    disassembled,
+    grading,
+    kernel,
+    on_gpu,
+    right,
+)
 from tests.waiting import PATIENCE
 
 SMALL = Case(Shape(256, 16, 512))
 """Stands for the ranked size."""
+
+SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
+"""The other sizes that are measured, for information."""
 
 KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
 STUCK = Fault(cause="time-limit", message="no end")
@@ -119,23 +137,18 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     found = Rounds()
     monkeypatch.setattr(module, "timed_rounds", found)
     monkeypatch.setattr(module, "RANKED", SMALL)
+    monkeypatch.setattr(module, "OTHER_SIZES", SIZES)
     return found
 
 
 def run(device: Device, **options: Any) -> Measured | Outcome:
-    chosen: dict[str, Any] = {
-        "compile_seconds": 0.25,
-        "host_memory": KINDS,
-        "quick": False,
-        "sizes": (),
-        "seed": 9,
-        "seconds": 4.0,
-        "progress": Silent(),
-    } | options
-    workers = TimingWorkers(device, device, checker=Device())
-    made = kernel()
-    known = chosen.pop("known", lambda: disassembled(made))
-    return measure(workers, INFO, made, known, **chosen)
+    chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
+    timing = TimingWorkers(device, device, checker=Device())
+    made = grading(on_gpu(FakeDevice(), timing=timing), **chosen)
+    made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
+    outcome = measure(made)
+    assert outcome is not None or made.measured is not None
+    return outcome or made.measured  # type: ignore[return-value]
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
@@ -147,7 +160,7 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
     assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
     assert measured.audit_error is None and measured.first_launch == TIMES
-    assert found.kept.timed is FETCHED and found.kept.first.result().passed
+    assert found.timed is FETCHED and found.first.result().passed
     assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
     assert measured.sizes == () and measured.pinning_pays_after is None
 
@@ -164,16 +177,16 @@ def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> 
     rows, columns = Case(Shape(256, 16, 256)).draw(9)
     assert isinstance(found, Measured)
     assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
-    blocks = found.kept.first.result().block_errors
+    blocks = found.first.result().block_errors
     assert blocks.shape == (16, 32) and 0 < blocks.max() < 1e-5
 
 
 @pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
 def test_a_launch_has_little_time_on_a_gpu(rounds: Rounds, asked: float, given: float) -> None:
     device = Device()
-    run(device, seconds=asked, sizes=[Shape(64, 64, 64)])
+    run(device, seconds=asked, sizes=True)
     assert device.asked[0].seconds == given
-    assert [options["seconds"] for options in rounds.asked] == [given, given]
+    assert [options["seconds"] for options in rounds.asked] == [given] * 3
 
 
 def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
@@ -221,23 +234,14 @@ def test_rounds_wait_for_the_product_of_the_first_launch(
         return stopped
 
     stopped = JudgeError(stage=Stage.MEASURE, message="that was all")
-    monkeypatch.setattr("harness.judge.stages.audit.compare_repeated", slowly)
+    monkeypatch.setattr("harness.judge.stages.measure.compare_repeated", slowly)
     monkeypatch.setattr(module, "timed_rounds", timed)
     assert run(Device()) is stopped
 
 
-def test_a_kernel_that_cannot_be_disassembled_has_no_score(rounds: Rounds) -> None:
-    asked: list[int] = []
-    late = TimeLimit(stage=Stage.COMPILE, message="the disassembler did not end", seconds=60)
-    found = run(Device(), known=lambda: asked.append(len(rounds.asked)) or late)
-    assert found is late and asked == [1], "its machine code is wanted once it was timed"
-    rounds.asked[0]["quiet"]()
-    assert len(asked) == 2, "and rounds wait for the disassembler"
-
-
 def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
-    sizes, progress = (Shape(64, 32, 48), Shape(128, 32, 48)), Silent()
-    found = run(Device(), sizes=sizes, progress=progress)
+    sizes, progress = SIZES, Silent()
+    found = run(Device(), sizes=True, progress=progress)
     assert isinstance(found, Measured)
     assert [other.shape for other in found.measurement.sizes] == [*sizes]
     for other in found.measurement.sizes:
@@ -259,8 +263,8 @@ def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
 
 def test_what_goes_wrong_in_rounds_is_the_outcome(rounds: Rounds) -> None:
     late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
-    rounds.answers = {Shape(64, 64, 64): late}
-    assert run(Device(), sizes=[Shape(64, 64, 64)]) is late
+    rounds.answers = {SIZES[0]: late}
+    assert run(Device(), sizes=True) is late
     rounds.answers = {SMALL.shape: late}
     assert run(Device()) is late
 
@@ -274,23 +278,71 @@ def test_a_launch_that_hangs_when_it_is_the_first_is_a_time_limit(rounds: Rounds
     assert not rounds.asked
 
 
-def test_what_was_kept_is_held_to_the_product_afterwards(rounds: Rounds) -> None:
-    found, progress = run(Device()), Silent()
-    assert isinstance(found, Measured)
-    asked: list[Any] = []
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "audit", lambda *how: asked.append(how) or 1e-6)
-        held = audited(found, 9, progress)
-        assert len(asked) == 1 and asked[0][1] == 9
-        assert asked[0][0] is found.kept and asked[0][2] is progress
-        assert isinstance(held, Measured) and held.measurement.audit_error == 1e-6
-        assert held.score == found.score
-        patched.setattr(module, "audit", lambda *_: None)
-        held = audited(found, 9, Silent())
-        assert isinstance(held, Measured) and held.measurement.audit_error is None
-        late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
-        patched.setattr(module, "audit", lambda *_: late)
-        assert audited(found, 9, Silent()) is late
+def audited(
+    monkeypatch: pytest.MonkeyPatch,
+    first_off: float = 0.0,
+    timed_off: float | None = 0.0,
+    timed_scale: float = 1.0,
+) -> tuple[list[Any], Outcome | None, Measurement | None]:
+    """Audit launches whose last element is off by so much. timed_off: None if no timed launch was
+    kept."""
+    shape = AUDITED.shape
+    monkeypatch.setattr(module, "RANKED", AUDITED)
+    rows, columns = Case(Shape(64, shape.N, 64)).draw(9)
+    first = np.tile(right(rows, columns), (4, 8))
+    first[-1, -1] += first_off
+    timed = None
+    if timed_off is not None:
+        A, B = Draw.plain(5).matrix(shape.M, shape.N), Draw.plain(6).matrix(shape.N, shape.K)
+        C = right(A, B) * np.float32(timed_scale)
+        C[-1, -1] += timed_off
+        timed = Fetched(seed_of_A=5, seed_of_B=6, C=C)
+    watcher, compared = Watcher(), Future[Comparison]()
+    compared.set_result(compare_repeated(rows, columns, first))
+    made = grading(on_gpu(FakeDevice()), seed=9, progress=watcher)
+    unscored = Unscored(reason="throttled", message="it was hot")
+    made.measured = Measured(unscored, Measurement.model_construct(), compared, timed)
+    outcome = audit(made)
+    return watcher.told, outcome, made.measurement
+
+
+AUDITED = Case(Shape(256, 64, 512))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 + 5e-6])
+def test_correct_launches_have_an_error_within_the_limit(
+    scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, outcome, measurement = audited(monkeypatch, timed_scale=scale)
+    assert outcome is None and measurement is not None
+    assert measurement.audit_error is not None and 0 < measurement.audit_error < MAX_ERROR
+    assert said == [
+        "product of the first launch on the CPU",
+        "full product of a timed launch on the CPU",
+    ]
+
+
+def test_without_a_timed_launch_there_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, outcome, measurement = audited(monkeypatch, timed_off=None)
+    assert outcome is None and len(said) == 1
+    assert measurement is not None and measurement.audit_error is None
+
+
+def test_a_wrong_first_launch_is_a_stale_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, found, measurement = audited(monkeypatch, first_off=0.02)
+    assert isinstance(found, RuleViolation) and measurement is None
+    assert (found.stage, found.rule) == (Stage.MEASURE, Rule.STALE_RESULT)
+    said, _, limits = found.message.rpartition("is ")
+    assert "wrong in the first launches" in said
+    assert 10 < float(limits.removesuffix(" times the limit")) < 100
+
+
+def test_a_wrong_timed_launch_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, found, _ = audited(monkeypatch, timed_off=0.5)
+    assert isinstance(found, WrongAnswer) and found.stage is Stage.MEASURE
+    shown = found.counterexample
+    assert (shown.case, shown.seed) == (AUDITED, 9)
+    assert (shown.elements[0].row, shown.elements[0].column) == (255, 511)
 
 
 @pytest.mark.parametrize("shape", [(256, 256), (512, 256), (256, 513)])
@@ -315,7 +367,7 @@ def test_host_memory_that_cannot_be_had_is_said(rounds: Rounds) -> None:
 
 def test_measuring_says_what_it_does_and_finds(rounds: Rounds) -> None:
     watcher = Watcher()
-    run(Device(), progress=watcher, sizes=[Shape(64, 32, 48)])
+    run(Device(), progress=watcher, sizes=True)
     assert watcher.told == [
         (Stage.MEASURE, None),
         "first launch",
@@ -323,6 +375,7 @@ def test_measuring_says_what_it_does_and_finds(rounds: Rounds) -> None:
         "pageable host memory",
         "pinned host memory",
         "64×32×48",
+        "128×32×48",
     ]
 
 

@@ -13,8 +13,6 @@ from harness.protocol.compiler import (
     Compiled,
     Disassemble,
     Disassembled,
-    PtxProgram,
-    Translate,
 )
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
@@ -30,11 +28,9 @@ from harness.protocol.report import (
     TimeLimit,
     Tool,
     Unsupported,
-    Verdict,
 )
 from harness.protocol.request import ANSWER_SECONDS, Fault
 from problem.cases import Shape
-from problem.launcher import LaunchLine
 from tests.judge.stages.fakes import disassembled, kernel
 
 SHAPE = Shape(17, 33, 18)
@@ -132,35 +128,6 @@ def test_a_compiled_kernel_is_handed_on() -> None:
     assert compiler.asked == [Compile(source="text", arch="sm_80", seconds=7)]
 
 
-def test_who_needs_no_machine_code_is_given_the_ptx_ahead_of_it() -> None:
-    program = PtxProgram(entry="kernel", ptx="text", launch=LaunchLine())
-    given: list[PtxProgram] = []
-
-    class Compiler(Answering):
-        def ask(self, request: Any) -> Any:
-            super().ask(request)
-            return program if isinstance(request, Translate) else self.answer
-
-    compiler = Compiler(Compiled(kernel=kernel(), warnings=(), nvrtc="13.0"))
-    assert compile_kernel(compiler, "text", "sm_80", 7, given.append) is compiler.answer
-    assert given == [program]
-    assert compiler.asked == [
-        Translate(source="text", arch="sm_80", seconds=7),
-        Compile(source="text", arch="sm_80", seconds=7),
-    ]
-
-
-@pytest.mark.parametrize(
-    "answer", [fault("time-limit"), CompileError(stage=Stage.COMPILE, message="")]
-)
-def test_what_is_no_ptx_is_not_compiled_again(answer: Any) -> None:
-    given: list[PtxProgram] = []
-    compiler = Answering(answer)
-    found = compile_kernel(compiler, "text", "sm_80", 7, given.append)
-    assert found.verdict in (Verdict.TIME_LIMIT, Verdict.COMPILE_ERROR)
-    assert not given and len(compiler.asked) == 1
-
-
 @pytest.mark.parametrize(
     "answer", [fault("time-limit"), fault("judge", signal="SIGXCPU")], ids=["limit", "signal"]
 )
@@ -206,10 +173,7 @@ def test_machine_code_that_nobody_reads_in_time_is_a_verdict() -> None:
 def test_a_loaded_kernel_is_ready() -> None:
     device = Answering(Ready())
     assert load_kernel(device, kernel()) is device.answer
-    assert load_kernel(device, kernel(), mostly_watched=True) is device.answer
-    assert device.asked == [
-        Load(kernel=kernel(), mostly_watched=watched) for watched in (False, True)
-    ]
+    assert device.asked == [Load(kernel=kernel())]
 
 
 def test_a_kernel_that_a_device_cannot_run_is_not_judged() -> None:

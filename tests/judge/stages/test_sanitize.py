@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from harness.judge.progress import Silent
+from harness.judge.grading import Failure, Grading
+from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.sanitize import (
     MAX_EDGE,
+    SECONDS,
     SMALL_FLOP,
-    SanitizerResults,
-    Watching,
-    begin_beside,
-    begin_on_device,
-    diagnose_hang,
     mid_size_case,
     ranked_sample,
-    sanitize,
+    sanitize_in_background,
+    sanitize_on_device,
     sanitizer_cases,
+    sanitizers_may_say_more,
     unsafe,
 )
-from harness.protocol.device import BeginSanitizing, Refusal, Sanitize, Sanitized, Stopped
+from harness.protocol.device import Refusal, Sanitize, Sanitized, Stopped
 from harness.protocol.report import (
     Array,
     Finding,
@@ -53,7 +51,8 @@ from problem.cases import (
 )
 from problem.cases import cases as verified_cases
 from problem.launcher import MAX_TILE, LaunchLine
-from tests.judge.stages.fakes import FakeDevice, FakeSanitizer, Watcher, kernel, right
+from problem.reference import compare
+from tests.judge.stages.fakes import FakeDevice, Watcher, grading, on_cpu, on_gpu, right
 
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
 OUTSIDE = Finding(
@@ -75,33 +74,37 @@ SMALL = Case(Shape(320, 64, 256))
 
 
 def run(
-    device: FakeDevice, beside: FakeSanitizer | None = None, **options: Any
-) -> SanitizerResults | Outcome:
-    chosen: dict[str, Any] = {
-        "quick": False,
-        "failed": None,
-        "seconds": 60.0,
-        "progress": Silent(),
-    }
-    found = sanitize(device, beside, kernel(), 7, **chosen | options)
-    return found.results() if isinstance(found, Watching) else found
+    device: FakeDevice, beside: FakeDevice | None = None, *, failed: Case | None = None, **how: Any
+) -> tuple[Outcome | None, Grading]:
+    """Sanitize on a device, and on a CPU device next to it if there is one."""
+    made = grading(on_cpu(device) if beside is None else on_gpu(device, beside), **how)
+    if failed is not None:
+        A, B = failed.draw(7)
+        wrong = wrong_answer(
+            Stage.VERIFY,
+            failed,
+            7,
+            A,
+            B,
+            0 * (A @ B),
+            compare(A, B, 0 * (A @ B), tolerance=failed.tolerance),
+        )
+        made.failure = Failure(failed, wrong)
+    return sanitize_on_device(made) or sanitize_in_background(made), made
 
 
-def outcome(device: FakeDevice, beside: FakeSanitizer | None = None, **options: Any) -> Any:
-    found = run(device, beside, **options)
-    assert isinstance(found, SanitizerResults)
-    return found.outcome
+def outcome(device: FakeDevice, beside: FakeDevice | None = None, **how: Any) -> Any:
+    return run(device, beside, **how)[0]
 
 
 def test_a_right_kernel_is_clean_under_both_programs() -> None:
-    device, beside = FakeDevice(), FakeSanitizer(FakeDevice(program="the CPU device"))
-    found = run(device, beside)
-    assert isinstance(found, SanitizerResults)
-    assert found.outcome is None and found.findings == ()
-    assert [program.program for program in found.programs] == ["a fake", "the CPU device"]
-    assert all({run.tool for run in program.tools} == {*Tool} for program in found.programs)
+    device, beside = FakeDevice(), FakeDevice(program="the CPU device")
+    found, made = run(device, beside)
+    assert found is None and made.findings == []
+    assert [program.program for program in made.sanitizing] == ["a fake", "the CPU device"]
+    assert all({run.tool for run in program.tools} == {*Tool} for program in made.sanitizing)
     shapes = {*device.watched_shapes}
-    assert len(shapes - {*beside.device.watched_shapes}) == 1 and len(shapes) == 7
+    assert len(shapes - {*beside.watched_shapes}) == 1 and len(shapes) == 7
     work = [shape.flop for shape in device.watched_shapes]
     assert work == sorted(work), "the smallest first"
     assert device.watched_shapes[-1] == mid_size_case(7).shape
@@ -141,9 +144,9 @@ def test_the_case_that_failed_comes_first_unless_it_is_too_large() -> None:
 
 def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: Any) -> list[bool]:
     """Of each device that is asked, whether it watches some blocks of the ranked size."""
-    beside = FakeSanitizer()
+    beside = FakeDevice()
     run(device, beside, failed=small_failed, **options)
-    return [SMALL.shape in each.watched_shapes for each in (device, beside.device)]
+    return [SMALL.shape in each.watched_shapes for each in (device, beside)]
 
 
 def test_blocks_of_the_ranked_size_are_watched_by_the_cpu_device_alone(
@@ -166,14 +169,14 @@ def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
         assert each.blocks is not None and len(each.blocks) in (4, 8)
         assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
     assert len({each.blocks for each in drawn}) > 20
-    assert (drawn[3].A == ranked_sample(launch, 3).A).all() and drawn[3].shape == SMALL.shape
-    assert {bool((each.A.round() == each.A).all()) for each in drawn} == {True, False}
+    assert drawn[3] == ranked_sample(launch, 3) and drawn[3].case.shape == SMALL.shape
+    assert {each.case.exact for each in drawn} == {True, False}
 
 
 def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
     found = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
     assert isinstance(found, WrongAnswer) and found.stage == "sanitize"
-    found = outcome(FakeDevice(), FakeSanitizer(FakeDevice(watched=lambda A, B: 2 * right(A, B))))
+    found = outcome(FakeDevice(), FakeDevice(watched=lambda A, B: 2 * right(A, B)))
     assert isinstance(found, WrongAnswer)
 
 
@@ -194,25 +197,24 @@ def test_a_tool_that_nobody_could_run_is_no_clean_tool() -> None:
     found = outcome(broken)
     assert isinstance(found, JudgeError) and "racecheck" in found.message
     assert "out of order" in found.message
-    assert outcome(broken, FakeSanitizer()) is None
-    also_broken = FakeSanitizer(FakeDevice(unavailable=("racecheck", "memcheck")))
+    assert outcome(broken, FakeDevice()) is None
+    also_broken = FakeDevice(unavailable=("racecheck", "memcheck"))
     assert isinstance(outcome(broken, also_broken), JudgeError)
 
 
 def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
-    beside = FakeSanitizer()
-    assert outcome(FakeDevice(), beside, quick=True) is None and not beside.loaded
+    beside = FakeDevice()
+    assert outcome(FakeDevice(), beside, quick=True) is None and not beside.watched_shapes
     assert outcome(FakeDevice(unavailable=("memcheck",)), beside, quick=True) is None
-    assert beside.loaded == [kernel()] and beside.device.watched_shapes
+    assert beside.watched_shapes
 
 
 def test_findings_of_both_programs_are_merged_and_counted() -> None:
-    beside = FakeSanitizer(FakeDevice(findings=(RACE, OUTSIDE)))
-    found = run(FakeDevice(findings=(RACE,)), beside)
-    assert isinstance(found, SanitizerResults)
+    found = outcome(FakeDevice(findings=(RACE,)), FakeDevice(findings=(RACE, OUTSIDE)))
+    assert isinstance(found, MemoryFault)
     assert [(f.hazard, f.occurrences) for f in found.findings] == [
-        (Hazard.RACE, 2),
         (Hazard.OUT_OF_BOUNDS, 1),
+        (Hazard.RACE, 2),
     ]
 
 
@@ -301,14 +303,14 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
 
     for quick, beside, tools in (
         (False, None, tuple(Tool)),
-        (False, FakeSanitizer(), tuple(Tool)),
+        (False, FakeDevice(), tuple(Tool)),
         (True, None, tuple(Tool)),
-        (True, FakeSanitizer(), (Tool.MEMCHECK, Tool.RACECHECK)),
+        (True, FakeDevice(), (Tool.MEMCHECK, Tool.RACECHECK)),
     ):
         asked.clear()
-        run(Listening(), beside, quick=quick, seconds=33)
-        (request,) = asked
-        assert (request.tools, request.seconds) == (tools, 33)
+        run(Listening(), beside, quick=quick)
+        *_, request = asked
+        assert (request.tools, request.seconds) == (tools, SECONDS)
         if beside is not None:
             continue
         cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
@@ -320,9 +322,9 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
 
 
 def test_a_case_that_failed_is_watched_beside_the_gpu_even_in_a_quick_grading() -> None:
-    beside, failed = FakeSanitizer(), Case(Shape(16, 16, 16))
+    beside, failed = FakeDevice(), Case(Shape(16, 16, 16))
     run(FakeDevice(), beside, quick=True, failed=failed)
-    assert beside.device.watched_shapes[0] == failed.shape
+    assert beside.watched_shapes[0] == failed.shape
 
 
 def test_a_failed_case_is_small_enough_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,22 +342,22 @@ def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
             return Fault(cause="time-limit", message="no end")
 
     shape = sanitizer_cases(LaunchLine(), 7, quick=False)[0].shape
-    assert run(Stuck()) == TimeLimit(
-        stage=Stage.SANITIZE, message=f"the kernel did not end within 60 s at {shape}", seconds=60
-    )
+    message = f"the kernel did not end within {SECONDS:g} s at {shape}"
+    expected = TimeLimit(stage=Stage.SANITIZE, message=message, seconds=SECONDS)
+    assert outcome(Stuck()) == expected
 
 
-class Refusing(FakeSanitizer):
-    """A CPU device that cannot run this kernel."""
+class Refusing(FakeDevice):
+    """A device that cannot run this kernel."""
 
-    def sanitize(self, request: Any) -> Any:
-        return self._done(Refusal(message="no clusters here"))
+    def ask(self, request: Any) -> Any:
+        return Refusal(message="no clusters here")
 
 
 def test_a_device_beside_that_cannot_run_the_kernel_is_said() -> None:
-    found = run(FakeDevice(), Refusing())
-    assert isinstance(found, SanitizerResults) and found.outcome is None
-    beside = found.programs[1]
+    found, made = run(FakeDevice(), Refusing())
+    assert found is None
+    beside = made.sanitizing[1]
     assert (beside.program, beside.shapes) == ("the CPU device", ())
     assert [(run.tool, run.status, run.seconds, run.message) for run in beside.tools] == [
         (tool, "unavailable", 0, "no clusters here") for tool in Tool
@@ -372,7 +374,8 @@ def test_a_tool_that_nobody_could_run_says_why_by_each_program() -> None:
 
 
 def test_findings_stand_though_a_tool_could_not_run() -> None:
-    assert outcome(FakeDevice(unavailable=("racecheck",), findings=(OUTSIDE,))) is None
+    found = outcome(FakeDevice(unavailable=("racecheck",), findings=(OUTSIDE,)))
+    assert isinstance(found, MemoryFault)
 
 
 def test_what_a_launch_did_wrong_comes_before_a_missing_tool() -> None:
@@ -389,66 +392,53 @@ def test_changed_inputs_are_named_with_their_case() -> None:
 
 def test_the_first_program_has_the_word() -> None:
     device = FakeDevice(watched=lambda A, B: 2 * right(A, B))
-    beside = FakeSanitizer(FakeDevice(product={"changed_inputs": ("A",)}))
+    beside = FakeDevice(product={"changed_inputs": ("A",)})
     assert isinstance(outcome(device, beside), WrongAnswer)
 
 
-def hanging(answer: Any, case: Case) -> Any:
-    class Beside(FakeSanitizer):
-        asked: Any = None
+def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:
+    """Sanitize a kernel whose launch did not end in this case, with what the CPU device says."""
+    asked: list[Any] = []
 
-        def sanitize(self, request: Any) -> Any:
-            self.asked = request
-            return self._done(answer)
+    class Beside(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            if not isinstance(request, Sanitize):
+                return super().ask(request)
+            asked.append(request)
+            return answer
 
-    beside = Beside()
-    return diagnose_hang(beside, kernel(), case, 7), beside
+    made = grading(on_gpu(FakeDevice(), Beside()))
+    late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
+    made.failure = Failure(case, late)
+    assert sanitizers_may_say_more(made, made.failure)
+    return sanitize_on_device(made), asked
 
 
-def test_a_hang_is_looked_into_where_the_case_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_is_explained_by_the_cpu_device() -> None:
     case = Case(Shape(16, 16, 16))
     barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
     sanitized = Sanitized(program="cpu", runs=(), findings=(barrier,), products=())
-    found, beside = hanging(sanitized, case)
+    found, (asked,) = hanging(sanitized, case)
     assert isinstance(found, Race) and found.findings == (barrier,)
     assert found.counterexample is None and found.stage is Stage.SANITIZE
-    assert beside.loaded == [kernel()]
-    assert (beside.asked.seconds, beside.asked.tools) == (2, tuple(Tool))
-    assert (case.draw(7)[0] == beside.asked.launches[0].A).all()
-    assert hanging(sanitized.model_copy(update={"findings": ()}), case)[0] is None
-    assert hanging(Fault(cause="time-limit", message="no end"), case)[0] is None
-    monkeypatch.setattr("harness.judge.stages.sanitize.SMALL_FLOP", case.shape.flop)
-    assert hanging(sanitized, case)[0] is not None
-    assert hanging(sanitized, Case(Shape(16, 17, 16)))[0] is None
+    assert (asked.seconds, asked.tools) == (2, tuple(Tool))
+    assert (case.draw(7)[0] == asked.launches[0].A).all()
+    nothing = sanitized.model_copy(update={"findings": ()})
+    for answer in (nothing, Fault(cause="time-limit", message="no end")):
+        assert isinstance(hanging(answer, case)[0], TimeLimit)
 
 
-def test_what_is_begun_ahead_is_what_is_asked_beside_a_gpu() -> None:
-    asked: list[Any] = []
-
-    class Listening(FakeSanitizer):
-        def sanitize(self, request: Any) -> Any:
-            asked.append(request)
-            return super().sanitize(request)
-
-    ahead, beside = Listening(FakeDevice(program="ahead")), Listening()
-    begun = begin_beside(ahead, kernel(), 7, seconds=33)
-    assert ahead.loaded == [kernel()]
-    run(FakeDevice(), beside, seconds=33)
-    first, second = asked
-    assert (first.tools, first.seconds) == (second.tools, second.seconds) == (tuple(Tool), 33)
-    assert beside.loaded == [kernel()]
-    for one, other in zip(first.launches, second.launches, strict=True):
-        assert one.shape == other.shape and (one.A == other.A).all() and (one.B == other.B).all()
-    found = run(FakeDevice(), FakeSanitizer(), begun=begun)
-    assert isinstance(found, SanitizerResults)
-    assert [program.program for program in found.programs] == ["a fake", "ahead"]
-    assert len(asked) == 2
+def test_a_hang_is_not_explained_in_a_large_case_or_without_a_gpu() -> None:
+    late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
+    gpu, cpu = grading(on_gpu(FakeDevice())), grading(on_cpu(FakeDevice()))
+    assert not sanitizers_may_say_more(gpu, Failure(RANKED, late))
+    assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), late))
 
 
 def test_sanitizing_says_what_it_does_and_finds() -> None:
     watcher = Watcher()
     twice = (RACE, RACE.model_copy(update={"at": Place(line=3)}))
-    run(FakeDevice(findings=twice), FakeSanitizer(), progress=watcher)
+    run(FakeDevice(findings=twice), FakeDevice(), progress=watcher)
     assert watcher.told == [
         (Stage.SANITIZE, None),
         "memcheck, racecheck, initcheck, synccheck",
@@ -461,16 +451,12 @@ def test_sanitizing_says_what_it_does_and_finds() -> None:
 
 def test_a_launch_that_does_not_end_under_a_tool_names_its_limit() -> None:
     endless = Stopped(launch=0, fault=Fault(cause="time-limit", message="no end"))
-    found = outcome(FakeDevice(sanitized={"stopped": (endless,)}), seconds=44)
-    assert isinstance(found, TimeLimit) and found.seconds == 44 and "within 44 s" in found.message
+    found = outcome(FakeDevice(sanitized={"stopped": (endless,)}))
+    assert isinstance(found, TimeLimit) and found.seconds == SECONDS
 
 
 def test_a_device_that_refuses_has_run_no_tool() -> None:
-    class Refused(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            return Refusal(message="no clusters here")
-
-    assert outcome(Refused()) == JudgeError(
+    assert outcome(Refusing()) == JudgeError(
         stage=Stage.SANITIZE,
         message="no sanitizer could run memcheck: the CPU device says no clusters here",
     )
@@ -487,29 +473,3 @@ def test_an_exact_case_is_exact_under_a_tool_too() -> None:
 
     found = outcome(FakeDevice(watched=off), failed=case)
     assert isinstance(found, WrongAnswer) and "must be exact" in found.message
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_a_gpu_begins_with_what_it_will_be_asked(quick: bool) -> None:
-    asked: list[Any] = []
-
-    class Gpu(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            asked.append(request)
-            return super().ask(request)
-
-    begin_on_device(Gpu(), kernel(), 3, quick=quick, seconds=7)
-    sanitize(
-        *(Gpu(), FakeSanitizer(), kernel(), 3),
-        quick=quick,
-        failed=None,
-        seconds=7,
-        progress=Watcher(),
-    )
-    begun, later = asked
-    assert isinstance(begun, BeginSanitizing) and isinstance(later, Sanitize)
-    assert (begun.seconds, begun.sanitize.seconds, begun.sanitize.tools) == (7, 7, later.tools)
-    assert len(later.launches) > 1 and (max(x.shape.M for x in later.launches) > 512) is not quick
-    for one, other in zip(begun.sanitize.launches, later.launches, strict=True):
-        assert one.shape == other.shape
-        assert np.array_equal(one.A, other.A) and np.array_equal(one.B, other.B)

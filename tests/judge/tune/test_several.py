@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from harness.judge.progress import Progress
 from harness.judge.stages import rounds
 from harness.judge.tune import several
 from harness.judge.tune.several import tune_on
 from harness.judge.tune.tune import Tuning, TuningOptions
-from harness.judge.workers.session import Session
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Submission
-from tests.judge.stages.fakes import INFO
+from tests.judge.stages.fakes import INFO, FakeSession
 from tests.judge.tune.test_trials import CASE, SUBMISSION, Listener, Machine
 from tests.waiting import PATIENCE
 
@@ -28,13 +26,13 @@ MANY = SUBMISSION.model_copy(update={"source": TWELVE})
 
 @pytest.fixture(autouse=True)
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.stages.verify.cases", lambda *_, **how: [CASE])
+    monkeypatch.setattr("harness.judge.tune.tune.cases", lambda *_, **how: [CASE])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
-def on(machine: Machine, uuid: str) -> Session:
+def on(machine: Machine, uuid: str) -> FakeSession:
     info = INFO.model_copy(update={"uuid": uuid})
-    return replace(machine.session, describe=lambda: info)
+    return replace(machine.session, known=info)
 
 
 def tuned(
@@ -110,12 +108,12 @@ def test_an_interruption_ends_it_with_what_there_is() -> None:
 
 def test_a_gpu_that_is_taken_ends_it_with_a_sentence() -> None:
     @contextmanager
-    def taken(_: Progress) -> Iterator[None]:
+    def taken(_: str) -> Iterator[None]:
         raise UsageError("another grading has held this GPU")
         yield
 
     free, busy = Machine(), Machine()
-    sessions = [on(free, "GPU-0"), replace(on(busy, "GPU-1"), turn=taken)]
+    sessions = [on(free, "GPU-0"), replace(on(busy, "GPU-1"), lock=taken)]
     with pytest.raises(UsageError, match="another grading"):
         tune_on(MANY, sessions, TuningOptions(seed=5), Listener())
 

@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from harness import __version__
-from harness.judge.progress import Progress
 from harness.judge.stages import rounds
 from harness.judge.stages.rounds import QUICK
 from harness.judge.tune.tunable import Setting
 from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
-from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
@@ -42,6 +40,7 @@ from problem.launcher import LaunchLine
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
+    FakeSession,
     Watcher,
     disassembled,
     kernel,
@@ -62,7 +61,7 @@ ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
 
 @pytest.fixture(autouse=True)
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.stages.verify.cases", lambda *_, **how: [CASE])
+    monkeypatch.setattr("harness.judge.tune.tune.cases", lambda *_, **how: [CASE])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
@@ -131,16 +130,18 @@ class Machine:
     def renew(self) -> None:
         self.renewed += 1
 
+    def close(self) -> None: ...
+
     @contextmanager
-    def turn(self, progress: Progress) -> Iterator[None]:
-        assert callable(progress.begin)
+    def locked(self, name: str) -> Iterator[None]:
+        assert name == "exclusive"
         self.turns += 1
         yield
 
     @property
-    def session(self) -> Session:
+    def session(self) -> FakeSession:
         timing = self.table.workers[0] if self.ms is not None else None
-        return session(self, self, timing=timing, renew=self.renew, turn=self.turn)
+        return session(self, self, timing=timing, renewed=self.renew, lock=self.locked)
 
 
 def tuned(machine: Machine, listener: Listener | None = None, **options: Any) -> Tuning:
@@ -191,8 +192,8 @@ def test_a_device_without_a_clock_runs_samples(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(
-        "harness.judge.stages.verify.cases",
-        lambda seed, **how: asked.append((seed, *how.values())) or [CASE],
+        "harness.judge.tune.tune.cases",
+        lambda seed, *, quick, sampled: asked.append((seed, quick, sampled)) or [CASE],
     )
     tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
     assert asked == [(5, True, sampled)]

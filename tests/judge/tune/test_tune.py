@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import Extent
+from tests.grading import with_parts
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -120,7 +121,7 @@ def on_cpu(
     with open_session("cpu") as session:
         assert isinstance(session.compiler, Worker)
         compiler = WatchedCompiler(session.compiler, fatal)
-        watched = replace(session, compiler=compiler)
+        watched = with_parts(session, compiler=compiler)
         found = tune(
             submission, watched, TuningOptions(limit=limit, seed=5, seconds=PATIENCE), listener
         )
@@ -299,7 +300,7 @@ def tune_on_stand_in(
         device = StandIn(session.device, ms_of_tile)
         baseline = StandIn(session.device, {})
         timing = TimingWorkers(device, baseline, StandInChecker())
-        timed = replace(session, describe=lambda: info, device=device, timing=timing)
+        timed = with_parts(session, info=info, device=device, timing=timing)
         return tune(submission, timed, TuningOptions(seconds=PATIENCE), Listener())
 
 

@@ -1,531 +1,255 @@
-"""A session of workers that are no processes: who is started, confined to cores, renewed, ended."""
+"""Sessions of workers: which are started, closed and shared, and when the GPU is locked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Barrier, Event
+from threading import Event
 from typing import Any
 
 import pytest
 
 from harness.judge.progress import Progress, Silent
-from harness.judge.workers import session as session_of
+from harness.judge.workers import session as module
 from harness.judge.workers.cores import Cores
 from harness.judge.workers.gpu_lock import Use
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.session import LANES, Session, open_lanes, open_session
+from harness.judge.workers.session import SESSIONS, open_session, open_sessions
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import Describe
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import DeviceInfo, Tool
-from harness.protocol.request import Done, Fault
-from harness.protocol.timing import (
-    OpenKernels,
-    OpenLibraries,
-    OpenSanitizers,
-    SanitizersOpen,
-    StartSanitizers,
-)
+from harness.protocol.report import DeviceInfo
+from harness.protocol.request import Fault
 from tests.judge.stages.fakes import INFO
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 CORES = Cores(measuring=frozenset({1, 2}), helping=frozenset({3, 4}))
 
 
-def already() -> Event:
-    event = Event()
-    event.set()
-    return event
-
-
 class FakeWorker:
-    """A worker that notes what is done with it."""
+    """A worker that notes whether it runs, and on which cores."""
 
-    def __init__(self, house: House, role: Role, gpu: str | None = None) -> None:
-        self.role, self.gpu, self.house = role, gpu, house
+    def __init__(self, machine: Machine, role: Role, gpu: str | None = None) -> None:
+        self.role, self.gpu, self.machine = role, gpu, machine
         self.isolation: tuple[str, ...] = (f"rule of {role}",)
-        self.done: list[Any] = []
-        house.workers.append(self)
+        self.runs = False
+        self.closed = 0
+        self.cores: frozenset[int] | None = None
+        machine.workers.append(self)
 
     def __enter__(self) -> FakeWorker:
-        self.done.append("opened")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.done.append("ended")
+        self.close()
 
     def start(self) -> None:
-        self.done.append("started")
+        self.runs = True
 
     def close(self) -> None:
-        self.done.append("closed")
-        self.house.ending(self)
+        self.runs = False
+        self.closed += 1
 
     def keep_to(self, cores: frozenset[int]) -> None:
-        self.done.append(cores)
+        self.cores = cores
 
     def ask(self, request: Any) -> Any:
-        if request == Describe():
-            assert self.house.answers.wait(PATIENCE)
-            return self.house.described
-        self.done.append(request)
-        if request == OpenSanitizers():
-            if isinstance(self.house.opening, Fault):
-                return self.house.opening
-            self.house.opening -= 1
-            return SanitizersOpen(all=self.house.opening < 0)
-        return Done()
+        assert request == Describe() and self.machine.answers.wait(PATIENCE)
+        self.runs = True
+        return self.machine.described
 
 
 @dataclass
-class House:
-    """All workers of a session, in the order in which they are made."""
+class Machine:
+    """A machine with a GPU whose workers are no processes."""
 
     described: DeviceInfo | Fault = INFO
-    answers: Event = field(default_factory=already)
+    answers: Event = field(default_factory=Event)
     """Set once devices say what they are."""
     arch: str | None = "sm_90a"
-    """What the driver says before."""
-    workers: list[FakeWorker] = field(default_factory=list)
+    """The target, if the driver knows it before CUDA has started."""
+    workers: list[Any] = field(default_factory=list)
     locked: list[str] = field(default_factory=list)
-    sanitizer_resets: int = 0
-    somebody_measures: bool = True
-    opening: int | Fault = 0
-    """How often the tools are asked before all are open; or what they say instead."""
-    asked_about: list[str | None] = field(default_factory=list)
-    """The GPUs of which the driver or the lock was asked something."""
-    ending: Callable[[FakeWorker], object] = lambda _: None
-    """What becomes of whoever is closed."""
-    shared: Event = field(default_factory=Event)
-    """Set once what is done ahead needs the GPU no more."""
 
-    def of(self, role: Role) -> list[FakeWorker]:
-        return [worker for worker in self.workers if worker.role is role]
-
-    def forget(self) -> None:
-        for worker in self.workers:
-            worker.done.clear()
+    def running(self) -> list[Role]:
+        return sorted(worker.role for worker in self.workers if worker.runs)
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch) -> House:
-    found = House()
-
-    class FakeSanitizer:
-        def __init__(self) -> None:
-            self.worker = FakeWorker(found, Role.CPU)
-
-        def reset(self) -> None:
-            found.sanitizer_resets += 1
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine()
+    found.answers.set()
 
     @contextmanager
     def hold(gpu: str, use: Use, progress: Progress) -> Iterator[None]:
-        assert isinstance(progress, Silent)
         found.locked.append(f"{gpu} {use}")
         yield
-        found.locked.append("free")
+        found.locked.append(f"free of {', '.join(on_gpu(found))}")
 
-    monkeypatch.setattr(session_of, "Worker", lambda *how: FakeWorker(found, *how))
-    monkeypatch.setattr(session_of, "CpuSanitizer", FakeSanitizer)
-
-    @contextmanager
-    def share_if_free(gpu: str) -> Iterator[bool]:
-        found.asked_about.append(gpu)
-        yield not found.somebody_measures
-        found.shared.set()
-
-    monkeypatch.setattr(session_of, "hold_gpu", hold)
-    monkeypatch.setattr(session_of, "share_gpu_if_free", share_if_free)
-    monkeypatch.setattr(session_of, "why_no_cuda", lambda: None)
-
-    def arch_of(gpu: str | None) -> str | None:
-        found.asked_about.append(gpu)
-        return found.arch
-
-    monkeypatch.setattr(session_of, "arch_of", arch_of)
+    monkeypatch.setattr(module, "Worker", lambda *how: FakeWorker(found, *how))
+    monkeypatch.setattr(module, "hold_gpu", hold)
+    monkeypatch.setattr(module, "why_no_cuda", lambda: None)
+    monkeypatch.setattr(module, "arch_of", lambda _: found.arch)
     return found
 
 
+def on_gpu(machine: Machine) -> list[str]:
+    """Return the roles that still run on the GPU, and belong to one session."""
+    own = machine.workers[2:]  # behind baseline and checker
+    return [each.role for each in own if each.runs and each.role in (Role.CUDA, Role.SANITIZER)]
+
+
 @contextmanager
-def on_gpu(house: House, cores: Cores | None = None) -> Iterator[Session]:
+def opened(cores: Cores | None = None) -> Iterator[Any]:
     with open_session("cuda", "GPU-7", cores) as session:
+        assert session.info
         yield session
 
 
-def test_a_gpu_has_a_device_and_three_timing_workers(house: House) -> None:
-    with on_gpu(house) as session:
+def test_a_gpu_session_has_a_process_for_each_purpose(machine: Machine) -> None:
+    with opened() as session:
         timing = session.timing
-        assert timing is not None and session.info is INFO
-        assert session.arch == house.arch and house.asked_about == ["GPU-7"]
-        on_gpu_ = (session.device, timing.kernel, timing.baseline)
-        assert {id(each) for each in on_gpu_} == {id(each) for each in house.of(Role.CUDA)}
-        assert len(house.of(Role.CUDA)) == 3
-        assert [timing.checker] == house.of(Role.CHECKER)
-        assert [session.compiler] == house.of(Role.COMPILER)
-        assert session.cpu_sanitizer is not None and session.side_by_side is not None
-        assert {each.gpu for each in house.of(Role.CUDA) + house.of(Role.CHECKER)} == {"GPU-7"}
-        assert {each.gpu for each in house.of(Role.COMPILER) + house.of(Role.CPU)} == {None}
-        for worker in house.workers:
-            assert ("started" in worker.done) is (worker.role is not Role.CPU)
-    assert len(house.workers) == 6
-    for worker in house.workers:
-        assert worker.done[-1] in ("ended", "closed")
+        assert session.info is INFO and session.arch == "sm_90a"
+        assert {worker.role for worker in machine.workers} == {*Role}
+        found = [session.device, session.sanitizer, timing.kernel, timing.baseline, timing.checker]
+        assert len({id(each) for each in found}) == 5 and {each.gpu for each in found} == {"GPU-7"}
+        assert session.cpu_sanitizer.role is Role.CPU and session.cpu_sanitizer.gpu is None
+        session.start(cpu_sanitizer=False)
+        assert not session.cpu_sanitizer.runs and session.sanitizer.runs
+        session.start(cpu_sanitizer=True)
+        assert session.cpu_sanitizer.runs
+    assert machine.running() == []
 
 
-def test_the_cpu_device_needs_two_workers_and_no_lock(house: House) -> None:
+def test_a_cpu_session_has_no_lock_and_no_gpu_processes(machine: Machine) -> None:
     with open_session("cpu") as session:
-        assert session.timing is session.cpu_sanitizer is session.side_by_side is None
-        assert session.arch == DEFAULT_ARCH and not house.asked_about
-        for worker in house.of(Role.CUDA) + house.of(Role.CHECKER):
-            worker.isolation = ()  # nobody asks them
-        assert session.isolation() == (
-            "compiler: rule of compiler",
-            "cpu: rule of cpu",
-        )
-        with session.company(Silent()), session.turn(Silent()):
-            started = [worker.role for worker in house.workers if "started" in worker.done]
-            assert sorted(started) == [Role.COMPILER, Role.CPU]
-    assert house.locked == []
+        assert session.timing is None and session.cpu_sanitizer is None
+        assert session.arch == DEFAULT_ARCH and session.device is session.sanitizer
+        assert not session.has_own_cores
+        session.start(cpu_sanitizer=True)
+        with session.shared_lock(Silent()):
+            assert machine.running() == [Role.COMPILER, Role.CPU]
+        assert Role.CPU in machine.running(), "the device has the kernel"
+    assert machine.locked == []
 
 
-def test_what_a_session_is_held_to_is_said_of_each_role_once(house: House) -> None:
-    with on_gpu(house) as session:
-        house.of(Role.CHECKER)[0].isolation = ("one", "two")
-        house.of(Role.CUDA)[-1].isolation = ()  # it has not been asked yet
-        assert session.isolation() == (
-            "compiler: rule of compiler",
-            "cuda: rule of cuda",
-            "cpu: rule of cpu",
-            "checker: one",
-            "checker: two",
-        )
+def test_isolation_names_each_role_once(machine: Machine) -> None:
+    with opened() as session:
+        for worker in machine.workers:
+            worker.isolation = ("one", "two") if worker.role is Role.CHECKER else ()
+        session.device.isolation = session.timing.baseline.isolation = ("no network",)
+        assert session.isolation() == ("cuda: no network", "checker: one", "checker: two")
 
 
-def test_a_turn_has_the_gpu_and_ends_with_new_processes(house: House) -> None:
-    with on_gpu(house) as session:
-        timing = session.timing
-        assert timing is not None
-        kept = [id(timing.baseline), id(timing.checker)]
-        on_gpu_ = [id(each) for each in (session.device, timing.kernel)]
-        house.forget()
-        with session.turn(Silent()):
-            assert house.locked == ["fake alone"]  # it has no UUID
-            for worker in house.workers:
-                measures = worker is timing.kernel
-                assert worker.done == (["started"] if measures else []), "nobody else begins now"
-            house.forget()
-        assert house.locked == ["fake alone", "free"] and house.sanitizer_resets == 1
-        for worker in house.workers:
-            closed = 0 if id(worker) in kept else 2 if id(worker) in on_gpu_ else 1
-            assert worker.done == ["closed"] * closed, worker.role
-
-
-def test_who_was_on_the_gpu_is_gone_before_it_is_free(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def hold(_: str, use: Use, __: Progress) -> Iterator[None]:
-        yield
-        gone = [worker for worker in house.workers if worker.done[-1:] == ["closed"]]
-        house.locked.append(f"{use}: {len(gone)} gone")
-
-    monkeypatch.setattr(session_of, "hold_gpu", hold)
-    with on_gpu(house) as session:
-        with session.company(Silent()):
-            house.forget()
-        with session.turn(Silent()):
-            house.forget()
-    assert house.locked == ["shared: 1 gone", "alone: 2 gone"]
-
-
-def test_in_company_a_kernel_has_a_process_that_is_gone_afterwards(house: House) -> None:
-    with on_gpu(house) as session:
-        timing = session.timing
-        assert timing is not None
-        house.forget()
-        with session.company(Silent()):
-            assert house.locked == ["fake shared"]
-            assert house.of(Role.COMPILER)[0].done == ["started"]
-        assert house.locked == ["fake shared", "free"]
-        for worker in house.workers:
-            assert ("closed" in worker.done) is (id(worker) == id(session.device))
-
-
-def test_in_company_those_who_will_time_a_kernel_get_ready(house: House) -> None:
-    with on_gpu(house) as session:
-        timing = session.timing
-        assert timing is not None
-        house.forget()
-        with session.company(Silent()):
+def test_a_submission_leaves_the_gpu_before_the_lock_is_free(machine: Machine) -> None:
+    machine.described = INFO.model_copy(update={"uuid": "GPU-7"})
+    with opened() as session:
+        session.start(cpu_sanitizer=True)
+        with session.shared_lock(Silent()):
             pass
-        assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
-        assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
-        assert timing.kernel.done == ["started"], "its context is timed"  # type: ignore[attr-defined]
-        house.forget()
-        with session.turn(Silent()):
-            assert not any(isinstance(each, OpenKernels) for each in house.of(Role.CHECKER)[0].done)
-    with open_session("cpu") as session, session.company(Silent()):
-        pass
-    assert set(house.of(Role.CHECKER)[-1].done) == {"opened", "closed", "ended"}
+        assert machine.locked == ["GPU-7 shared", "free of cuda"], "the kernel has not been loaded"
+        assert session.cpu_sanitizer.runs, "it goes on without the GPU"
+        with session.exclusive_lock(Silent()):
+            assert session.timing.kernel.runs
+        assert machine.locked[2:] == ["GPU-7 alone", "free of "]
+        assert not session.compiler.runs and not session.cpu_sanitizer.runs
+        assert session.timing.baseline.closed == session.timing.checker.closed == 0
 
 
-def test_lanes_share_baseline_and_checker(house: House) -> None:
-    with open_lanes("cuda", "GPU-7", CORES) as sessions:
-        assert len(sessions) == LANES
-        timings = [session.timing for session in sessions]
-        assert len({id(timing.baseline) for timing in timings if timing}) == 1
-        assert len({id(timing.checker) for timing in timings if timing}) == 1
-        assert len({id(timing.kernel) for timing in timings if timing}) == LANES
-        assert len({id(session.device) for session in sessions}) == LANES
-        assert {session.info for session in sessions} == {INFO}
-    with open_lanes("cuda", "GPU-7", None) as sessions:
-        assert len(sessions) == 1
-
-
-def test_the_lock_is_that_of_the_gpu_by_its_uuid(house: House) -> None:
-    house.described = INFO.model_copy(update={"uuid": "GPU-7"})
-    with on_gpu(house) as session, session.turn(Silent()):
-        assert house.locked == ["GPU-7 alone"]
-
-
-def test_a_turn_that_fails_renews_too(house: House) -> None:
-    with on_gpu(house) as session:
-        with pytest.raises(ZeroDivisionError), session.turn(Silent()):
+def test_a_lock_whose_work_fails_closes_the_processes_too(machine: Machine) -> None:
+    with opened() as session:
+        session.start(cpu_sanitizer=True)
+        with pytest.raises(ZeroDivisionError), session.exclusive_lock(Silent()):
             _ = 1 / 0
-        assert house.of(Role.COMPILER)[0].done[-1] == "closed"
+        assert on_gpu(machine) == [] and not session.compiler.runs
 
 
-def test_renewing_ends_what_a_submission_has_touched(house: House) -> None:
-    with on_gpu(house) as session:
-        timing = session.timing
-        assert timing is not None
-        house.forget()
+def test_renewing_closes_all_but_baseline_and_checker(machine: Machine) -> None:
+    with opened() as session:
+        session.start(cpu_sanitizer=True)
         session.renew()
-        assert house.sanitizer_resets == 1
-        ended = [worker for worker in house.workers if worker.done == ["closed"]]
-        touched = (session.compiler, session.device, timing.kernel, house.of(Role.CPU)[0])
-        assert {id(each) for each in ended} == {id(each) for each in touched}
+        closed = [worker for worker in machine.workers if worker.closed]
+        shared = [session.timing.baseline, session.timing.checker]
+        assert [worker for worker in machine.workers if worker not in closed] == shared
 
 
-def test_a_grading_is_prepared_and_a_compilation_that_failed_costs_the_compiler(
-    house: House,
-) -> None:
-    with on_gpu(house) as session:
+def test_sessions_of_one_gpu_share_baseline_and_checker(machine: Machine) -> None:
+    with open_sessions("cuda", "GPU-7", CORES) as sessions:
+        found: list[Any] = [*sessions]
+        assert len(found) == SESSIONS and all(session.has_own_cores for session in found)
+        assert len({id(session.timing.baseline) for session in found}) == 1
+        assert len({id(session.timing.checker) for session in found}) == 1
+        assert len({id(session.timing.kernel) for session in found}) == SESSIONS
+        assert {session.info for session in found} == {INFO}
+    with open_sessions("cuda", "GPU-7", None) as sessions:
+        assert len(sessions) == 1 and not sessions[0].has_own_cores
+
+
+def test_only_what_measures_has_the_measuring_cores(machine: Machine) -> None:
+    with opened(CORES) as session:
         timing = session.timing
-        assert timing is not None
-        always = (timing.baseline, timing.checker)
-        house.forget()
-        session.prepare((Tool.MEMCHECK,), True)
-        with session.company(Silent()):  # the device has answered by then
-            asked = StartSanitizers(tools=(Tool.MEMCHECK,))
-            for worker in house.workers:
-                more = [asked] if worker is session.device else []
-                if worker in always:
-                    assert "started" not in worker.done
-                elif worker.role is Role.CPU:
-                    assert worker.done == ["started"]
-                else:
-                    assert worker.done == ["started", *more, "started"]
-        house.forget()
-        session.renew_compiler()
-        assert [worker.role for worker in house.workers if worker.done] == [Role.COMPILER]
-        assert house.of(Role.COMPILER)[0].done == ["closed"] and house.sanitizer_resets == 0
+        assert timing.baseline.cores == timing.checker.cores == CORES.measuring
+        own = (session.compiler, session.cpu_sanitizer, session.device, timing.kernel)
+        assert {worker.cores for worker in own} == {CORES.helping}
+        with session.exclusive_lock(Silent()):
+            assert session.device.cores == timing.kernel.cores == CORES.measuring
+            assert session.compiler.cores == session.cpu_sanitizer.cores == CORES.helping
+        assert {worker.cores for worker in own} == {CORES.helping}
 
 
-def test_contexts_are_created_while_a_kernel_is_compiled_unless_somebody_measures(
-    house: House,
-) -> None:
-    house.opening = 2
-    with on_gpu(house) as session:
-        timing = session.timing
-        assert timing is not None
-        house.forget()
-        session.prepare((Tool.MEMCHECK,), True)
-        assert house.shared.wait(PATIENCE) and house.asked_about[-1] == INFO.name
-        assert not any(OpenKernels() in worker.done for worker in house.workers)
-        house.somebody_measures = False
-        house.shared.clear()
-        house.forget()
-        session.prepare((Tool.MEMCHECK,), True)
-        assert house.shared.wait(PATIENCE)
-        assert timing.baseline.done == [OpenLibraries()]  # type: ignore[attr-defined]
-        assert timing.checker.done == [OpenKernels()]  # type: ignore[attr-defined]
-        assert timing.kernel.done == ["started"], "its context is timed"  # type: ignore[attr-defined]
-        asked = [StartSanitizers(tools=(Tool.MEMCHECK,)), *[OpenSanitizers()] * 3]
-        assert session.device.done == ["started", *asked]  # type: ignore[attr-defined]
-
-
-def test_where_who_measures_has_cores_of_its_own_tools_open_beside_it_and_before_company(
-    house: House,
-) -> None:
-    house.opening = 2
-    with on_gpu(house, CORES) as session:
-        timing = session.timing
-        assert timing is not None and house.somebody_measures
-        house.forget()
-        session.prepare((Tool.MEMCHECK,), True)
-        with session.company(Silent()):
-            assert session.device.done.count(OpenSanitizers()) == 3  # type: ignore[attr-defined]
-        assert not house.shared.is_set(), "who measures is not waited for"
-        house.forget()
-        session.prepare((Tool.MEMCHECK,), True)
-        session.renew()
-        assert OpenKernels() not in timing.checker.done  # type: ignore[attr-defined]
-
-
-def test_tools_that_never_open_hold_nobody_up(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_of, "_OPEN_SECONDS", 0.01)
-    house.opening, house.somebody_measures = 1 << 30, False
-    with on_gpu(house) as session:
-        session.prepare((Tool.MEMCHECK,), True)
-    assert house.shared.is_set()
-    with on_gpu(house, CORES) as session:
-        session.prepare((Tool.MEMCHECK,), True)
-        with session.company(Silent()):
-            assert house.locked[-1] == "fake shared"
-
-
-def test_tools_that_do_not_answer_are_asked_once(house: House) -> None:
-    house.opening = Fault(cause="memory", message="it ended")
-    with on_gpu(house, CORES) as session:
-        session.prepare((Tool.MEMCHECK,), True)
-        with session.company(Silent()):
-            assert session.device.done.count(OpenSanitizers()) == 1  # type: ignore[attr-defined]
-
-
-def test_a_grading_without_tools_waits_for_none(house: House) -> None:
-    with on_gpu(house, CORES) as session, session.company(Silent()):
-        assert house.locked == ["fake shared"]
-
-
-def test_all_processes_end_at_once(house: House) -> None:
-    """The driver takes a while to let go of each."""
-    together = Barrier(6)
-
-    def end(worker: FakeWorker) -> None:
-        if worker.done.count("closed") == 1:
-            together.wait(PATIENCE)
-
-    with on_gpu(house):
-        house.forget()
-        house.ending = end
-    assert together.n_waiting == 0 and not together.broken
-
-
-def test_the_cpu_sanitizer_is_started_where_it_will_have_something_to_do(house: House) -> None:
-    with on_gpu(house) as session:
-        (worker,) = house.of(Role.CPU)
-        session.prepare((Tool.MEMCHECK,), False)
-        with session.company(Silent()):
-            assert "started" not in worker.done
-        session.prepare((Tool.MEMCHECK,), True)
-        assert worker.done[-1] == "started"
-
-
-def test_the_cpu_device_starts_no_sanitizers_of_a_gpu(house: House) -> None:
-    with open_session("cpu") as session:
-        session.prepare(tuple(Tool), True)
-        asked = [each for worker in house.workers for each in worker.done]
-        assert not any(isinstance(each, StartSanitizers) for each in asked)
-
-
-def test_who_measures_has_its_own_cores_in_a_turn(house: House) -> None:
-    with on_gpu(house, CORES) as session:
-        timing = session.timing
-        assert session.works_ahead and timing is not None
-        always = (timing.baseline, timing.checker)
-        for worker in house.workers:
-            cores = [each for each in worker.done if isinstance(each, frozenset)]
-            measures = any(worker is each for each in always)
-            assert cores == [CORES.measuring if measures else CORES.helping], worker.role
-        house.forget()
-        with session.turn(Silent()):
-            measuring = (session.device, timing.kernel)
-            for worker in house.workers:
-                own = CORES.measuring in worker.done
-                assert own is any(worker is each for each in measuring)
-            house.forget()
-        for each in measuring:
-            assert CORES.helping in each.done  # type: ignore[attr-defined]
-        for each in always:
-            assert each.done == []  # type: ignore[attr-defined]
-
-
-def test_without_cores_nobody_is_held_to_any(house: House) -> None:
-    with on_gpu(house) as session, session.company(Silent()), session.turn(Silent()):
-        assert not session.works_ahead
-    assert not any(isinstance(each, frozenset) for worker in house.workers for each in worker.done)
-
-
-def test_kernels_side_by_side_have_the_cores_of_those_who_measure(house: House) -> None:
-    with on_gpu(house, CORES) as session:
-        assert session.side_by_side is not None
-        before = len(house.workers)
-        with session.side_by_side(2):
-            assert all(CORES.measuring in each.done for each in house.workers[before:])
-
-
-def test_kernels_side_by_side_have_a_process_each_for_as_long(house: House) -> None:
-    with on_gpu(house) as session:
-        timing = session.timing
-        assert timing is not None and session.side_by_side is not None
-        before = len(house.workers)
-        with session.side_by_side(3) as side_by_side:
-            added = house.workers[before:]
-            assert [(each.role, each.gpu) for each in added] == [(Role.CUDA, "GPU-7")] * 3
-            assert [each.kernel for each in side_by_side] == added
-            for each in side_by_side:
-                assert each.baseline is timing.baseline and each.checker is timing.checker
-        assert all(worker.done == ["opened", "ended"] for worker in added)
-
-
-def test_a_device_that_does_not_work_is_the_judges_failure(house: House) -> None:
-    house.described = Fault(cause="judge", message="no driver", details="why")
-    with pytest.raises(JudgeFailure, match="no driver") as failure, on_gpu(house):
-        pass
-    assert failure.value.details == "why"
-    assert all(worker.done[-1] in ("ended", "closed") for worker in house.workers)
+def test_kernels_of_a_play_off_have_a_process_each(machine: Machine) -> None:
+    with opened(CORES) as session, session.timing_of_each(3) as each:
+        kernels: list[Any] = [timing.kernel for timing in each]
+        assert len({id(kernel) for kernel in kernels}) == 3
+        assert {kernel.cores for kernel in kernels} == {CORES.measuring}
+        assert {id(timing.checker) for timing in each} == {id(session.timing.checker)}
+    assert all(kernel.closed for kernel in kernels)
 
 
 @pytest.mark.parametrize("choice", ["cuda", "cpu"])
-def test_who_compiles_first_waits_for_no_device(choice: Any, house: House) -> None:
-    house.answers.clear()
-    with open_session(choice, compiles_first=True) as session:
+def test_compiling_does_not_wait_for_the_device(choice: Any, machine: Machine) -> None:
+    machine.answers.clear()
+    with open_session(choice) as session:
         assert session.arch == "sm_90a"
-        house.answers.set()
+        machine.answers.set()
         assert session.info is INFO
 
 
-def test_where_the_driver_does_not_say_the_device_says_what_is_compiled(house: House) -> None:
-    house.arch = None
-    house.described = INFO.model_copy(update={"arch": "sm_80"})
-    with on_gpu(house) as session:
+def test_an_unknown_target_is_that_of_the_described_device(machine: Machine) -> None:
+    machine.arch, machine.described = None, INFO.model_copy(update={"arch": "sm_80"})
+    with opened() as session:
         assert session.arch == "sm_80"
 
 
-def test_a_device_that_does_not_work_is_said_to_whom_asks_it(house: House) -> None:
-    house.described = Fault(cause="judge", message="no driver")
-    with open_session("cuda", compiles_first=True) as session:
-        with pytest.raises(JudgeFailure, match="no driver"):
-            _ = session.info
-        with pytest.raises(JudgeFailure, match="no driver"), session.turn(Silent()):
+def test_a_device_that_does_not_work_raises_where_it_is_needed(machine: Machine) -> None:
+    machine.described = Fault(cause="judge", message="no driver", details="why")
+    with open_session("cuda") as session:
+        for _ in range(2):
+            with pytest.raises(JudgeFailure, match="no driver") as failure:
+                _ = session.info
+            assert failure.value.details == "why"
+        with pytest.raises(JudgeFailure, match="no driver"), session.shared_lock(Silent()):
             pass
 
 
-@pytest.mark.parametrize("choice", ["auto", "cuda", "cpu"])
-@pytest.mark.parametrize("missing", [None, "there is no NVIDIA GPU"])
-def test_the_device_is_the_one_asked_for_or_the_gpu_where_there_is_one(
-    choice: Any, missing: str | None, house: House, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("choice", "missing", "role"),
+    [("auto", None, Role.CUDA), ("auto", "no GPU", Role.CPU), ("cpu", None, Role.CPU)],
+)
+def test_the_device_is_chosen_by_what_the_machine_has(
+    choice: Any, missing: str | None, role: Role, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_of, "why_no_cuda", lambda: missing)
-    if choice == "cuda" and missing is not None:
-        said = "this needs a GPU: there is no NVIDIA GPU"
-        with pytest.raises(UsageError, match=said), open_session(choice):
-            pass
-        return
+    monkeypatch.setattr(module, "why_no_cuda", lambda: missing)
     with open_session(choice) as session:
-        assert (session.timing is not None) is (choice != "cpu" and missing is None)
+        device: Any = session.device
+        assert device.role is role
+        eventually(lambda: device.runs, "it is asked at once what it is")
+
+
+def test_a_gpu_that_is_asked_for_and_missing_is_a_usage_error(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "why_no_cuda", lambda: "there is no NVIDIA GPU")
+    with pytest.raises(UsageError, match="there is no NVIDIA GPU"), open_session("cuda"):
+        pass

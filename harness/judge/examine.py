@@ -1,0 +1,108 @@
+"""Examine a kernel for an explanation: compile it, check it on a few cases, count its accesses."""
+
+from __future__ import annotations
+
+from harness.judge.explain.examined import Examined
+from harness.judge.explain.workload import all_products_executed
+from harness.judge.grade import Lock, Part, run
+from harness.judge.grading import Grading, GradingOptions
+from harness.judge.progress import Progress, Silent
+from harness.judge.session import Session
+from harness.judge.stages.compile import compile_submission, disassemble, load
+from harness.judge.stages.count import count
+from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
+from harness.judge.stages.verify import verify
+from harness.judge.submission import Unreadable
+from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from harness.protocol.report import Outcome, Stage, Submission, Unsupported
+from problem.cases import Case, Shape
+
+SHAPE = Shape(256, 1024, 256)
+"""The size at which accesses are counted, so that two kernels' counters can be compared."""
+
+LARGER_SHAPE = Shape(1152, 1024, 1280)
+"""The same for a kernel that did not execute all of its matrix instructions there: it may have
+another way for small problems."""
+
+PROFILED_SHAPE, PROFILE_SECONDS = Shape(4096, 3072, 2048), 120.0
+"""An eighth of the ranked size: `ncu` repeats a launch for each group of counters."""
+
+
+def examine(
+    submission: Submission | Unreadable,
+    session: Session,
+    options: GradingOptions = GradingOptions(quick=True),
+    progress: Progress | None = None,
+) -> Examined | Outcome:
+    """Return what an explanation needs, or an outcome if the kernel does not compile."""
+    if isinstance(submission, Unreadable):
+        return submission.error
+    grading = Grading(submission, session, options, progress or Silent(), few_cases=True)
+    examination = _Examination()
+    parts = (
+        Part(compile_submission, Stage.COMPILE, Lock.NONE),
+        Part(examination.run, Stage.VERIFY, Lock.EXCLUSIVE),
+    )
+    outcome = run(grading, parts)
+    if grading.disassembled is None:
+        assert outcome is not None
+        return outcome
+    return Examined(
+        name=submission.name,
+        source=submission.source,
+        device=session.info,
+        kernel=grading.disassembled.kernel,
+        counters=grading.counters,
+        outcome=outcome,
+        blocks_share_work=bool(grading.counters and grading.counters.blocks_depend),
+        profile=examination.profile,
+        note=examination.note or grading.why_uncounted,
+    )
+
+
+class _Examination:
+    """The part of an examination that needs the device for itself: a GPU's counters count whatever
+    runs there."""
+
+    def __init__(self) -> None:
+        self.profile: Profile | None = None
+        self.note = ""
+
+    def run(self, grading: Grading) -> Outcome | None:
+        """A kernel that is wrong is examined, too, if the device can load it."""
+        outcome = load(grading)
+        if grading.ready is not None:
+            outcome = _checked(grading)
+            if outcome is None and grading.scores:
+                self._read_counters(grading)
+        elif isinstance(outcome, Unsupported):
+            self.note, outcome = outcome.message, None
+        not_disassembled = disassemble(grading)
+        if not_disassembled is not None:
+            return not_disassembled
+        if grading.ready is not None:
+            _count(grading)
+        return outcome
+
+    def _read_counters(self, grading: Grading) -> None:
+        """Read the GPU's hardware counters, if they may be read."""
+        request = ReadCounters(shape=PROFILED_SHAPE, seconds=PROFILE_SECONDS)
+        found = grading.session.device.ask(request)
+        if isinstance(found, Profile):
+            self.profile = found
+        else:
+            self.note = found.why if isinstance(found, NoProfile) else found.message
+
+
+def _checked(grading: Grading) -> Outcome | None:
+    return verify(grading) or sanitize_on_device(grading) or sanitize_in_background(grading)
+
+
+def _count(grading: Grading) -> None:
+    chosen = grading.options.examined
+    count(grading, Case(chosen or SHAPE))
+    known, counters = grading.disassembled, grading.counters
+    if chosen is not None or known is None or counters is None:
+        return
+    if not all_products_executed(known.kernel, counters):
+        count(grading, Case(LARGER_SHAPE))

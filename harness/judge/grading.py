@@ -1,0 +1,149 @@
+"""One grading: what was asked for, what it works with, and what its stages have found so far."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from harness.judge.progress import Progress
+from harness.judge.session import Session
+from harness.judge.steps import Steps
+from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel
+from harness.protocol.device import Ready
+from harness.protocol.report import (
+    Counters,
+    Finding,
+    HostMemoryKind,
+    KernelFacts,
+    Measurement,
+    Outcome,
+    Sanitizing,
+    Score,
+    Stage,
+    StageTime,
+    Submission,
+    Unscored,
+    Verification,
+)
+from harness.protocol.timing import Fetched
+from problem.cases import Case, Shape
+from problem.reference import Comparison
+
+COUNTING_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class GradingOptions:
+    """How to grade.
+
+    quick: fewer cases, sanitizer tools and rounds.
+    sizes: also score other sizes, for information.
+    seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
+    compile_seconds: time limit of the compiler.
+    examined: the size at which an explanation counts accesses; None is the usual one.
+    counting_seconds: time limit of counting accesses.
+    """
+
+    quick: bool = False
+    sizes: bool = False
+    seed: int | None = None
+    host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
+    seconds: float = 20.0
+    compile_seconds: float = COMPILE_SECONDS
+    examined: Shape | None = None
+    counting_seconds: float = COUNTING_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The case at which verification stopped, and why."""
+
+    case: Case
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is known when the GPU is free again; the audit of two launches is to come.
+
+    first: how one of the first two launches compares. timed: a timed launch, if one is audited.
+    """
+
+    score: Score | Unscored
+    measurement: Measurement
+    first: Future[Comparison]
+    timed: Fetched | None
+
+
+@dataclass
+class Grading:
+    """The stages read what the stages before them have found, and add to it."""
+
+    submission: Submission
+    session: Session
+    options: GradingOptions
+    progress: Progress
+    few_cases: bool = False
+    """The kernel is only looked at, to be explained: a few small cases will do."""
+
+    created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    times: list[StageTime] = field(default_factory=list)
+    compiled: Compiled | None = None
+    disassembled: Disassembled | None = None
+    ready: Ready | None = None
+    verification: Verification | None = None
+    printed: list[str] = field(default_factory=list)
+    failure: Failure | None = None
+    """Verification went wrong, and the sanitizers may say why."""
+    sanitizing: list[Sanitizing] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    sanitizer_outcome: Outcome | None = None
+    """What a launch under a sanitizer did wrong, where no finding says more."""
+    measured: Measured | None = None
+    measurement: Measurement | None = None
+    counters: Counters | None = None
+    why_uncounted: str = ""
+    """Why there are no counters, if that is known."""
+
+    def __post_init__(self) -> None:
+        self.steps = Steps(self.session)
+        chosen = self.options.seed
+        self.seed = secrets.randbits(48) if chosen is None else chosen
+
+    @property
+    def quick(self) -> bool:
+        return self.options.quick
+
+    @property
+    def scores(self) -> bool:
+        """Whether the device is a GPU, whose times mean something."""
+        return self.session.timing is not None
+
+    @property
+    def kernel(self) -> Kernel:
+        """The compiled kernel."""
+        assert self.compiled is not None, "the kernel has not been compiled"
+        return self.compiled.kernel
+
+    @property
+    def facts(self) -> KernelFacts | None:
+        """All that is known of the kernel's machine code."""
+        if self.disassembled is not None:
+            return self.disassembled.kernel
+        return self.compiled.kernel.facts if self.compiled else None
+
+    @contextmanager
+    def timed(self, stage: Stage) -> Iterator[None]:
+        """Inside, the time is the stage's; the parts of one stage are added up."""
+        before = self.times.pop().seconds if self.times and self.times[-1].stage is stage else 0.0
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = before + time.monotonic() - started
+            self.times.append(StageTime(stage=stage, seconds=seconds))

@@ -1,0 +1,141 @@
+"""The work of one grading, done early where that saves time.
+
+A step is a piece of work with one result. Equal steps are the same work, which is done once:
+`start` begins it in the background, `get` waits for its result, or does the work now if nobody has
+started it. So a stage asks for what it needs, and does not know what was started early.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+from harness.judge.session import Session, Stoppable, StoppableDevice
+
+Result_co = TypeVar("Result_co", covariant=True)
+Result = TypeVar("Result")
+
+_STOPPING_SECONDS = 0.05
+
+
+class Place(StrEnum):
+    """Where a step works. The steps of one place work one after the other."""
+
+    COMPILER = "compiler"
+    DEVICE = "device"
+    SANITIZER = "sanitizer"
+    CPU_SANITIZER = "cpu-sanitizer"
+    JUDGE = "judge"
+    """This process."""
+
+
+class Step(Protocol[Result_co]):
+    """A piece of work. It is hashable, and steps are equal if they have the same result."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def run(self, steps: Steps) -> Result_co:
+        """Do the work with the session of `steps`; other steps may be asked for their results."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    place: Place
+    result: Future[Any]
+
+
+class Steps:
+    """The steps of one grading, and their results."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._entries: dict[Step[Any], _Entry] = {}
+        self._threads: dict[Place, ThreadPoolExecutor] = {}
+        self._lock = Lock()
+        self._is_closed = False
+
+    def start(self, *steps: Step[Any]) -> None:
+        """Begin these steps in the background, in this order, unless they have been started."""
+        for step in steps:
+            with self._lock:
+                if step not in self._entries:
+                    thread = self._threads.get(step.place)
+                    if thread is None:
+                        thread = ThreadPoolExecutor(1, thread_name_prefix=step.place)
+                        self._threads[step.place] = thread
+                    self._entries[step] = _Entry(step.place, thread.submit(step.run, self))
+
+    def start_instead(self, step: Step[Any]) -> None:
+        """Begin this step, and stop everything else in its place, unless it has been started."""
+        if step not in self._entries:
+            self.stop(step.place)
+            self.start(step)
+
+    def get(self, step: Step[Result]) -> Result:
+        """Return the step's result: wait for it, or do the work in this thread."""
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("this grading is over")
+            entry = self._entries.get(step)
+            if entry is None:
+                mine: Future[Result] = Future()
+                self._entries[step] = _Entry(step.place, mine)
+        if entry is not None:
+            result: Result = entry.result.result()
+            return result
+        try:
+            mine.set_result(step.run(self))
+        except BaseException as error:
+            mine.set_exception(error)
+        return mine.result()
+
+    def take(self, step: Step[Result]) -> Result:
+        """Return the step's result and forget it: for large results that are needed once."""
+        result = self.get(step)
+        with self._lock:
+            del self._entries[step]
+        return result
+
+    def stop(self, place: Place) -> None:
+        """End and forget what a place has not finished. Its process ends, if it has one."""
+        with self._lock:
+            unfinished = {
+                step: entry
+                for step, entry in self._entries.items()
+                if entry.place is place and not entry.result.done()
+            }
+            for step in unfinished:
+                del self._entries[step]
+        running = [entry.result for entry in unfinished.values() if not entry.result.cancel()]
+        while running and place is not Place.JUDGE:
+            # Again and again: a step may be about to ask, which starts another process.
+            self._process(place).close()
+            running = [*wait(running, _STOPPING_SECONDS).not_done]
+
+    def close(self) -> None:
+        """End everything that is not finished, for good."""
+        with self._lock:
+            self._is_closed = True
+        for place in Place:
+            self.stop(place)
+        for thread in self._threads.values():
+            thread.shutdown(wait=False)
+
+    def device(self, place: Place) -> StoppableDevice:
+        """Return the device that works in this place."""
+        session = self.session
+        found = {
+            Place.DEVICE: session.device,
+            Place.SANITIZER: session.sanitizer,
+            Place.CPU_SANITIZER: session.cpu_sanitizer,
+        }[place]
+        assert found is not None, f"this session has no {place}"
+        return found
+
+    def _process(self, place: Place) -> Stoppable:
+        return self.session.compiler if place is Place.COMPILER else self.device(place)
