@@ -19,7 +19,10 @@ enum Distribution {
     LEVELS,
     CONSTANT,
     ONES,
-    TWOS
+    TWOS,
+    NEIGHBOURS,
+    OPPOSITES,
+    SPIKES
 };
 
 enum Structure {
@@ -34,6 +37,7 @@ enum Structure {
     BANDED,
     RANK_ONE,
     REPEATED_LINES,
+    WITHOUT_SPIKES,
     REPEATED_PARTS
 };
 
@@ -72,8 +76,18 @@ __device__ uint64_t stream(uint64_t seed, int number) { return seed + number * S
 
 __device__ float between_ones(uint64_t bits) { return (float)(int)(bits >> 40) * 0x1p-23f - 1.0f; }
 
+// A value from 1 to 1.008.
+__device__ float near_one(uint64_t number, uint64_t seed) {
+    return 1.0f + (float)(int)(word(number, seed) >> 50) * 0x1p-21f;
+}
+
+__device__ bool is_spike(const Recipe& how, uint64_t along) {
+    return along % 15 == word(0, stream(how.shared_seed, 3)) % 15;
+}
+
 // An element of the distribution, from a random word.
-__device__ float value(const Recipe& how, uint64_t bits, uint64_t line) {
+__device__ float value(const Recipe& how, uint64_t bits, uint64_t line, uint64_t along) {
+    uint64_t constants = stream(how.seed, 4);
     switch (how.distribution) {
         case UNIFORM:
             return between_ones(bits);
@@ -94,7 +108,15 @@ __device__ float value(const Recipe& how, uint64_t bits, uint64_t line) {
         case LEVELS:
             return between_ones(word(bits >> 62, stream(how.seed, 3)));
         case CONSTANT:
-            return 1.0f + (float)(int)(word(line, stream(how.seed, 4)) >> 50) * 0x1p-21f;
+            return near_one(line, constants);
+        case NEIGHBOURS: {
+            uint64_t steps = (word(0, constants) >> 50) + (along & 1 ? 1031 : 0);
+            return 1.0f + (float)(int)steps * 0x1p-21f;
+        }
+        case OPPOSITES:
+            return along & 1 ? -near_one(line, constants) : near_one(line, constants);
+        case SPIKES:
+            return near_one(line, constants) * (is_spike(how, along) ? 1.0f : 0x1p-8f);
         case ONES:
             return 1.0f;
         default:
@@ -133,19 +155,22 @@ __device__ float structured(const Recipe& how, uint64_t i, uint64_t line, uint64
         }
         case RANK_ONE: {
             uint64_t of_along = word(along, stream(how.shared_seed, 1));
-            return value(how, word(line, seed), line) * value(how, of_along, along);
+            return value(how, word(line, seed), line, line) * value(how, of_along, along, along);
         }
         case REPEATED_LINES: {
             uint64_t same = line / 16;
-            return value(how, word(same * length + along, how.seed), same);
+            return value(how, word(same * length + along, how.seed), same, along);
         }
+        case WITHOUT_SPIKES:
+            kept = !is_spike(how, along);
+            break;
         case REPEATED_PARTS: {
             uint64_t size = (length + 3) / 4;
-            float x = value(how, word(line * length + along % size, how.seed), line);
+            float x = value(how, word(line * length + along % size, how.seed), line, along);
             return word(along / size, seed) & 1 ? -x : x;
         }
     }
-    return kept ? value(how, word(i, how.seed), line) : 0.0f;
+    return kept ? value(how, word(i, how.seed), line, along) : 0.0f;
 }
 
 __device__ int exponent(const Recipe& how, uint64_t seed, uint64_t number) {
@@ -221,9 +246,9 @@ __device__ bool is_outlier(const Recipe& how, uint64_t row, uint64_t column, uin
 
 // Element i of a matrix of this many rows and columns.
 __device__ float drawn(const Recipe& how, uint64_t i, uint64_t rows, uint64_t columns) {
-    if (how.structure == DENSE && how.magnitude == NONE && !how.outliers &&
-        how.distribution != CONSTANT)
-        return value(how, word(i, how.seed), 0);
+    bool by_place = how.distribution == CONSTANT || how.distribution >= NEIGHBOURS;
+    if (how.structure == DENSE && how.magnitude == NONE && !how.outliers && !by_place)
+        return value(how, word(i, how.seed), 0, 0);
     uint64_t row = i / columns, column = i % columns;
     if (how.outliers && is_outlier(how, row, column, rows, columns)) return how.outlier;
     uint64_t line = how.by_column ? column : row, along = how.by_column ? row : column;

@@ -46,6 +46,13 @@ class Distribution(StrEnum):
     """One value between 1 and 1.008 for each line: errors of rounding have no random sign."""
     ONES = "ones"
     TWOS = "twos"
+    NEIGHBOURS = "two neighbours by turns"
+    """Along N, by turns, a value near 1 and one that is larger by about 2^-11: their difference is
+    nothing that FP16 or BF16 keeps."""
+    OPPOSITES = "opposites by turns"
+    """Along N, by turns, a value near 1 and its negative: with NEIGHBOURS, R is nearly 0."""
+    SPIKES = "spikes on a background"
+    """Every 15th along N is near 1, all others are near 2^-8."""
 
 
 class Structure(StrEnum):
@@ -65,6 +72,8 @@ class Structure(StrEnum):
     RANK_ONE = "rank one"
     REPEATED_LINES = "repeated lines"
     """16 equal lines, one after the other."""
+    WITHOUT_SPIKES = "without spikes"
+    """Zero along N where the other matrix has its spikes."""
     REPEATED_PARTS = "repeated parts"
     """Each line is made of four equal parts, some of them with the other sign."""
 
@@ -356,9 +365,8 @@ def _stream(seed: int, number: int) -> int:
 def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matrix:
     recipe = how.recipe
     i = np.arange(start, end, dtype=np.uint64)
-    by_line = recipe.distribution is Distribution.CONSTANT
-    if recipe == Recipe(recipe.distribution) and not by_line:
-        return _values(how, _words(i, how.seed), i)
+    if recipe == Recipe(recipe.distribution) and recipe.distribution not in _BY_PLACE:
+        return _values(how, _words(i, how.seed), i, i)
     row, column = np.divmod(i, np.uint64(columns))
     line, along = (column, row) if how.by_column else (row, column)
     lines, length = (columns, rows) if how.by_column else (rows, columns)
@@ -370,7 +378,16 @@ def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matri
     return values
 
 
-def _values(how: Draw, words: Words, line: Words) -> Matrix:
+_BY_PLACE = (
+    Distribution.CONSTANT,
+    Distribution.NEIGHBOURS,
+    Distribution.OPPOSITES,
+    Distribution.SPIKES,
+)
+"""Distributions that depend on line and place along it."""
+
+
+def _values(how: Draw, words: Words, line: Words, along: Words) -> Matrix:
     """Elements of the distribution, from a random word each."""
     signed: Matrix = (words >> np.uint64(40)).astype(np.float32) * _STEP - np.float32(1)
     match how.recipe.distribution:
@@ -395,11 +412,36 @@ def _values(how: Draw, words: Words, line: Words) -> Matrix:
             levels = _words(words >> np.uint64(62), _stream(how.seed, 3))
             return (levels >> np.uint64(40)).astype(np.float32) * _STEP - np.float32(1)
         case Distribution.CONSTANT:
-            steps = _words(line, _stream(how.seed, 4)) >> np.uint64(50)
-            return np.float32(1) + steps.astype(np.float32) * np.float32(2.0**-21)
+            return _near_one(line, _stream(how.seed, 4))
+        case Distribution.NEIGHBOURS:
+            steps = mixed(_stream(how.seed, 4), 0) >> 50
+            larger = np.where(along & np.uint64(1), np.uint64(1031), np.uint64(0))
+            return np.float32(1) + (larger + np.uint64(steps)).astype(np.float32) * _NEAR
+        case Distribution.OPPOSITES:
+            near = _near_one(line, _stream(how.seed, 4))
+            return np.where(along & np.uint64(1), -near, near).astype(np.float32)
+        case Distribution.SPIKES:
+            near = _near_one(line, _stream(how.seed, 4))
+            small = (near * np.float32(2.0**-8)).astype(np.float32)
+            return np.where(_is_spike(how, along), near, small).astype(np.float32)
         case Distribution.ONES | Distribution.TWOS as same:
             value = 1 if same is Distribution.ONES else 2
             return np.full(words.shape, value, np.float32)
+
+
+_NEAR = np.float32(2.0**-21)
+
+
+def _near_one(numbers: Words, seed: int) -> Matrix:
+    """Values from 1 to 1.008."""
+    steps = _words(numbers, seed) >> np.uint64(50)
+    return np.float32(1) + steps.astype(np.float32) * _NEAR
+
+
+def _is_spike(how: Draw, along: Words) -> NDArray[np.bool_]:
+    first = np.uint64(mixed(_stream(how.shared_seed, 3), 0) % 15)
+    spikes: NDArray[np.bool_] = np.equal(along % np.uint64(15), first)
+    return spikes
 
 
 def _structured(how: Draw, i: Words, line: Words, along: Words, lines: int, length: int) -> Matrix:
@@ -407,7 +449,7 @@ def _structured(how: Draw, i: Words, line: Words, along: Words, lines: int, leng
     total, along_total = np.uint64(lines), np.uint64(length)
 
     def plain() -> Matrix:
-        return _values(how, _words(i, how.seed), line)
+        return _values(how, _words(i, how.seed), line, along)
 
     def only(kept: Any, values: Matrix | None = None) -> Matrix:
         values = plain() if values is None else values
@@ -436,17 +478,20 @@ def _structured(how: Draw, i: Words, line: Words, along: Words, lines: int, leng
             middle = line * along_total // total
             return only((along + np.uint64(8) >= middle) & (along <= middle + np.uint64(8)))
         case Structure.RANK_ONE:
-            of_line = _values(how, _words(line, seed), line)
-            return of_line * _values(how, _words(along, _stream(how.shared_seed, 1)), along)
+            of_line = _values(how, _words(line, seed), line, line)
+            words = _words(along, _stream(how.shared_seed, 1))
+            return of_line * _values(how, words, along, along)
         case Structure.REPEATED_LINES:
             same = line // np.uint64(16)
             words = _words(same * along_total + along, how.seed)
-            return _values(how, words, same)
+            return _values(how, words, same, along)
+        case Structure.WITHOUT_SPIKES:
+            return only(~_is_spike(how, along))
         case Structure.REPEATED_PARTS:
             size = np.uint64((length + 3) // 4)
             words = _words(line * along_total + along % size, how.seed)
             minus = _words(along // size, seed) & np.uint64(1)
-            values = _values(how, words, line)
+            values = _values(how, words, line, along)
             return np.where(minus, -values, values).astype(np.float32)
 
 

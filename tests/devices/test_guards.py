@@ -36,3 +36,13 @@ def test_another_shape_lies_anywhere() -> None:
     layouts = Layouts()
     found = [leads(layouts.of(shape)) for shape in [SMALL, OTHER] * 50]
     assert len(set(found)) > 95
+
+
+def test_matrices_begin_at_any_multiple_of_16_bytes() -> None:
+    found = [lead for _ in range(400) for lead in leads(Layouts().of(SMALL))]
+    assert all(lead % 16 == 0 for lead in found)
+    assert {lead % 256 for lead in found} == {*range(0, 256, 16)}
+
+
+def test_timed_matrices_begin_at_pages() -> None:
+    assert all(Layout.draw(64, 64).before % 4096 == 0 for _ in range(100))

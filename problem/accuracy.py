@@ -1,0 +1,131 @@
+"""How accurate a kernel is, on inputs that are not noise: grade A, B or C.
+
+Acceptance (problem.reference) says that a kernel is right on random inputs. It says nothing of the
+inputs on which FP32 is accurate and an approximation is not: cancellation, few levels, magnitudes
+that differ along N. The three grades are those by which the literature tells implementations of
+matrix multiplication apart (u = 2^-24, the unit roundoff of FP32):
+
+* A, componentwise: |C - R| ≤ 4 √N u (|A| |B|), on every input. Any order of N sums and products
+  satisfies |C - R| ≤ N u (|A| |B|) (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd
+  edition, section 3.5); with roundings of random sign, √N takes the place of N (Higham and Mary,
+  "A New Approach to Probabilistic Rounding Error Analysis", 2019).
+* B, row-wise: |C - R|_ij ≤ 4 √N u ‖a_i‖₂ ‖b_j‖₂, on every input. Splittings that scale each row and
+  column by its largest element can reach it, and do not reach A.
+* C: neither, but accepted. Strassen's algorithm is stable by norms of the whole matrices alone
+  (Brent 1970; Miller, "Computational Complexity and Numerical Stability", 1975; Higham, section
+  23.2.2).
+
+Demmel, Li, Langou, Pereira, Gates and Rubio González propose such grades for any implementation of
+the BLAS ("How to grade the accuracy of an implementation of the BLAS", 2024).
+
+On constants all roundings have one sign, and FP32 itself does not keep 4 √N u: what is at most
+twice the baseline's own figure on the same inputs is accepted too. Grade A also asks for a block
+error of at most 1e-5, or twice the baseline's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from problem.cases import Case, Shape
+from problem.inputs import Matrix
+from problem.reference import MAX_ERROR, Float64, compare, reference
+
+UNIT_ROUNDOFF = 2.0**-24
+
+FACTOR = 4
+"""Of √N u."""
+
+TIMES_BASELINE = 2
+
+SMALL_SHAPE = Shape(72, 1024, 40)
+"""A size that a device without a GPU computes in a moment, with edges."""
+
+INPUTS = (
+    "uniform",
+    "normal",
+    "positive",
+    "constant lines",
+    "four levels",
+    "A two neighbours by turns; B opposites by turns",
+    "A spikes on a background; B positive, without spikes",
+    "A spikes on a background; B positive",
+    "A positive, inner dimension scaled by 2^-7..2^0; "
+    "B constant lines, inverse inner dimension scaled by 2^-7..2^0",
+    "uniform, inner dimension scaled by 2^-10..2^10",
+    "A uniform, elements scaled by 2^-20..2^0; B uniform",
+    "normal, lone lines scaled by 2^7..2^7",
+    "uniform, rectangles scaled by 2^-10..2^10",
+    "uniform, repeated lines",
+    "uniform, repeated parts",
+    "uniform, rank one",
+)
+
+
+class Grade(StrEnum):
+    """How accurate a kernel is; see this module."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The worst errors of one C.
+
+    block: by the block rule. by_rows: |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂). by_components:
+        |C - R| / (|A| |B|).
+    """
+
+    block: float
+    by_rows: float
+    by_components: float
+
+
+def errors(A: Matrix, B: Matrix, C: Matrix) -> Errors:
+    """The worst errors of C, by the float64 product."""
+    A64, B64 = A.astype(np.float64), B.astype(np.float64)
+    difference = np.abs(C - reference(A, B))
+    norms = np.linalg.norm(A64, axis=1)[:, None] * np.linalg.norm(B64, axis=0)
+    terms = np.abs(A64) @ np.abs(B64)
+    return Errors(compare(A, B, C).worst, _worst(difference, norms), _worst(difference, terms))
+
+
+def _worst(difference: Float64, size: Float64) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(difference == 0, 0, difference / size)
+    return float(np.where(np.isfinite(found), found, np.inf).max())
+
+
+def plain_sums(A: Matrix, B: Matrix) -> Matrix:
+    """The product as the simplest kernel computes it, one FP32 product after the other."""
+    C: Matrix = np.zeros((A.shape[0], B.shape[1]), np.float32)
+    for n in range(A.shape[1]):
+        C += A[:, n, None] * B[None, n]
+    return C
+
+
+def grade(inner: int, found: Iterable[tuple[Errors, Errors]]) -> Grade:
+    """The grade of a kernel: the worst over all inputs. found: the errors of the kernel and of the
+    baseline on each of them. inner: N."""
+    return max((grade_of(inner, *each) for each in found), default=Grade.A)
+
+
+def grade_of(inner: int, kernel: Errors, baseline: Errors) -> Grade:
+    """The grade on one kind of inputs."""
+    allowed = FACTOR * np.sqrt(inner) * UNIT_ROUNDOFF
+    if kernel.by_components <= max(
+        allowed, TIMES_BASELINE * baseline.by_components
+    ) and kernel.block <= max(MAX_ERROR, TIMES_BASELINE * baseline.block):
+        return Grade.A
+    return Grade.B if kernel.by_rows <= max(allowed, TIMES_BASELINE * baseline.by_rows) else Grade.C
+
+
+def cases(shape: Shape = SMALL_SHAPE) -> tuple[Case, ...]:
+    """The cases from which a kernel is graded at one size."""
+    return tuple(Case(shape, inputs) for inputs in INPUTS)
