@@ -217,7 +217,13 @@ class Kernel:
             vector_above=self._vector_above,
         )
         fault = explainer.fault(outcome.stopped, seconds) if outcome.stopped else None
-        result = Result(outcome.seconds, fault, changed=outcome.changed, printed=printer.text)
+        result = Result(
+            outcome.seconds,
+            fault,
+            changed=outcome.changed,
+            printed=printer.text,
+            vector_blocks=outcome.vector_blocks,
+        )
         return result, explainer
 
 

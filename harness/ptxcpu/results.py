@@ -114,6 +114,7 @@ class Result:
     """How a launch ended.
 
     changed: read-only buffers to which the kernel wrote other values, by index. They are as before.
+    vector_blocks: how many blocks ran on the vector path to their end.
     """
 
     seconds: float
@@ -122,3 +123,4 @@ class Result:
     changed: tuple[int, ...] = ()
     printed: str = ""
     counters: Counters | None = field(default=None, repr=False)
+    vector_blocks: int = 0

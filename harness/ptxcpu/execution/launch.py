@@ -74,6 +74,8 @@ class Outcome:
     stopped: Stopped | None
     changed: tuple[int, ...]
     """Read-only buffers to which the kernel wrote other values, by index. They are as before."""
+    vector_blocks: int = 0
+    """Blocks that ran on the vector path to their end."""
 
 
 @dataclass
@@ -169,7 +171,7 @@ def launch(
 
         _together(work, team)
 
-    rest = chosen
+    rest, vector_blocks = chosen, 0
     if make_units:
         first, rest = chosen[: len(team)], chosen[len(team) :]
         by_threads(first)
@@ -177,7 +179,9 @@ def launch(
         has_ended = stop.value or any(worker.stopped for worker in team)
         if not has_ended and len(rest) and estimated > vector_above and (units := make_units()):
             units_team = [_Worker(units, grid, arguments, instruments, stop, printer) for _ in team]
-            rest = _run_units(cache, units, units_team, rest)
+            left = _run_units(cache, units, units_team, rest)
+            vector_blocks = len(rest) - len(left)
+            rest = left
         if has_ended:
             rest = rest[:0]
     if len(rest):
@@ -189,7 +193,7 @@ def launch(
     buffers = range(len(buffers_of(arguments.given)))
     changed = tuple(i for i in buffers if any(_has_changed(c, i) for c in contexts))
     earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
-    return Outcome(elapsed, earliest, changed)
+    return Outcome(elapsed, earliest, changed, vector_blocks)
 
 
 def _has_changed(context: Context, buffer: int) -> bool:

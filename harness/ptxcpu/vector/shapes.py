@@ -178,9 +178,12 @@ def special_lanes(name: str, block: tuple[int, int, int], lanes: int) -> Lanes:
         size = block["xyz".index(axis)]
         return Lanes(uniform(lanes), size, size)
     if name == "laneid":
-        return Lanes(Shape(1, tuple(range(lanes))), 31 & -lanes)
+        return Lanes(Shape(1, tuple(lane % 32 for lane in range(lanes))), 31 & -lanes)
     if name == "warpid":
-        return Lanes(uniform(lanes), (1 << (x * y * z // 32).bit_length()) - 1)
+        warps = (1 << (x * y * z // 32).bit_length()) - 1
+        return Lanes(
+            Shape(1, tuple(lane // 32 for lane in range(lanes))), warps & -max(1, lanes // 32)
+        )
     if name.startswith("lanemask_"):
         return Lanes(varying(lanes), (1 << 32) - 1)
     return Lanes(uniform(lanes), (1 << 64) - 1)

@@ -583,11 +583,13 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     ) -> tuple[IrValue, IrValue, IrValue]:
         """The host address, the bytes and the device address of the array that lies where
         `address` points; leaves where there is none that these accesses may touch."""
-        window = self.op("lshr", address, layout.WINDOW_BITS)
+        page = self.op("lshr", address, layout.WINDOW_BITS)
+        window = self.op("sub", page, layout.FIRST_WINDOW)
         known = self._window_of(together[0].space, together[0].address)
         if known is not None:
             self.leave_unless(self.compare("eq", window, int(known)))
             window = constant("i64", known)
+            page = constant("i64", layout.FIRST_WINDOW + known)
         else:
             self.leave_unless(self.compare("ult", window, layout.WINDOWS))
             self.leave_unless(self.compare("ne", window, int(Window.LOCAL)))
@@ -602,7 +604,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self.leave_unless(ok)
         host = self.load("ptr", span, ", !invariant.load !0")
         bytes_ = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
-        base = self.op("or", self.op("shl", window, layout.WINDOW_BITS), layout.MIDDLE)
+        base = self.op("or", self.op("shl", page, layout.WINDOW_BITS), layout.MIDDLE)
         return host, bytes_, base
 
     def _access_anywhere(self, access: Access) -> None:
