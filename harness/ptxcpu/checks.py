@@ -13,16 +13,20 @@ from harness.ptxcpu.execution.launch import Instruments, Loaded
 from harness.ptxcpu.messages import RawFinding
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind
+from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind, Window
 
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
+MAX_WATCHED_BYTES = 128 << 20
+"""How much of a buffer, and of module memory, is watched for races: a cell is twelve times as large
+as what it is for, though the system provides only those that are touched."""
 
 
-def instruments(loaded: Loaded, buffers: Sequence[Buffer]) -> Instruments:
-    """Return empty memory for the checks of one launch."""
+def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Instruments:
+    """Return empty memory for the checks of a launch of so many clusters."""
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
-    grain = _grain(kernel)
+    grain, global_grain = _grain(kernel, _NOT_SHARED), _grain(kernel, _NOT_GLOBAL)
+    clock = 4 * (threads + 1)
     cells = blocks * (kernel.shared.size // grain + 8)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
@@ -35,31 +39,51 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer]) -> Instruments:
         "buffer_ready": zeros(8 * layout.WINDOWS),
         "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
         "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
-        "clock": zeros(4 * threads * threads),
-        "arrival": zeros(4 * layout.NAMED_BARRIERS * blocks * threads),
-        "joined": zeros(4 * threads),
-        "released_clock": zeros(4 * layout.RELEASED_ADDRESSES * blocks * threads),
-        "released_address": zeros(8 * layout.RELEASED_ADDRESSES * blocks),
+        "global_cells": zeros(8 * layout.WINDOWS),
+        "global_bytes": zeros(8 * layout.WINDOWS),
+        "clock": zeros(threads * clock),
+        "arrival": zeros(layout.NAMED_BARRIERS * blocks * clock),
+        "joined": zeros(clock),
+        "shared_row": zeros(clock),
+        "here": zeros(loaded.threads),
+        "fenced": zeros(3 * threads * clock),
+        "fenced_far": zeros(4 * threads),
+        "fenced_set": zeros(4 * threads),
+        "pending": zeros(3 * threads * clock),
+        "pending_from": zeros(4 * threads),
+        "syncs": zeros(layout.SYNC_BYTES * (layout.SYNC_ADDRESSES + 1)),
+        "near": zeros(2 * layout.NEAR_CLOCKS * clock),
+        "snapshots": zeros(4 * layout.MAX_SNAPSHOTS * threads),
+        "sets": zeros(layout.MAX_SETS * layout.MAX_SNAPSHOTS // 8),
+        "runs": zeros(layout.RUN_BYTES * (clusters + 2)),
     }
     if blocks > 1:
         memory |= {
-            "fenced": zeros(4 * threads * threads),
-            "seen": zeros(4 * blocks * threads),
+            "seen": zeros(blocks * clock),
             "visits": zeros(layout.EVENT_BYTES * blocks * threads),
-            **{name: zeros(4 * threads) for name in _OF_THE_CLUSTER_BARRIER},
+            **{name: zeros(clock) for name in _OF_THE_CLUSTER_BARRIER},
         }
     if kernel.module.size <= MAX_FLAGGED_BYTES:  # zero at first, as CUDA has it
         memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)
     ready = memory["buffer_ready"].view(np.int64)
     keep: list[object] = []
+    watched = [(Window.MODULE.value, kernel.module.size)]
     for index, buffer in enumerate(buffers):
         if not buffer.initialised:
             keep.append(flags := zeros(buffer.data.nbytes + 64))
             ready[window_of_buffer(index)] = flags.ctypes.data
+        if buffer.writable:
+            watched.append((window_of_buffer(index), buffer.data.nbytes))
+    for window, whole in watched:
+        size = min(whole, MAX_WATCHED_BYTES)
+        keep.append(cells_of := zeros(layout.GLOBAL_CELL_BYTES * (size // global_grain + 8)))
+        memory["global_cells"].view(np.int64)[window] = cells_of.ctypes.data
+        memory["global_bytes"].view(np.int64)[window] = size
     checks = Checks(
         capacity=layout.MAX_FINDINGS,
         warps=warps,
         grain=grain,
+        global_grain=global_grain,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
     return Instruments(checks=ctypes.addressof(checks), keep=[checks, *keep], arrays=memory)
@@ -103,16 +127,21 @@ def noted(used: Instruments) -> list[RawFinding]:
     return found
 
 
-def _grain(kernel: InlinedKernel) -> int:
-    """The narrowest access to memory that may be shared, at most 4 bytes: two threads that write
-    neighbouring bytes do not race."""
+_NOT_SHARED = frozenset({"global", "local", "param", "const"})
+_NOT_GLOBAL = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
+
+
+def _grain(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
+    """Return the narrowest access to a memory, at most 4 bytes.
+
+    Two threads that write neighbouring bytes do not race. elsewhere: state spaces of others.
+    """
     widths = [4]
     for item in kernel.body:
         if isinstance(item, Instruction) and item.opcode.startswith(("ld", "st", "atom", "red")):
             parts = item.opcode.split(".")
-            elsewhere = {"global", "local", "param", "const"} & set(parts)
-            if not elsewhere and parts[-1] in ("b8", "u8", "s8", "b16", "u16", "s16"):
-                widths.append(int(parts[-1][1:]) // 8)
+            if not elsewhere & set(parts) and parts[-1][1:] in ("8", "16", "16x2"):
+                widths.append(1 if parts[-1][1:] == "8" else 2)
             if parts[0] == "stmatrix":
                 widths.append(2)
     return min(widths)

@@ -117,12 +117,13 @@ class Kernel:
         effects on `__device__` variables are undone.
         """
         loaded = self._load(Mode.WATCH)
-        instruments = checks.instruments(loaded, buffers_of(arguments))
         module = self._module
         alone = blocks is not None and self.blocks_depend
         if alone:
             blocks = Clusters(grid, self.cluster).blocks(0)
             module = module.copy()
+        clusters = Clusters(grid, self.cluster).count if blocks is None else len(blocks)
+        instruments = checks.instruments(loaded, buffers_of(arguments), clusters)
         result, explainer = self._launch(
             loaded, grid, arguments, seconds, blocks, instruments, module
         )

@@ -191,7 +191,7 @@ class Explainer:
         if raw.kind is FindingKind.UNINITIALISED:
             message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
-        if raw.kind in (FindingKind.RACE, FindingKind.IN_FLIGHT):
+        if raw.kind in (FindingKind.RACE, FindingKind.IN_FLIGHT, FindingKind.READ_ONLY_PATH):
             return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
         if raw.kind in _UNBOUNDED_VISITS:
             _, offset = window_and_offset(raw.address)
@@ -263,10 +263,21 @@ def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
             f"{what} the product of {_access_of(other)} may still read, for it was not waited "
             "for: {spot}"
         )
-    return (
-        f"{what} {_access_of(other)} {_verb(raw.other_access)}s, with no barrier between them: "
-        "{spot}"
-    )
+    if raw.kind is FindingKind.READ_ONLY_PATH:
+        path = "the read-only path (ld.global.nc) needs memory that no thread writes"
+        return f"{what} {_access_of(other)} {_verb(raw.other_access)}s, and {path}: {{spot}}"
+    return f"{what} {_access_of(other)} {_verb(raw.other_access)}s, with {_missing(raw)}: {{spot}}"
+
+
+def _missing(raw: RawFinding) -> str:
+    """What would have ordered the two accesses of a race."""
+    strong = Access.ATOMIC | Access.STRONG
+    if raw.access & strong and raw.other_access & strong:
+        return "scopes that do not include the other's block"
+    is_shared = window_and_offset(raw.address)[0] == Window.SHARED
+    if raw.block != raw.other_block and not is_shared:
+        return "no release and acquire between the two blocks"
+    return "no barrier between them"
 
 
 def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> str:

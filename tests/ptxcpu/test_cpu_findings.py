@@ -441,7 +441,7 @@ def test_of_a_large_launch_some_blocks_are_watched(
     depend = "atomicAdd(&tickets, 1); while (atomicAdd(&tickets, 0) < 9);"
     assert not found(race + depend, 7), "it is the first that is watched, and waits in vain"
     assert found(race.replace("== 1 && blockIdx.y == 2", "== 0") + depend, 7) == {Hazard.RACE}
-    dirt = "__shared__ int y[2]; if (N == 40) C[0] = y[threadIdx.x & 1];"
+    dirt = "__shared__ int y[2]; if (y[threadIdx.x & 1] == N) C[0] = N;"
     assert found(dirt, 7) == {Hazard.UNINITIALISED} and not found(dirt + depend, 7)
     assert not found('while (N) asm volatile("");', 7), "as far as it came"
     assert cpu.fault(Shape(16, 16, 16), seconds=0.2).cause == "time-limit", "and in earnest"

@@ -292,9 +292,9 @@ class ThreadTranslator(Translator):
             return constant("i64", 0)
         return self.field("shared_address", "i64")
 
-    def fence(self, name: str) -> None:
-        if self.mode is Mode.WATCH and self.kernel.cluster_blocks > 1:
-            self.runtime("void", name)
+    def fence(self, name: str, *arguments: int) -> None:
+        if self.mode is Mode.WATCH:
+            self.runtime("void", name, *arguments)
 
     def symbol(self, symbol: Symbol) -> IrValue:
         kernel = self.kernel

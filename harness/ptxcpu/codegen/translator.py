@@ -104,8 +104,8 @@ class Translator(Builder):
         """Where the block's shared memory begins among that of its cluster."""
         raise CannotTranslate("shared memory outside a kernel")
 
-    def fence(self, name: str) -> None:
-        """Before what orders accesses and is more than a hint: tell the checks by this function."""
+    def fence(self, name: str, *arguments: int) -> None:
+        """Tell the checks of a fence by this function of the runtime."""
 
     def collective(
         self,

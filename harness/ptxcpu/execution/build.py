@@ -25,6 +25,7 @@ longer to run, it would take longer yet to optimise."""
 SOURCES = (
     "declarations",
     "memory",
+    "clocks",
     "checks",
     "copies",
     "warp",

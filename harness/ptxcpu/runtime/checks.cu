@@ -1,12 +1,16 @@
-// The instruments of sanitizing: which bytes were ever written, and which accesses to shared
-// memory are ordered by barriers (vector clocks), so that a race is seen whenever it is possible,
-// not only when it happens.
+// The checks: which bytes were ever written, and which conflicting accesses are ordered (clocks.cu),
+// so that a race is seen whenever it is possible, not only when it happens.
 
-// other_thread: counted through the cluster; -1 where there is none.
-__device__ void note(Context* c, long long kind, long long pc, long long other_pc, long long thread,
-                     long long other_thread, Address address, long long bytes, int access,
-                     int other_access) {
-    Context* other_block = c->cluster + (other_thread < 0 ? c->rank : other_thread / c->threads);
+// The number of the block that has this rank in the cluster whose first block is given.
+__device__ long long block_of_rank(Context* c, long long first, long long rank) {
+    long long across = rank % c->cluster_x, down = rank / c->cluster_x % c->cluster_y;
+    return first + across + c->grid_x * (down + c->grid_y * (rank / c->cluster_x / c->cluster_y));
+}
+
+// other: the other access; null where there is none
+__device__ void note_of_block(Context* c, long long kind, long long pc, long long other_pc, long long thread,
+                              long long other_thread, long long other_block, Address address, long long bytes,
+                              int access, int other_access) {
     Checks* k = c->checks;
     for (long long i = 0; i < k->found; ++i) {
         Finding* f = k->findings + i;
@@ -19,9 +23,30 @@ __device__ void note(Context* c, long long kind, long long pc, long long other_p
     Finding* f = k->findings + k->found++;
     f->kind = kind; f->pc = pc; f->other_pc = other_pc;
     f->thread = thread; f->other_thread = other_thread < 0 ? -1 : other_thread % c->threads;
-    f->block = c->block; f->other_block = other_block->block;
+    f->block = c->block; f->other_block = other_block;
     f->address = address; f->bytes = bytes; f->access = access; f->other_access = other_access;
     f->count = 1;
+}
+
+// other_thread: counted through the cluster; -1 where there is none.
+__device__ void note(Context* c, long long kind, long long pc, long long other_pc, long long thread,
+                     long long other_thread, Address address, long long bytes, int access,
+                     int other_access) {
+    long long other_block = c->cluster[other_thread < 0 ? c->rank : other_thread / c->threads].block;
+    note_of_block(c, kind, pc, other_pc, thread, other_thread, other_block, address, bytes, access, other_access);
+}
+
+// What the products of a warp's later groups, or of one not yet committed, read.
+__device__ bool may_still_read(const Event* e) { return (e->access & (ACCESS_ASYNC | ACCESS_WRITE)) == ACCESS_ASYNC; }
+
+// other: the earlier access, perhaps of another cluster
+__device__ void note_pair(Context* c, long long kind, long long t, long long pc, Address address,
+                          long long n, int access, const Event* other) {
+    long long run = run_of(c, other->clock);
+    bool is_near = may_still_read(other) || is_of_this_cluster(c, other);
+    long long first = is_near ? c->cluster->block : c->checks->runs[run].block;
+    long long block = block_of_rank(c, first, other->thread / c->threads);
+    note_of_block(c, kind, pc, other->pc, t, other->thread, block, address, n, access, other->access);
 }
 
 __device__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
@@ -29,41 +54,6 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
     note(c, FINDING_KIND_BAD_ACCESS, pc, -1, t, -1, address, n, access, 0);
 }
 
-// ---- clocks: what every thread of the cluster knows of every other
-
-// Of a thread, counted through the cluster.
-__device__ long long number_of(Context* c, long long t) { return c->rank * c->threads + t; }
-
-__device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
-
-__device__ unsigned* clock_of(Context* c, long long t) {
-    return c->checks->clock + number_of(c, t) * threads_of_cluster(c);
-}
-
-__device__ bool ordered(Context* c, long long t, Event* earlier) {
-    return earlier->thread == number_of(c, t) || clock_of(c, t)[earlier->thread] >= earlier->clock;
-}
-
-__device__ void join(Context* c, unsigned* into, const unsigned* from) {
-    long long n = threads_of_cluster(c);
-    for (long long u = 0; u < n; ++u) into[u] = into[u] < from[u] ? from[u] : into[u];
-}
-
-__device__ void assign(Context* c, unsigned* into, const unsigned* from) {
-    long long n = threads_of_cluster(c);
-    for (long long u = 0; u < n; ++u) into[u] = from[u];
-}
-
-__device__ void forget(Context* c, unsigned* clock) {
-    long long n = threads_of_cluster(c);
-    for (long long u = 0; u < n; ++u) clock[u] = 0;
-}
-
-// What the products of a warp's later groups, or of one not yet committed, read.
-__device__ bool may_still_read(const Event* e) { return (e->access & (ACCESS_ASYNC | ACCESS_WRITE)) == ACCESS_ASYNC; }
-
-// Everything a thread does from now on comes after what it has published.
-__device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
 
 __device__ long long grains(Context* c) { return (c->shared_bytes + c->checks->grain - 1) / c->checks->grain; }
 
@@ -80,54 +70,38 @@ __device__ void begin_checks(Context* c) {
     long long n = threads_of_cluster(c);
     for (long long b = 0; b < c->cluster_blocks; ++b)
         for (long long w = 0; w < k->warps / c->cluster_blocks; ++w) check_products(c + b, w, 0xffffffff);
+    begin_clocks(c);
     for (long long t = 0; t < n; ++t)
-        if (k->base < k->clock[t * n + t]) k->base = k->clock[t * n + t];
-    for (long long t = 0; t < n; ++t) {
-        for (long long u = 0; u < n; ++u) k->clock[t * n + u] = (unsigned)k->base;
-        k->clock[t * n + t] += 1;
         copy_bytes((char*)local_ready(c, t), (const char*)k->local_fresh, c->local_bytes);
-    }
-    for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * n; ++i) k->arrival[i] = 0;
-    for (long long i = 0; i < RELEASED_ADDRESSES * c->cluster_blocks; ++i) k->released_address[i] = -1;
+    for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * (n + 1); ++i) k->arrival[i] = 0;
     for (long long b = 0; b < c->cluster_blocks; ++b)
         copy_bytes((char*)k->shared_ready + b * c->shared_bytes, (const char*)k->shared_fresh, c->shared_bytes);
     for (long long i = 0; i < c->cluster_blocks * grains(c); ++i) k->cells[i].in_flight.clock = 0;
     if (c->cluster_blocks > 1) begin_cluster_checks(c);
 }
 
-// ---- acquire and release: who acquires an address knows what those who released it had done
-
-__device__ unsigned* clock_at(Context* c, Address address) {
-    Checks* k = c->checks;
-    for (long long i = 0; i < RELEASED_ADDRESSES * c->cluster_blocks; ++i) {
-        unsigned* clock = k->released_clock + i * threads_of_cluster(c);
-        if (k->released_address[i] == (long long)address) return clock;
-        if (k->released_address[i] != -1) continue;
-        k->released_address[i] = address;
-        forget(c, clock);
-        return clock;
-    }
-    return k->released_clock;  // more addresses than this keeps apart share one clock
-}
-
-__device__ void release(Context* c, long long t, Address address) {
-    join(c, clock_at(c, address), clock_of(c, t));
-    tick(c, t);
-}
-
-__device__ void acquire(Context* c, long long t, Address address) {
-    join(c, clock_of(c, t), clock_at(c, address));
-}
-
 // ---- accesses
+
+// How far apart thread t and that of an earlier event are.
+__device__ int distance_to(Context* c, const Event* other) {
+    if (!is_of_this_cluster(c, other)) return OTHER_CLUSTER;
+    return other->thread / c->threads == c->rank ? SAME_BLOCK : SAME_CLUSTER;
+}
+
+// Whether two accesses are morally strong: strong, with scopes that include both threads.
+__device__ bool both_strong(Context* c, int access, const Event* other) {
+    const int STRONG = ACCESS_ATOMIC | ACCESS_STRONG;
+    if (!(access & STRONG) || !(other->access & STRONG)) return false;
+    int distance = distance_to(c, other);
+    return reach_of(access) >= distance && reach_of(other->access) >= distance;
+}
 
 __device__ void conflict(Context* c, long long t, long long pc, Address address, long long n,
                          int access, Event* other) {
     if (other->clock == 0 || (!may_still_read(other) && ordered(c, t, other))) return;
-    if ((access & ACCESS_ATOMIC) && (other->access & ACCESS_ATOMIC)) return;
-    if ((access & ACCESS_VOLATILE) && (other->access & ACCESS_VOLATILE)) return;
+    if (!may_still_read(other) && both_strong(c, access, other)) return;
     if ((other->access & ACCESS_INIT) && init_is_known(c, t, other)) return;
-    note(c, FINDING_KIND_RACE, pc, other->pc, t, other->thread, address, n, access, other->access);
+    note_pair(c, FINDING_KIND_RACE, t, pc, address, n, access, other);
 }
 
 __device__ void record(Context* c, Event* e, long long t, long long pc, int access) {
@@ -165,7 +139,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
         for (Event* e = mine; e < mine + 2; ++e) {
             if (!may_still_read(e) || e->clock > waited_for) continue;
             e->access &= ~ACCESS_ASYNC;
-            e->clock = k->clock[e->thread * threads_of_cluster(c) + e->thread];
+            e->clock = k->clock[e->thread * clock_words(c) + e->thread];
         }
         if (may_still_read(mine) || may_still_read(mine + 1)) awaited[left++] = awaited[i];
     }
@@ -185,6 +159,14 @@ __device__ void check_warpgroups(Context* c) {
     }
 }
 
+__device__ bool is_weak(int access) { return !(access & (ACCESS_ATOMIC | ACCESS_STRONG)); }
+
+// The same for shared memory, where what earlier clusters did is over.
+__device__ void conflict_in_block(Context* c, long long t, long long pc, Address address, long long n,
+                                  int access, Event* other) {
+    if (may_still_read(other) || is_of_this_cluster(c, other)) conflict(c, t, pc, address, n, access, other);
+}
+
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
                              long long n, int access) {
     Checks* k = c->checks;
@@ -198,13 +180,12 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
         if (cell->in_flight.clock)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
-        conflict(c, t, pc, address, n, access, &cell->write);
-        conflict(c, t, pc, address, n, access, &cell->atomic);
+        conflict_in_block(c, t, pc, address, n, access, &cell->write);
+        conflict_in_block(c, t, pc, address, n, access, &cell->strong);
         if (access & ACCESS_WRITE) {
-            for (long long i = 0; i < 2 * k->warps; ++i) conflict(c, t, pc, address, n, access, reads + i);
-            // A plain write stays: atomics of the same thread behind it do not hide it from others.
-            bool plain = !(access & (ACCESS_ATOMIC | ACCESS_VOLATILE));
-            record(c, plain ? &cell->write : &cell->atomic, t, pc, access);
+            for (long long i = 0; i < 2 * k->warps; ++i) conflict_in_block(c, t, pc, address, n, access, reads + i);
+            // A weak write stays: strong ones of the same thread behind it do not hide it from others.
+            record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
             Event* mine = reads + warp * 2;
@@ -213,6 +194,41 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
             record(c, mine, t, pc, access);
             if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;
         }
+    }
+}
+
+// Of two reads that are not ordered, both are kept; a third takes the place of the older.
+__device__ void record_read(Context* c, GlobalCell* cell, long long t, long long pc, int access) {
+    Event* last = &cell->read;
+    access |= last->access & ACCESS_READ_ONLY;
+    if (last->clock && !ordered(c, t, last)) cell->other_read = *last;
+    record(c, last, t, pc, access);
+}
+
+// Memory that all blocks share, by cells as wide as the kernel's narrowest access to it.
+__device__ void check_global(Context* c, long long t, long long pc, Address address, long long n, int access) {
+    Checks* k = c->checks;
+    long long window = window_of(address), first = offset_in_window(address);
+    GlobalCell* cells = k->global_cells[window];
+    if (!cells || first + n > k->global_bytes[window]) return;
+    for (long long g = first / k->global_grain; g <= (first + n - 1) / k->global_grain; ++g) {
+        GlobalCell* cell = cells + g;
+        Event* written = cell->write.clock ? &cell->write : &cell->strong;
+        if (access & ACCESS_READ_ONLY && written->clock) {
+            note_pair(c, FINDING_KIND_READ_ONLY_PATH, t, pc, address, n, access, written);
+            continue;
+        }
+        conflict(c, t, pc, address, n, access, &cell->write);
+        conflict(c, t, pc, address, n, access, &cell->strong);
+        if (!(access & ACCESS_WRITE)) {
+            record_read(c, cell, t, pc, access);
+            continue;
+        }
+        if (cell->read.access & ACCESS_READ_ONLY)
+            note_pair(c, FINDING_KIND_READ_ONLY_PATH, t, pc, address, n, access, &cell->read);
+        else conflict(c, t, pc, address, n, access, &cell->read);
+        conflict(c, t, pc, address, n, access, &cell->other_read);
+        record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
     }
 }
 
@@ -243,9 +259,8 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
         Context* block = block_at(c, address);
         check_shared(c, t, pc, block, address, n, access);
         if (block != c) check_visit(c, t, pc, address, n, access);
-    }
-    if (access & ACCESS_ACQUIRE) acquire(c, t, address);
-    if (access & ACCESS_RELEASE) release(c, t, address);
+    } else check_global(c, t, pc, address, n, access);
+    if (!is_weak(access) && !(access & ACCESS_MBARRIER)) synchronise(c, t, address, access);
 }
 
 // An asynchronous copy has arrived: from now on it is an ordinary write of thread t.
@@ -282,6 +297,7 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
     if (!orders) return;  // only bar.warp.sync orders memory, and the wait for what all have issued
+    for (long long t = 0; t < c->threads; ++t) k->here[t] = t / LANES == w && here >> t % LANES & 1;
     forget(c, k->joined);
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) join(c, k->joined, clock_of(c, first + lane));
@@ -290,11 +306,12 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
             assign(c, clock_of(c, first + lane), k->joined);
             tick(c, first + lane);
         }
+    share_fences(c, k->here);
 }
 
 // What those knew who arrived at a barrier of the block without waiting.
 __device__ unsigned* arrival_at(Context* c, long long barrier) {
-    return c->checks->arrival + (c->rank * NAMED_BARRIERS + barrier) * threads_of_cluster(c);
+    return c->checks->arrival + (c->rank * NAMED_BARRIERS + barrier) * clock_words(c);
 }
 
 // A barrier opens: everybody there knows what everybody there has done. `left` threads of the
@@ -303,9 +320,11 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
     Checks* k = c->checks;
     unsigned* arrival = arrival_at(c, barrier);
     assign(c, k->joined, arrival);
-    for (long long t = 0; t < c->threads; ++t)
-        if (c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier)
-            join(c, k->joined, clock_of(c, t));
+    for (long long t = 0; t < c->threads; ++t) {
+        k->here[t] = c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier;
+        if (k->here[t]) join(c, k->joined, clock_of(c, t));
+    }
+    share_fences(c, k->here);
     for (long long t = 0; t < c->threads; ++t) {
         Thread* thread = c->thread + t;
         if (thread->state != STATE_BARRIER || thread->barrier != barrier) continue;

@@ -17,7 +17,9 @@ extern "C" __device__ long long rt_cluster_arrive(Context* c, long long t, long 
     long long n = number_of(c, t);
     k->arrived[n] = clock_of(c, t)[n];
     k->init_arrived[n] = k->init_fenced[n];
-    join(c, k->cluster_arrival, how & 2 ? k->fenced + n * threads_of_cluster(c) : clock_of(c, t));
+    bool fenced = k->fenced_far[n] >> SAME_CLUSTER & 1;
+    if (!(how & 2)) join(c, k->cluster_arrival, clock_of(c, t));
+    else if (fenced) join(c, k->cluster_arrival, fenced_of(c, SAME_CLUSTER, t));
     tick(c, t);
     return 1;
 }
@@ -75,19 +77,14 @@ __device__ bool leaves_cluster_barrier(Context* c, long long t) {
     if (!k || c->cluster_blocks == 1) return true;
     join(c, clock_of(c, t), k->cluster_known);
     if (c->phases_seen != c->cluster->cluster_phases)
-        assign(c, k->seen + c->rank * threads_of_cluster(c), k->finished);
+        assign(c, k->seen + c->rank * clock_words(c), k->finished);
     c->phases_seen = c->cluster->cluster_phases;
     return true;
 }
 
-// A fence of cluster scope or wider: an arrival that is `.relaxed` tells what was done before it.
-extern "C" __device__ void rt_fence(Context* c, long long t) {
-    assign(c, c->checks->fenced + number_of(c, t) * threads_of_cluster(c), clock_of(c, t));
-    tick(c, t);
-}
-
-// fence.mbarrier_init: the same for the initialisation of mbarriers alone.
+// fence.mbarrier_init: an arrival that is `.relaxed` tells of mbarriers that were initialised before it.
 extern "C" __device__ void rt_fence_init(Context* c, long long t) {
+    if (!c->checks || c->cluster_blocks == 1) return;
     long long n = number_of(c, t);
     c->checks->init_fenced[n] = clock_of(c, t)[n];
     tick(c, t);
@@ -123,7 +120,7 @@ __device__ void check_visit(Context* c, long long t, long long pc, Address addre
 
 // Whether some thread of the block knew of a visit before it exited.
 __device__ bool visit_is_known(Context* block, long long number, unsigned clock) {
-    if (block->checks->seen[block->rank * threads_of_cluster(block) + number] >= clock) return true;
+    if (block->checks->seen[block->rank * clock_words(block) + number] >= clock) return true;
     for (long long t = 0; t < block->threads; ++t)
         if (clock_of(block, t)[number] >= clock) return true;
     return false;
@@ -149,7 +146,9 @@ __device__ void begin_cluster_checks(Context* c) {
     for (long long u = 0; u < n; ++u) {
         k->cluster_arrival[u] = k->cluster_known[u] = k->arrived[u] = k->finished[u] = 0;
         k->init_fenced[u] = k->init_arrived[u] = k->init_known[u] = 0;
-        for (long long v = 0; v < n; ++v) k->fenced[u * n + v] = 0;
-        for (long long b = 0; b < c->cluster_blocks; ++b) k->seen[b * n + u] = visit(c + b, u)->clock = 0;
+        for (long long b = 0; b < c->cluster_blocks; ++b) k->seen[b * (n + 1) + u] = visit(c + b, u)->clock = 0;
     }
+    k->cluster_arrival[n] = k->cluster_known[n] = k->arrived[n] = k->finished[n] = EMPTY_SET;
+    k->init_fenced[n] = k->init_arrived[n] = k->init_known[n] = EMPTY_SET;
+    for (long long b = 0; b < c->cluster_blocks; ++b) k->seen[b * (n + 1) + n] = EMPTY_SET;
 }

@@ -103,7 +103,7 @@ extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long
                                                    Address mbarrier, long long count,
                                                    long long bytes, long long dropped,
                                                    long long reach) {
-    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | (int)reach);
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_GPU_SCOPE | ACCESS_MBARRIER | (int)reach);
     if (!word) return 0;
     if (c->checks && count) release(c, t, mbarrier);
     unsigned long long before = *word;
@@ -131,7 +131,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
 // Whether the phase of the given parity is over. Copies that complete it arrive now.
 extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long long pc,
                                                  Address mbarrier, long long parity) {
-    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_OWN);
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_GPU_SCOPE | ACCESS_MBARRIER | ACCESS_OWN);
     if (!word) return 0;
     deliver_bulk(c, mbarrier, word);
     bool over = *word >> 63 != (unsigned long long)parity;

@@ -2,7 +2,6 @@
 // which execution/build.py names them, behind the structs of layout.py. Calls between files are
 // not inlined.
 
-typedef unsigned long long Address;
 struct Round;
 
 // memory.cu
@@ -18,16 +17,30 @@ __device__ __noinline__ void compare_diverted_write(Context* c);
 __device__ __noinline__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
                        long long align, int access);
 
-// checks.cu
-__device__ __noinline__ void begin_checks(Context* c);
+// clocks.cu
 __device__ __noinline__ long long number_of(Context* c, long long t);
 __device__ __noinline__ long long threads_of_cluster(Context* c);
+__device__ __noinline__ long long clock_words(Context* c);
+__device__ __noinline__ unsigned* clock_of(Context* c, long long t);
+__device__ __noinline__ unsigned* fenced_of(Context* c, int distance, long long t);
+__device__ __noinline__ void join(Context* c, unsigned* into, const unsigned* from);
+__device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* from);
+__device__ __noinline__ void forget(Context* c, unsigned* clock);
+__device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b);
+__device__ __noinline__ void tick(Context* c, long long t);
+__device__ __noinline__ void begin_clocks(Context* c);
+__device__ __noinline__ void share_fences(Context* c, const unsigned char* here);
+__device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access);
+__device__ __noinline__ void release(Context* c, long long t, Address address);
+__device__ __noinline__ void acquire(Context* c, long long t, Address address);
+
+// checks.cu
+__device__ __noinline__ void begin_checks(Context* c);
 __device__ __noinline__ unsigned* arrival_at(Context* c, long long barrier);
 __device__ void record(Context* c, Event* e, long long t, long long pc, int access);
-__device__ __noinline__ unsigned* clock_of(Context* c, long long t);
-__device__ __noinline__ void forget(Context* c, unsigned* clock);
-__device__ __noinline__ void tick(Context* c, long long t);
 __device__ __noinline__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
+                             int access);
+__device__ __noinline__ void check_global(Context* c, long long t, long long pc, Address address, long long n,
                              int access);
 __device__ __noinline__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
                                 int access);
@@ -36,8 +49,6 @@ __device__ __noinline__ void check_collective(Context* c, long long w, unsigned 
 __device__ __noinline__ void check_products(Context* c, long long w, long long waited_for);
 __device__ __noinline__ void check_warpgroups(Context* c);
 __device__ __noinline__ void check_barrier(Context* c, int barrier, long long left);
-__device__ __noinline__ void release(Context* c, long long t, Address address);
-__device__ __noinline__ void acquire(Context* c, long long t, Address address);
 
 // cluster.cu
 __device__ __noinline__ void begin_cluster_checks(Context* c);
@@ -82,8 +93,6 @@ extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Ad
 __device__ __noinline__ void note(Context* c, long long kind, long long pc, long long other_pc,
                                   long long thread, long long other_thread, Address address,
                                   long long bytes, int access, int other_access);
-__device__ __noinline__ void join(Context* c, unsigned* into, const unsigned* from);
-__device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* from);
 __device__ __noinline__ void conflict(Context* c, long long t, long long pc, Address address,
                                       long long n, int access, Event* other);
 __device__ __noinline__ unsigned char* ready_flags(Context* c, long long t, Address address);

@@ -91,12 +91,16 @@ class Access(IntFlag):
     READ = 0
     WRITE = 1
     ATOMIC = 2
-    VOLATILE = 4
+    STRONG = 4  # relaxed, volatile, acquire or release
     ASYNC = 8
     ACQUIRE = 16
     RELEASE = 32
     OWN = 64  # of .shared::cta: another block's memory is outside
     INIT = 128  # of an mbarrier
+    READ_ONLY = 256  # by the path that needs memory to stay as it is
+    MBARRIER = 512  # whose order the instruction itself makes
+    CLUSTER_SCOPE = 1024
+    GPU_SCOPE = 2048  # and wider; with neither, a strong access has the scope of its block
 
 
 class Collective(IntEnum):
@@ -136,7 +140,10 @@ LANES = 32
 NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread
 BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
-RELEASED_ADDRESSES = 64  # mbarriers and flags whose clocks the race detector keeps, per block
+SYNC_ADDRESSES = 1 << 14  # flags and mbarriers at which the checks keep what was published
+NEAR_CLOCKS = 1024  # of these, those that one cluster writes
+MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
+MAX_SETS = 1 << 14  # of snapshots
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
@@ -252,10 +259,26 @@ FINDING = dict.fromkeys(
     "long long",
 )
 
-# One access to a grain of shared memory, and when it happened by its thread's own clock.
+# One access to a cell of memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
 EVENT_BYTES = 12
 CELL_BYTES = 3 * EVENT_BYTES
+GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
+
+# What was published at an address: by a thread of this run of a cluster, to those near it, and to
+# clusters that run later.
+SYNC = {
+    "address": "Address",
+    "set": "unsigned",
+    "run": "int",
+    "near": "int",
+    "rank": "int",  # of the block that published last
+}
+SYNC_BYTES = 24
+
+# A cluster that runs or has run: where its clocks and snapshots begin, and its first block.
+RUN = {"base": "long long", "first_snapshot": "long long", "block": "long long"}
+RUN_BYTES = 24
 
 CHECKS = {
     "findings": "struct Finding*",
@@ -275,12 +298,33 @@ CHECKS = {
     "buffer_ready": "unsigned char**",  # [window]; null for a buffer that is initialised
     "shared_fresh": "unsigned char*",  # how the first two begin in each block
     "local_fresh": "unsigned char*",
-    "clock": "unsigned*",  # [thread][thread]: what each thread knows of the others
+    "global_cells": "struct GlobalCell**",  # [window][grain]; null where none are kept
+    "global_bytes": "long long*",  # [window]: of which there are cells
+    "global_grain": "long long",
+    # A clock is a number for each thread, and that of a set of snapshots.
+    "clock": "unsigned*",  # [thread][clock]: what each thread knows of the others
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
-    "released_clock": "unsigned*",  # [address][thread]
-    "released_address": "long long*",  # [address]
-    "fenced": "unsigned*",  # [thread][thread]: what each thread knew at its last fence
+    "shared_row": "unsigned*",  # [thread]
+    "here": "unsigned char*",  # [thread of the block]: which ones meet
+    "fenced": "unsigned*",  # [distance][thread][clock]: what each thread knew at its last fence
+    "fenced_far": "int*",  # [thread]: bit d: it has fenced for threads of that distance
+    "fenced_set": "unsigned*",  # [thread]: the same as a set of snapshots, once it is needed
+    "pending": "unsigned*",  # [distance][thread][clock]: what each will know at its next fence
+    "pending_from": "int*",  # [thread]: bit d: it will know something of that distance
+    "syncs": "struct Sync*",
+    "syncs_used": "long long",
+    "near": "unsigned*",  # [slot][distance][clock]
+    "near_used": "long long",
+    "snapshots": "unsigned*",  # [snapshot][thread]
+    "snapshots_used": "long long",
+    "sets": "unsigned long long*",  # [set][word]: a bit for each snapshot
+    "sets_used": "long long",
+    "joined_a": "long long",  # the sets last joined, and what came out
+    "joined_b": "long long",
+    "joined_set": "long long",
+    "runs": "struct Run*",
+    "run": "long long",  # the one at hand, counted from 1
     "cluster_arrival": "unsigned*",  # [thread]: what those who arrived at its barrier knew
     "cluster_known": "unsigned*",  # [thread]: what its last phase told those who waited
     "arrived": "unsigned*",  # [thread]: its own clock when it last arrived at that barrier
@@ -344,6 +388,7 @@ class FindingKind(IntEnum):
     BLOCK_NOT_BEGUN = 7
     BLOCK_MAY_BE_OVER = 8
     MISSING_WARPS = 9
+    READ_ONLY_PATH = 10
 
 
 def _size(c_type: str) -> int:
@@ -406,11 +451,15 @@ def header() -> str:
         "NAMED_BARRIERS": NAMED_BARRIERS,
         "COPIES_IN_FLIGHT": COPIES_IN_FLIGHT,
         "BULK_IN_FLIGHT": BULK_IN_FLIGHT,
-        "RELEASED_ADDRESSES": RELEASED_ADDRESSES,
+        "SYNC_ADDRESSES": SYNC_ADDRESSES,
+        "NEAR_CLOCKS": NEAR_CLOCKS,
+        "MAX_SNAPSHOTS": MAX_SNAPSHOTS,
+        "MAX_SETS": MAX_SETS,
         "WINDOWS": WINDOWS,
         "TRACE": TRACE,
     }
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
+    lines.append("typedef unsigned long long Address;")
     lines.append("struct Span { char* host; long long bytes; long long writable; };")
     structs = {
         "Thread": THREAD,
@@ -419,9 +468,17 @@ def header() -> str:
         "Event": EVENT,
         "Cell": {
             "write": "struct Event",
-            "atomic": "struct Event",  # the last atomic or volatile write
+            "strong": "struct Event",  # the last strong write
             "in_flight": "struct Event",
         },
+        "GlobalCell": {
+            "write": "struct Event",
+            "strong": "struct Event",
+            "read": "struct Event",
+            "other_read": "struct Event",
+        },
+        "Sync": SYNC,
+        "Run": RUN,
         "Checks": CHECKS,
         "Count": COUNT,
         "Traced": TRACED,

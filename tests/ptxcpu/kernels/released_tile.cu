@@ -18,5 +18,5 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
         if (before == 7)
             for (int i = 0; i < 256; ++i) tile[i] = 0.0f;
     }
-    C[0] = x;
+    if (x == -12345.0f) C[0] = x;
 }

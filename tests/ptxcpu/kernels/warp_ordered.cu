@@ -8,5 +8,5 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     float x = s[id ^ 1];
     __syncwarp();
     s[id] = x;
-    C[0] = x;
+    if (x == -12345.0f) C[0] = x;
 }

@@ -5,5 +5,5 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int id = threadIdx.y * 16 + threadIdx.x;
     s[id] = A[0] + id;
     float x = ((volatile float*)s)[id ^ 1];
-    C[0] = x;
+    if (x == -12345.0f) C[0] = x;
 }

@@ -63,10 +63,17 @@ def is_volatile(m: MatchedInstruction) -> bool:
 
 
 def order_of(m: MatchedInstruction) -> Access:
-    """What an access orders besides itself."""
-    return _ORDERS.get(m["order"], Access.READ)
+    """The order and the scope of a strong access."""
+    is_atomic = m.instruction.opcode.startswith(("atom", "red"))
+    scope = m["scope"] or ("gpu" if m["order"] == "volatile" or is_atomic else "cta")
+    return _ORDERS.get(m["order"], Access.READ) | _SCOPES.get(scope, Access.READ)
 
 
+_SCOPES = {
+    "cluster": Access.CLUSTER_SCOPE,
+    "gpu": Access.GPU_SCOPE,
+    "sys": Access.GPU_SCOPE,
+}
 _ORDERS = {
     "acquire": Access.ACQUIRE,
     "release": Access.RELEASE,
@@ -106,7 +113,9 @@ def ld(t: Translator, m: MatchedInstruction) -> None:
     else:
         if is_volatile(m):
             _give_way(t, m)
-        access = (Access.VOLATILE if is_volatile(m) else Access.READ) | order_of(m)
+        access = (Access.STRONG if is_volatile(m) else Access.READ) | order_of(m)
+        if m["nc"]:
+            access |= Access.READ_ONLY
         pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
     tail = f", {pointer}{_alignment(m, type_)}"
     loaded = t.value(whole, f"load {'volatile ' if is_volatile(m) else ''}{whole}{tail}")
@@ -126,7 +135,7 @@ def st(t: Translator, m: MatchedInstruction) -> None:
     if space(m) == "param":
         pointer = t.parameter(address, n)
     else:
-        access = Access.WRITE | (Access.VOLATILE if is_volatile(m) else Access.READ) | order_of(m)
+        access = Access.WRITE | (Access.STRONG if is_volatile(m) else Access.READ) | order_of(m)
         pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
     volatile = "volatile " if is_volatile(m) else ""
     t.emit(f"store {volatile}{stored}, {pointer}{_alignment(m, type_)}")
@@ -244,12 +253,17 @@ def compare_and_swap(t: Translator, m: MatchedInstruction) -> None:
 # ---- order between accesses and hints to caches: little to do, memory here is one and in order
 
 
-@TABLE.instruction("membar.level", level=("gl", "sys"))
+_ACQUIRES, _RELEASES = 1, 2
+_REACHES = {"cta": 0, "cluster": 1, "gpu": 2, "gl": 2, "sys": 2}
+
+
+@TABLE.instruction("membar.scope", scope=("cta", "gl", "sys"))
 @TABLE.instruction(
-    "fence{.order}.scope", order=("sc", "acq_rel", "release"), scope=("cluster", "gpu", "sys")
+    "fence{.order}.scope", order=("sc", "acq_rel", "release", "acquire"), scope=SCOPE
 )
 def fence(t: Translator, m: MatchedInstruction) -> None:
-    t.fence("rt_fence")
+    how = {"acquire": _ACQUIRES, "release": _RELEASES}.get(m["order"], _ACQUIRES | _RELEASES)
+    t.fence("rt_fence", how, _REACHES[m["scope"]])
 
 
 @TABLE.instruction("fence.mbarrier_init.release.cluster")
@@ -257,9 +271,6 @@ def fence_of_initialisation(t: Translator, m: MatchedInstruction) -> None:
     t.fence("rt_fence_init")
 
 
-@TABLE.instruction("membar.cta")
-@TABLE.instruction("fence{.order}.cta", order=("sc", "acq_rel", "release"))
-@TABLE.instruction("fence.acquire.scope", scope=SCOPE)
 @TABLE.instruction(
     "fence.proxy.kind",
     kind=("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),

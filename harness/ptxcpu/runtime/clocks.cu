@@ -1,0 +1,318 @@
+// What every thread knows of what others have done: vector clocks and PTX's memory model.
+//
+// A clock is a row of one number for each thread of the cluster, and behind them the number of a set
+// of snapshots: what is known of clusters that ran before. A release, or a fence and a strong write
+// behind it, leaves the writer's clock at the address that it writes; an acquire, or a strong read and
+// a fence behind it, takes it. Both count only for threads that both scopes reach. A fence passes
+// through a barrier: what one thread has fenced, another may publish behind the barrier. The formal
+// model does not say so, but every GPU does, and many programs need it.
+
+// How far apart two threads are, and how far a scope reaches.
+enum { SAME_BLOCK = 0, SAME_CLUSTER = 1, OTHER_CLUSTER = 2, DISTANCES = 3 };
+enum { EMPTY_SET = 0, EVERYTHING = 1 };
+enum { ACQUIRES = 1, RELEASES = 2 };
+
+// Of a thread, counted through the cluster.
+__device__ long long number_of(Context* c, long long t) { return c->rank * c->threads + t; }
+
+__device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
+
+// Words of a clock.
+__device__ long long clock_words(Context* c) { return threads_of_cluster(c) + 1; }
+
+__device__ unsigned* clock_of(Context* c, long long t) {
+    return c->checks->clock + number_of(c, t) * clock_words(c);
+}
+
+// What thread t knew at its last fence that reaches this far.
+__device__ unsigned* fenced_of(Context* c, int distance, long long t) {
+    return c->checks->fenced + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
+}
+
+// What thread t has seen released this far away by strong reads, and will know at its next fence.
+__device__ unsigned* pending_of(Context* c, int distance, long long t) {
+    return c->checks->pending + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
+}
+
+__device__ int reach_of(int access) {
+    return access & ACCESS_GPU_SCOPE ? OTHER_CLUSTER : access & ACCESS_CLUSTER_SCOPE ? SAME_CLUSTER : SAME_BLOCK;
+}
+
+// ---- sets of snapshots
+
+__device__ unsigned long long* set_at(Context* c, unsigned set) {
+    return c->checks->sets + (long long)set * (MAX_SNAPSHOTS / 64);
+}
+
+// An empty set, or 0 where there is no room for more.
+__device__ unsigned new_set(Context* c) {
+    Checks* k = c->checks;
+    return k->sets_used == MAX_SETS ? 0 : (unsigned)k->sets_used++;
+}
+
+__device__ unsigned join_sets(Context* c, unsigned a, unsigned b) {
+    Checks* k = c->checks;
+    if (a == b || b == EMPTY_SET) return a;
+    if (a == EMPTY_SET) return b;
+    if (a == EVERYTHING || b == EVERYTHING) return EVERYTHING;
+    if (k->joined_a == a && k->joined_b == b) return (unsigned)k->joined_set;
+    bool a_is_all = true, b_is_all = true;
+    for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) {
+        unsigned long long both = set_at(c, a)[i] | set_at(c, b)[i];
+        a_is_all &= both == set_at(c, a)[i];
+        b_is_all &= both == set_at(c, b)[i];
+    }
+    if (a_is_all) return a;
+    if (b_is_all) return b;
+    unsigned set = new_set(c);
+    if (!set) return EVERYTHING;
+    for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) set_at(c, set)[i] = set_at(c, a)[i] | set_at(c, b)[i];
+    k->joined_a = a, k->joined_b = b, k->joined_set = set;
+    return set;
+}
+
+// A set of what a clock knows, for threads of clusters that will run later.
+__device__ unsigned snapshot(Context* c, const unsigned* clock) {
+    Checks* k = c->checks;
+    long long n = threads_of_cluster(c), number = k->snapshots_used;
+    if (number == MAX_SNAPSHOTS || clock[n] == EVERYTHING) return EVERYTHING;
+    unsigned set = new_set(c);
+    if (!set) return EVERYTHING;
+    k->snapshots_used += 1;
+    for (long long u = 0; u < n; ++u) k->snapshots[number * n + u] = clock[u];
+    for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) set_at(c, set)[i] = clock[n] ? set_at(c, clock[n])[i] : 0;
+    set_at(c, set)[number / 64] |= 1ull << (number % 64);
+    return set;
+}
+
+// ---- clocks
+
+__device__ void join(Context* c, unsigned* into, const unsigned* from) {
+    long long n = threads_of_cluster(c);
+    for (long long u = 0; u < n; ++u) into[u] = into[u] < from[u] ? from[u] : into[u];
+    into[n] = join_sets(c, into[n], from[n]);
+}
+
+__device__ void assign(Context* c, unsigned* into, const unsigned* from) {
+    long long n = clock_words(c);
+    for (long long u = 0; u < n; ++u) into[u] = from[u];
+}
+
+__device__ void forget(Context* c, unsigned* clock) {
+    long long n = clock_words(c);
+    for (long long u = 0; u < n; ++u) clock[u] = 0;
+}
+
+// Everything that a thread does from now on comes after what it has published.
+__device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
+
+// The run of a cluster in which a clock had this value: its number among the launch's.
+__device__ long long run_of(Context* c, unsigned clock) {
+    Checks* k = c->checks;
+    long long low = 0, high = k->run;
+    while (low < high) {
+        long long middle = (low + high + 1) / 2;
+        if (k->runs[middle].base < clock) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
+__device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock > c->checks->base; }
+
+// Whether an event of an earlier cluster is known to thread t.
+__device__ bool is_known(Context* c, long long t, const Event* e) {
+    Checks* k = c->checks;
+    long long n = threads_of_cluster(c), run = run_of(c, e->clock);
+    unsigned set = clock_of(c, t)[n];
+    if (set < 2) return set == EVERYTHING;
+    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i)
+        if (set_at(c, set)[i / 64] >> (i % 64) & 1 && k->snapshots[i * n + e->thread] >= e->clock) return true;
+    return false;
+}
+
+__device__ bool ordered(Context* c, long long t, const Event* earlier) {
+    if (!is_of_this_cluster(c, earlier)) return is_known(c, t, earlier);
+    return earlier->thread == number_of(c, t) || clock_of(c, t)[earlier->thread] >= earlier->clock;
+}
+
+// c: of rank 0
+__device__ void begin_clocks(Context* c) {
+    Checks* k = c->checks;
+    long long n = threads_of_cluster(c);
+    for (long long t = 0; t < n; ++t)
+        if (k->base < k->clock[t * (n + 1) + t]) k->base = k->clock[t * (n + 1) + t];
+    for (long long t = 0; t < n; ++t) {
+        unsigned* clock = k->clock + t * (n + 1);
+        for (long long u = 0; u < n; ++u) clock[u] = (unsigned)k->base;
+        clock[t] += 1;
+        clock[n] = EMPTY_SET;
+        k->fenced_far[t] = k->pending_from[t] = 0;
+        k->fenced_set[t] = 0;
+    }
+    k->run += 1;
+    k->near_used = 0;
+    if (k->sets_used < 2) k->sets_used = 2;
+    k->runs[k->run].base = k->base;
+    k->runs[k->run].block = c->block;
+    k->runs[k->run].first_snapshot = k->runs[k->run + 1].first_snapshot = k->snapshots_used;
+}
+
+// ---- fences and meetings
+
+// how: ACQUIRES, RELEASES or both; reach: how far the fence's scope does
+extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long long reach) {
+    Checks* k = c->checks;
+    if (!k) return;
+    long long n = number_of(c, t);
+    for (int distance = 0; distance <= reach; ++distance) {
+        int bit = 1 << distance;
+        if (how & ACQUIRES && k->pending_from[n] & bit) join(c, clock_of(c, t), pending_of(c, distance, t));
+        if (how & ACQUIRES) k->pending_from[n] &= ~bit;
+    }
+    if (!(how & RELEASES)) return;
+    for (int distance = 0; distance <= reach; ++distance) {
+        assign(c, fenced_of(c, distance, t), clock_of(c, t));
+        k->fenced_far[n] |= 1 << distance;
+    }
+    if (reach == OTHER_CLUSTER) k->fenced_set[n] = 0;
+    tick(c, t);
+}
+
+// Adds what one row knows to another, which may still be empty.
+__device__ void join_or_assign(Context* c, int* levels, int distance, unsigned* into, const unsigned* from) {
+    if (*levels >> distance & 1) join(c, into, from);
+    else assign(c, into, from);
+    *levels |= 1 << distance;
+}
+
+// What the threads that meet have fenced, and what they will know at their next fence, is the same for
+// all of them from now on. here: a mark for each thread of the block.
+__device__ void share_fences(Context* c, const unsigned char* here) {
+    Checks* k = c->checks;
+    int fenced = 0, pending = 0;
+    for (long long t = 0; t < c->threads; ++t)
+        if (here[t]) fenced |= k->fenced_far[number_of(c, t)], pending |= k->pending_from[number_of(c, t)];
+    if (!(fenced | pending)) return;
+    for (int which = 0; which < 2; ++which) {
+        int* levels = which ? k->pending_from : k->fenced_far;
+        for (int distance = 0; distance < DISTANCES; ++distance) {
+            int any = 0;
+            unsigned* row = k->shared_row;
+            for (long long t = 0; t < c->threads; ++t) {
+                if (!here[t] || !(levels[number_of(c, t)] >> distance & 1)) continue;
+                int known = any;
+                join_or_assign(c, &known, 0, row, which ? pending_of(c, distance, t) : fenced_of(c, distance, t));
+                any = known;
+            }
+            for (long long t = 0; any && t < c->threads; ++t) {
+                if (!here[t]) continue;
+                assign(c, which ? pending_of(c, distance, t) : fenced_of(c, distance, t), row);
+                levels[number_of(c, t)] |= 1 << distance;
+                if (!which && distance == OTHER_CLUSTER) k->fenced_set[number_of(c, t)] = 0;
+            }
+        }
+    }
+}
+
+// ---- what is published at an address
+
+// Its entry; null where there is none. make: make one. The last entry is of all addresses for which
+// there was no room: it only ever gains.
+__device__ Sync* sync_at(Context* c, Address address, bool make) {
+    Checks* k = c->checks;
+    unsigned at = (unsigned)((address >> 2) * 0x9e3779b97f4a7c15ull >> 40);
+    for (int i = 0; i < SYNC_ADDRESSES; ++i) {
+        Sync* s = k->syncs + (at + i) % SYNC_ADDRESSES;
+        if (s->address == address) return s;
+        if (s->address) continue;
+        if (!make) return 0;
+        if (k->syncs_used >= SYNC_ADDRESSES / 4 * 3) return k->syncs + SYNC_ADDRESSES;
+        k->syncs_used += 1;
+        s->address = address;
+        return s;
+    }
+    return 0;
+}
+
+__device__ bool only_gains(Context* c, const Sync* s) { return s == c->checks->syncs + SYNC_ADDRESSES; }
+
+// What threads of the same block or of the same cluster get to know at an address.
+__device__ unsigned* near_of(Context* c, const Sync* s, int distance) {
+    return c->checks->near + (s->near * 2ll + distance) * clock_words(c);
+}
+
+__device__ void observe(Context* c, long long t, Address address, bool acquires, int reach) {
+    Checks* k = c->checks;
+    long long number = number_of(c, t), n = threads_of_cluster(c);
+    Sync* s = sync_at(c, address, false);
+    if (!s) return;
+    if (s->run == k->run) {
+        int distance = s->rank == c->rank || only_gains(c, s) ? SAME_BLOCK : SAME_CLUSTER;
+        if (reach < distance) return;
+        unsigned* known = near_of(c, s, distance);
+        if (acquires) join(c, clock_of(c, t), known);
+        else join_or_assign(c, k->pending_from + number, distance, pending_of(c, distance, t), known);
+    } else if (reach == OTHER_CLUSTER && s->set && window_of(address) != WINDOW_SHARED) {
+        if (acquires) clock_of(c, t)[n] = join_sets(c, clock_of(c, t)[n], s->set);
+        else {
+            unsigned* pending = pending_of(c, OTHER_CLUSTER, t);
+            if (!(k->pending_from[number] >> OTHER_CLUSTER & 1)) forget(c, pending);
+            k->pending_from[number] |= 1 << OTHER_CLUSTER;
+            pending[n] = join_sets(c, pending[n], s->set);
+        }
+    }
+}
+
+// chained: the write is part of an atomic operation, behind which an earlier release still counts.
+__device__ void publish(Context* c, long long t, Address address, bool releases, int reach, bool chained) {
+    Checks* k = c->checks;
+    long long number = number_of(c, t), n = threads_of_cluster(c);
+    int far = releases ? (2 << reach) - 1 : k->fenced_far[number] & ((2 << reach) - 1);
+    bool is_global = window_of(address) != WINDOW_SHARED;
+    Sync* s = sync_at(c, address, far != 0);
+    if (!s) return;
+    if (only_gains(c, s)) chained = true;
+    if (!far && chained) return;
+    if (s->run != k->run) {
+        bool has_room = k->near_used < NEAR_CLOCKS - 1;  // the last clocks are of all others, and only gain
+        s->near = (int)(has_room ? k->near_used++ : NEAR_CLOCKS - 1);
+        for (int distance = 0; distance < 2; ++distance) {
+            unsigned* row = near_of(c, s, distance);
+            if (has_room) forget(c, row);
+            if (chained && is_global) row[n] = join_sets(c, row[n], s->set);
+        }
+    } else if (!chained && s->near != NEAR_CLOCKS - 1) {
+        forget(c, near_of(c, s, SAME_BLOCK));
+        forget(c, near_of(c, s, SAME_CLUSTER));
+    } else if (s->rank != c->rank) assign(c, near_of(c, s, SAME_BLOCK), near_of(c, s, SAME_CLUSTER));
+    s->run = (int)k->run;
+    s->rank = (int)c->rank;
+    for (int distance = 0; distance < 2; ++distance)
+        if (far >> distance & 1)
+            join(c, near_of(c, s, distance), releases ? clock_of(c, t) : fenced_of(c, distance, t));
+    if (!chained) s->set = EMPTY_SET;
+    if (is_global && far >> OTHER_CLUSTER & 1) {
+        unsigned set = releases ? snapshot(c, clock_of(c, t)) : k->fenced_set[number];
+        if (!set) set = k->fenced_set[number] = snapshot(c, fenced_of(c, OTHER_CLUSTER, t));
+        s->set = join_sets(c, s->set, set);
+    }
+    if (releases) tick(c, t);
+}
+
+// A strong access: what it publishes, and what it sees published.
+__device__ void synchronise(Context* c, long long t, Address address, int access) {
+    int reach = reach_of(access);
+    bool writes = access & ACCESS_WRITE, atomic = access & ACCESS_ATOMIC;
+    if (!writes || atomic) observe(c, t, address, access & ACCESS_ACQUIRE, reach);
+    if (writes) publish(c, t, address, access & ACCESS_RELEASE, reach, atomic);
+}
+
+// Mbarriers order whatever their scope says.
+__device__ void release(Context* c, long long t, Address address) {
+    publish(c, t, address, true, OTHER_CLUSTER, true);
+}
+
+__device__ void acquire(Context* c, long long t, Address address) {
+    observe(c, t, address, true, OTHER_CLUSTER);
+}

@@ -1,0 +1,222 @@
+"""Litmus tests of PTX's memory model: the verdict on each comes out of a model of a few lines.
+
+Two threads access one word; in between, the first writes a flag and the second reads it. Every
+combination of accesses, scopes and fences has a word and a flag of its own in one kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.results import Hazard, Result
+
+CTA, CLUSTER, GPU = 0, 1, 2
+"""How far a scope reaches, and how far apart two threads are: in one block, cluster, or grid."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """An instruction on one word. reach: of a strong one."""
+
+    text: str
+    writes: bool
+    reach: int | None = None
+    releases: bool = False
+    acquires: bool = False
+
+
+WEAK_READ = Access("ld.SPACE.u32 %r1, [AT];", False)
+WEAK_WRITE = Access("st.SPACE.u32 [AT], 1;", True)
+READS = [
+    WEAK_READ,
+    Access("ld.relaxed.cta.SPACE.u32 %r1, [AT];", False, CTA),
+    Access("ld.relaxed.gpu.SPACE.u32 %r1, [AT];", False, GPU),
+    Access("ld.volatile.SPACE.u32 %r1, [AT];", False, GPU),
+    Access("ld.acquire.cta.SPACE.u32 %r1, [AT];", False, CTA, acquires=True),
+    Access("ld.acquire.gpu.SPACE.u32 %r1, [AT];", False, GPU, acquires=True),
+    Access("atom.acquire.gpu.SPACE.or.b32 %r1, [AT], 0;", True, GPU, acquires=True),
+]
+WRITES = [
+    WEAK_WRITE,
+    Access("st.relaxed.cta.SPACE.u32 [AT], 1;", True, CTA),
+    Access("st.relaxed.gpu.SPACE.u32 [AT], 1;", True, GPU),
+    Access("st.volatile.SPACE.u32 [AT], 1;", True, GPU),
+    Access("st.release.cta.SPACE.u32 [AT], 1;", True, CTA, releases=True),
+    Access("st.release.gpu.SPACE.u32 [AT], 1;", True, GPU, releases=True),
+    Access("atom.SPACE.add.u32 %r1, [AT], 1;", True, GPU),
+    Access("red.release.gpu.SPACE.add.u32 [AT], 1;", True, GPU, releases=True),
+]
+FENCES = [("", None), ("fence.acq_rel.cta;", CTA), ("membar.gl;", GPU)]
+Fence = tuple[str, int | None]
+
+
+@dataclass(frozen=True)
+class Litmus:
+    """The first thread's access, fence and flag, and the second's flag, fence and access."""
+
+    first: Access
+    fence: Fence
+    set_flag: Access
+    get_flag: Access
+    other_fence: Fence
+    second: Access
+
+    def races(self, distance: int) -> bool:
+        """The model: no release that the other acquires, and not both strong."""
+        return not (self._ordered(distance) or strong(self.first, self.second, distance))
+
+    def flag_races(self, distance: int) -> bool:
+        return not strong(self.set_flag, self.get_flag, distance)
+
+    def _ordered(self, distance: int) -> bool:
+        released = self.set_flag.releases or reaches(self.fence[1], distance)
+        acquired = self.get_flag.acquires or reaches(self.other_fence[1], distance)
+        return released and acquired and not self.flag_races(distance)
+
+
+def reaches(scope: int | None, distance: int) -> bool:
+    return scope is not None and scope >= distance
+
+
+def strong(a: Access, b: Access, distance: int) -> bool:
+    """Whether two accesses are morally strong."""
+    return reaches(a.reach, distance) and reaches(b.reach, distance)
+
+
+DATA = itertools.cycle([(WEAK_WRITE, WEAK_READ), (WEAK_READ, WEAK_WRITE), (WEAK_WRITE, WEAK_WRITE)])
+MESSAGES = [
+    Litmus(first, fence, set_flag, get_flag, other_fence, second)
+    for fence, set_flag, get_flag, other_fence in itertools.product(FENCES, WRITES, READS, FENCES)
+    for first, second in [next(DATA)]
+]
+NO_FLAG = [
+    Litmus(first, FENCES[0], WRITES[2], READS[2], FENCES[0], second)
+    for first, second in itertools.product([*WRITES, *READS], repeat=2)
+    if first.writes or second.writes
+]
+
+HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+"""
+
+
+def program(tests: Sequence[Litmus], space: str) -> str:
+    """One kernel of all tests; its numbers say who is first and who is second."""
+    size = 4 * len(tests)
+    lines: dict[bool, list[str]] = {True: [], False: []}
+
+    def at(access: Access, word: str) -> str:
+        return access.text.replace("SPACE", space).replace("AT", word)
+
+    for i, test in enumerate(tests):
+        data, flag = f"%rd1+{4 * i}", f"%rd2+{4 * i}"
+        lines[True] += [at(test.first, data), test.fence[0], at(test.set_flag, flag)]
+        again = (
+            f"setp.eq.u32 %p1, %r1, 0; @%p1 bra L{i};" if test.get_flag.reach is not None else ""
+        )
+        lines[False] += [f"L{i}: {at(test.get_flag, flag)} {again}"]
+        lines[False] += [test.other_fence[0], at(test.second, data)]
+    shared = f".shared .align 4 .b8 data[{size}]; .shared .align 4 .b8 flags[{size}];"
+    if space == "shared":
+        clear = f"""mov.u32 %r6, %tid.x; setp.ne.u32 %p2, %r6, 0; @%p2 bra READY;
+            mov.u64 %rd3, 0;
+            CLEAR: add.u64 %rd4, %rd1, %rd3; st.shared.u32 [%rd4], 0;
+            add.u64 %rd4, %rd2, %rd3; st.shared.u32 [%rd4], 0;
+            add.u64 %rd3, %rd3, 4; setp.lt.u64 %p2, %rd3, {size}; @%p2 bra CLEAR;
+            READY: bar.sync 0;"""
+        pointers = f"mov.u64 %rd1, data; mov.u64 %rd2, flags; {clear}"
+    else:
+        shared, pointers = "", "ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];"
+    names = ("data_", "flags_") if space == "shared" else ("data", "flags")
+    return f"""{HEAD}{shared}
+.visible .entry litmus(.param .u64 {names[0]}, .param .u64 {names[1]},
+    .param .u32 first, .param .u32 second)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+{pointers}
+mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
+ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second];
+setp.eq.u32 %p1, %r2, %r3; @%p1 bra FIRST;
+setp.eq.u32 %p1, %r2, %r4; @%p1 bra SECOND;
+ret;
+FIRST:
+{chr(10).join(lines[True])}
+ret;
+SECOND:
+{chr(10).join(lines[False])}
+ret;
+}}
+"""
+
+
+KINDS = (ParameterKind.WRITABLE, ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 2)
+THREADS = 64
+
+
+def translated(text: str, cache: Path, kinds: tuple[ParameterKind, ...] = KINDS) -> Kernel:
+    return Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
+
+
+def check(kernel: Kernel, words: int, *numbers: int) -> Result:
+    """A launch of four blocks in which the threads of these numbers take part."""
+    buffers = [Buffer(np.zeros(words, np.uint32), writable=True, name=x) for x in ("data", "flags")]
+    result = kernel.check((4, 1, 1), [*buffers, *numbers])
+    assert result.fault is None, result.fault
+    assert {f.hazard for f in result.findings} <= {Hazard.RACE}
+    return result
+
+
+def raced(result: Result, name: str) -> set[int]:
+    """The numbers of the words of an array that threads raced for."""
+    found = set()
+    for each in result.findings:
+        shared = re.search(r"at byte (\d+) of (\w+)", each.message)
+        if shared and shared[2] == name:
+            found.add(int(shared[1]) // 4)
+        elif each.memory == name and each.index:
+            found.add(each.index[0])
+    return found
+
+
+PLACES = {
+    "lanes of one warp": (0, 1, CTA),
+    "warps of one block": (0, 40, CTA),
+    "two blocks": (0, 70, GPU),
+}
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [MESSAGES[: len(MESSAGES) // 2], MESSAGES[len(MESSAGES) // 2 :], NO_FLAG],
+    ids=["with narrow fences", "with wide fences", "without order"],
+)
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_two_threads(cache_directory: Path, tests: Sequence[Litmus], space: str) -> None:
+    kernel = translated(program(tests, space), cache_directory)
+    for place, (first, second, distance) in PLACES.items():
+        if space == "shared" and distance == GPU:
+            continue
+        result = check(kernel, len(tests), first, second)
+        races = {i for i, test in enumerate(tests) if test.races(distance)}
+        assert_equal(tests, raced(result, "data"), races, place)
+        flags = {i for i, test in enumerate(tests) if test.flag_races(distance)}
+        assert_equal(tests, raced(result, "flags"), flags, place)
+
+
+def assert_equal(tests: Sequence[Litmus], found: set[int], expected: set[int], place: str) -> None:
+    missed, invented = expected - found, found - expected
+    some = [tests[i] for i in sorted(missed | invented)[:3]]
+    assert not missed and not invented, (
+        f"{place}: {len(missed)} missed, {len(invented)} invented, {some}"
+    )
