@@ -36,8 +36,10 @@ class Limits(Value):
     """Submissions within 24 hours."""
     device_seconds_per_day: PositiveInt = 3600
     """Seconds of grading within 24 hours."""
-    per_address_per_minute: PositiveInt = 300
-    """Requests from one address."""
+    per_address_per_minute: PositiveInt = 6000
+    """Requests from one address, behind which may be a whole class."""
+    per_person_per_minute: PositiveInt = 300
+    """Requests with one key or session."""
 
 
 class OpenId(Value):

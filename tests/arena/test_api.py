@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,11 +11,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection
 
-from harness.arena.rules import RulesError, read
 from harness.arena.store import gradings
 from harness.arena.store.people import Person, Role
 from harness.board.document import Document
-from harness.protocol.report import Badge
 from tests.arena.submitting import graded, hand_in, joined, take
 from tests.board import factory
 
@@ -246,46 +243,6 @@ def test_a_frozen_board_moves_for_organisers_alone(
     assert [row["author"] for row in seen] == ["early"]
     seen = client.get("/api/v1/board", headers=organiser).json()[0]["rows"]
     assert [row["author"] for row in seen] == ["late", "early"]
-
-
-def test_the_rules_say_which_leagues_count(
-    client: TestClient, connection: Connection, worker_url: URL, person: Add, rules: Path
-) -> None:
-    attempts = joined(worker_url)
-    for name, cores in (("plain", Badge.CUDA_CORES), ("wgmma", Badge.TENSOR_CORES)):
-        hand_in(connection, person(name), name)
-        attempt = take(attempts)
-        report = factory.report(
-            name, name, 2.0 if cores is Badge.TENSOR_CORES else 1.0, cores=cores
-        )
-        assert attempts.finish(attempt.attempt, Document.of(report))
-    attempts.close()
-
-    def seen() -> tuple[list[str], list[str], str]:
-        """Whom the API ranks, what the page offers, and the ranks in it."""
-        page = client.get("/").text
-        ranks = " ".join(re.findall('data-ranks="([^"]*)"', page))
-        (board,) = client.get("/api/v1/board").json()
-        return (
-            [row["name"] for row in board["rows"]],
-            re.findall("<option[^>]*>([^<]+)", page),
-            ranks,
-        )
-
-    everyone, offered, _ = seen()
-    assert everyone == ["wgmma", "plain"] and offered[:2] == ["all cores", "CUDA cores"]
-    rules.write_text('[leagues]\ncores = ["cuda-cores"]\nlaunch = ["all"]\n')
-    assert seen() == (["plain"], ["CUDA cores", "every launch"], "1")
-    rules.write_text('[leagues]\ncores = ["cuda-cores", "tensor-cores"]\nlaunch = ["all"]\n')
-    assert seen() == (["plain"], ["CUDA cores", "tensor cores", "every launch"], ",1 1,")
-    assert "wgmma" in client.get("/runs.html").text
-
-
-@pytest.mark.parametrize("cores", ["[]", '["fast"]', '["all", "all"]', '"all"'])
-def test_a_league_that_is_none_is_said(cores: str, rules: Path) -> None:
-    rules.write_text(f"[leagues]\ncores = {cores}\n")
-    with pytest.raises(RulesError, match=r"leagues\.cores"):
-        read(rules)
 
 
 def test_a_rule_that_cannot_be_read_leaves_those_before_in_force(

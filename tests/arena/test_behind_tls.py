@@ -181,7 +181,7 @@ def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) 
 
 def test_each_address_behind_the_proxy_has_a_limit_of_its_own(visitor: httpx.Client) -> None:
     def asks(address: str) -> int:
-        return visitor.get("/problem", headers={"x-test": address}).status_code
+        return visitor.get("/rules", headers={"x-test": address}).status_code
 
     assert eventually(lambda: asks("10.0.0.7") == 429, "one address has asked too much")
     assert asks("10.0.0.8") != 429

@@ -17,16 +17,16 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.store.people import Person
 from harness.arena.web.app import application
 from harness.arena.web.board_files import DATA, Form, Made, Wanted, make
-from harness.arena.web.boards import Boards, MakerHere
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
-from harness.arena.web.maker import MakerBeside
 from harness.arena.web.problems import Problem, database_away
+from harness.arena.web.renderer import RendererHere, RendererProcess
 from tests.arena.submitting import graded, hand_in, joined, take
 
 NOBODY = Visitor(None)
 
 
-class Counted(MakerHere):
+class Counted(RendererHere):
     """Counts what it makes, and fails when told to."""
 
     def __init__(self, site: Site) -> None:
@@ -34,11 +34,11 @@ class Counted(MakerHere):
         self.count = 0
         self.fails = False
 
-    async def make(self, wanted: Wanted) -> Made:
+    async def boards(self, wanted: Wanted) -> Made:
         self.count += 1
         if self.fails:
             raise database_away()
-        return await super().make(wanted)
+        return await super().boards(wanted)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_large_board_is_shown_as_it_was_while_the_next_is_made(
 ) -> None:
     monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
-    boards = Boards(site, MakerHere(site))
+    boards = Boards(site, RendererHere(site))
     result(1.0)
 
     async def scenario() -> None:
@@ -150,13 +150,13 @@ def test_who_has_the_board_is_told_that_it_is_the_same(
 
 
 @asynccontextmanager
-async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[MakerBeside]:
+async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[RendererProcess]:
     arguments = ["--rules", str(rules), "--signing-key", str(rules.with_name("key.pem"))]
     secrets = {
         DATABASE_VARIABLE: web_url.render_as_string(hide_password=False),
         COOKIE_VARIABLE: "test",
     }
-    maker = MakerBeside(arguments, {**os.environ, **secrets})
+    maker = RendererProcess(arguments, {**os.environ, **secrets})
     try:
         yield maker
     finally:
@@ -172,7 +172,7 @@ def test_another_process_makes_the_same(
         async with beside(site, rules, web_url) as maker:
             for form in Form:
                 wanted = Wanted(form, site.rules, None)
-                assert await maker.make(wanted) == make(site, wanted)
+                assert await maker.boards(wanted) == make(site, wanted)
 
     asyncio.run(scenario())
 
@@ -189,6 +189,6 @@ def test_that_process_may_be_killed_at_any_time(
                 await maker.start()
                 assert maker.process is not None
                 maker.process.kill()
-                assert DATA in (await maker.make(wanted)).files
+                assert DATA in (await maker.boards(wanted)).files
 
     asyncio.run(scenario())

@@ -1,32 +1,70 @@
 // What is live: a submission's status, and a board that says when it has changed.
 "use strict";
 
-for (const standing of document.querySelectorAll("[data-live]")) {
-  const state = document.querySelector("[data-state]");
-  const source = new EventSource(standing.dataset.live);
-  source.addEventListener("state", (event) => {
-    // A screen reader says it, and so not twice.
-    if (state.textContent.trim() !== event.data) state.textContent = event.data;
-  });
-  source.addEventListener("standing", (event) => {
-    standing.innerHTML = event.data; // as the page's own template writes it
-  });
-  source.addEventListener("over", () => {
+// A browser gives up for ever after one refused connection: a restart of the arena, or too many
+// requests, must only cost time.
+function watch(address, handlers) {
+  let wait = 1000;
+  let source = null;
+  let over = false;
+  const open = () => {
+    source = new EventSource(address);
+    source.addEventListener("open", () => {
+      wait = 1000;
+    });
+    source.addEventListener("error", () => {
+      if (over || source.readyState !== EventSource.CLOSED) return;
+      setTimeout(open, wait * (1 + Math.random()));
+      wait = Math.min(2 * wait, 30000);
+    });
+    for (const [name, handle] of Object.entries(handlers)) {
+      source.addEventListener(name, (event) => handle(event.data));
+    }
+  };
+  open();
+  return () => {
+    over = true;
     source.close();
-    location.reload(); // the whole result, as the server writes it
+  };
+}
+
+// A page that is the same for everybody asks who its reader is.
+for (const who of document.querySelectorAll("[data-who]")) {
+  fetch(who.dataset.who)
+    .then((answer) => answer.json())
+    .then(({ name }) => {
+      who.querySelector("a").textContent = name || "Sign in";
+    })
+    .catch(() => {}); // it stays as it is
+}
+
+for (const progress of document.querySelectorAll("[data-live]")) {
+  const state = document.querySelector("[data-state]");
+  const close = watch(progress.dataset.live, {
+    state: (text) => {
+      // A screen reader says it, and so not twice.
+      if (state.textContent.trim() !== text) state.textContent = text;
+    },
+    status: (html) => {
+      progress.innerHTML = html; // as the page's own template writes it
+    },
+    over: () => {
+      close();
+      location.reload(); // the whole result, as the server writes it
+    },
   });
   setInterval(() => {
-    const left = standing.querySelector("[data-left]");
+    const left = progress.querySelector("[data-left]");
     if (!left) return;
     left.dataset.left -= 1;
     left.textContent =
       left.dataset.left > 0
         ? `About ${left.dataset.left} s left, by what past gradings took.`
-        : "It takes longer than any grading of late.";
+        : "It takes longer than recent gradings did.";
   }, 1000);
 }
 
-// A board is read again when it has changed, but not under the hands of whoever searches in it.
+// A board is read again when it has changed, but not while somebody is searching in it.
 const board = document.querySelector("table.rows[id], [data-empty-board]");
 const made = document.querySelector('meta[name="board-version"]');
 if (board && made) {
@@ -36,23 +74,32 @@ if (board && made) {
   // Of this page: what changes before the first event would go unseen otherwise.
   let version = made.content;
   const root = document.querySelector('link[href$="assets/arena.css"]').getAttribute("href");
-  const source = new EventSource(root.replace("assets/arena.css", "live/board"));
-  source.addEventListener("board", (event) => {
-    const changed = version !== event.data;
-    version = event.data;
-    if (!changed) return;
-    if (chosen() === untouched && !filters?.contains(document.activeElement)) {
-      location.reload();
-    } else if (!document.querySelector("[data-changed]")) {
-      const note = document.createElement("p");
-      note.className = "announcement";
-      note.dataset.changed = "";
-      note.setAttribute("role", "status");
-      const link = document.createElement("a");
-      link.href = location.href;
-      link.textContent = "The board has changed: load it again.";
-      note.append(link);
-      board.before(note);
-    }
+  watch(root.replace("assets/arena.css", "live/board"), {
+    board: (newest) => {
+      const changed = version !== newest;
+      version = newest;
+      if (!changed) return;
+      if (chosen() === untouched && !filters?.contains(document.activeElement)) {
+        // Not everybody who watches at the same moment.
+        setTimeout(() => location.reload(), 2000 * Math.random());
+      } else if (!document.querySelector("[data-changed]")) {
+        const note = document.createElement("p");
+        note.className = "announcement";
+        note.dataset.changed = "";
+        note.setAttribute("role", "status");
+        const link = document.createElement("a");
+        link.href = location.href;
+        link.textContent = "The board has changed: load it again.";
+        note.append(link);
+        board.before(note);
+      }
+    },
+  });
+}
+
+// What cannot be undone asks first.
+for (const button of document.querySelectorAll("button.danger")) {
+  button.addEventListener("click", (event) => {
+    if (!window.confirm(`${button.textContent.trim()}?`)) event.preventDefault();
   });
 }

@@ -76,19 +76,23 @@ def disqualify(connection: Connection, actor: Person, submission: str, reason: s
     reason = reason.strip()[:500]
     if not reason:
         raise NotPossible("a disqualification needs a reason, which its author will read")
-    connection.execute(
+    changed = connection.execute(
         update(submissions).where(submissions.c.id == submission).values(disqualified=reason)
     )
+    if not changed.rowcount:
+        raise NotPossible("there is no such submission")
     note(connection, actor, "disqualify", submission, reason=reason)
 
 
 def reinstate(connection: Connection, actor: Person, submission: str) -> None:
-    """Neither withdrawn nor disqualified any more."""
-    connection.execute(
+    """End a disqualification; what its author withdrew stays withdrawn. Raises NotPossible."""
+    changed = connection.execute(
         update(submissions)
-        .where(submissions.c.id == submission)
-        .values(disqualified=None, withdrawn=None)
+        .where(submissions.c.id == submission, submissions.c.disqualified.is_not(None))
+        .values(disqualified=None)
     )
+    if not changed.rowcount:
+        raise NotPossible("this submission is not disqualified")
     note(connection, actor, "reinstate", submission)
 
 

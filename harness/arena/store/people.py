@@ -124,12 +124,14 @@ def everybody(connection: Connection) -> list[Listed]:
 
 
 def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
-    """Who is disabled keeps what they have handed in, and can hand in no more."""
-    connection.execute(
+    """Lock a person out, or let them in: what they submitted is kept. Raises NotPossible."""
+    changed = connection.execute(
         update(people)
         .where(people.c.id == person)
         .values(disabled=func.now() if disabled else None)
     )
+    if not changed.rowcount:
+        raise NotPossible("there is no such person")
     if disabled:
         connection.execute(delete(sessions).where(sessions.c.person == person))
 
@@ -181,25 +183,39 @@ def keys_of(connection: Connection, person: int) -> list[KeyRecord]:
 
 
 def revoke_key(connection: Connection, person: int, hash: str) -> bool:
-    """Only a key of this person's."""
+    """Revoke a key of this person's, and end the sessions that it opened."""
     done = connection.execute(
         update(keys)
         .where(keys.c.person == person, keys.c.hash == hash, keys.c.revoked.is_(None))
         .values(revoked=func.now())
     )
+    connection.execute(delete(sessions).where(sessions.c.person == person, sessions.c.key == hash))
     return done.rowcount > 0
+
+
+def reset_keys(connection: Connection, person: int, label: str) -> str:
+    """End all keys and sessions of a person, and return a new key. Raises NotPossible."""
+    if connection.scalar(select(people.c.id).where(people.c.id == person)) is None:
+        raise NotPossible("there is no such person")
+    unrevoked = keys.c.person == person, keys.c.revoked.is_(None)
+    connection.execute(update(keys).where(*unrevoked).values(revoked=func.now()))
+    sign_out_everywhere(connection, person)
+    return new_key(connection, person, label)
 
 
 # ------------------------------------------------------------------------------------- sessions
 
 
-def sign_in(connection: Connection, person: int) -> str:
-    """What the cookie holds."""
+def sign_in(connection: Connection, person: int, key: str | None = None) -> str:
+    """Return what the cookie holds. key: by which the person signs in, and with which it ends."""
     token = secrets.token_urlsafe(32)
     connection.execute(delete(sessions).where(sessions.c.expires < func.now()))
     connection.execute(
         insert(sessions).values(
-            hash=hashed(token), person=person, expires=func.now() + timedelta(days=SESSION_DAYS)
+            hash=hashed(token),
+            person=person,
+            key=None if key is None else hashed(key),
+            expires=func.now() + timedelta(days=SESSION_DAYS),
         )
     )
     return token
@@ -216,6 +232,11 @@ def by_session(connection: Connection, token: str) -> Person | None:
 
 def sign_out(connection: Connection, token: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.hash == hashed(token)))
+
+
+def sign_out_everywhere(connection: Connection, person: int) -> None:
+    """End all sessions of a person."""
+    connection.execute(delete(sessions).where(sessions.c.person == person))
 
 
 # ---------------------------------------------------------------------------------- invitations
@@ -305,4 +326,7 @@ def open_invitations(connection: Connection) -> list[Invitation]:
 
 
 def end_invitation(connection: Connection, id: int) -> None:
-    connection.execute(update(invitations).where(invitations.c.id == id).values(uses_left=0))
+    """Raises NotPossible."""
+    open = invitations.c.id == id, invitations.c.uses_left > 0
+    if not connection.execute(update(invitations).where(*open).values(uses_left=0)).rowcount:
+        raise NotPossible("there is no such invitation, or it has ended already")

@@ -56,6 +56,10 @@ people = Table(
     Column("disabled", DateTime(timezone=True)),
     Column("issuer", Text, comment="of the OpenID provider that vouches for this person"),
     Column("subject", Text, comment="who this is at that provider"),
+    Column("login", Text, comment="in the course's roster: an e-mail address, say"),
+    Column("section", Text, comment="the group of the course"),
+    Column("pseudonym", Text, comment="the name on the boards, where the rules want one"),
+    Column("extended", DateTime(timezone=True), comment="a deadline of this person's own"),
     CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
     UniqueConstraint("issuer", "subject"),
     Index("ix_people_name_unique", func.lower(text("name")), unique=True),
@@ -78,6 +82,7 @@ sessions = Table(
     metadata,
     Column("hash", Text, primary_key=True, comment="sha256 of what the cookie holds"),
     _person(),
+    Column("key", Text, ForeignKey("keys.hash"), comment="by which the person signed in"),
     _now(),
     Column("expires", DateTime(timezone=True), nullable=False),
     Index(None, "person"),
@@ -90,6 +95,9 @@ invitations = Table(
     Column("hash", Text, nullable=False, unique=True, comment="sha256 of what the link holds"),
     Column("role", Text, nullable=False),
     Column("note", Text, nullable=False),
+    Column("name", Text, comment="of the one person whom the roster names"),
+    Column("login", Text),
+    Column("section", Text),
     Column("uses_left", Integer, nullable=False),
     _person("made_by"),
     _now(),
@@ -216,6 +224,14 @@ announcements = Table(
     Column("text", Text, nullable=False),
     _now(),
     Column("removed", DateTime(timezone=True)),
+)
+
+contest = Table(
+    "contest",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    Column("thawed", DateTime(timezone=True), comment="when an organiser ended the freeze"),
+    CheckConstraint("one", name="one_row"),
 )
 
 audit = Table(

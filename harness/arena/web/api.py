@@ -20,8 +20,9 @@ from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Stat
 from harness.arena.store.people import Person
 from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
-from harness.arena.web.boards import Boards, answer
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.files import answer
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.protocol.report import Value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,22 +13,24 @@ from starlette.middleware.sessions import SessionMiddleware
 
 from harness import __version__
 from harness.arena.web import api, health, openid, organiser, pages, people, streams, workers
-from harness.arena.web.boards import Boards, Maker, MakerHere
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem
+from harness.arena.web.renderer import Renderer, RendererHere
 from harness.arena.web.rendering import page
 from harness.arena.workers.api import LEASE_SECONDS
 
-log = logging.getLogger(__name__)
-
 
 def application(
-    site: Site, maker: Maker | None = None, lease_seconds: float = LEASE_SECONDS
+    site: Site,
+    board_renderer: Renderer | None = None,
+    comparison_renderer: Renderer | None = None,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> FastAPI:
-    """Return the web service. maker: makes the boards; None for this process."""
+    """Return the web service. The renderers are other processes; None for this one."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -37,7 +38,7 @@ def application(
             asyncio.create_task(app.state.watch.run()),
             asyncio.create_task(app.state.jobs.run()),
         ]
-        if maker is not None:
+        if board_renderer is not None:
             running.append(asyncio.create_task(app.state.boards.prepare()))
         yield
         for each in running:
@@ -57,7 +58,8 @@ def application(
     app.state.site = site
     app.state.watch = Watch(site)
     app.state.jobs = Jobs(site, lease_seconds)
-    app.state.boards = Boards(site, maker or MakerHere(site))
+    app.state.boards = Boards(site, board_renderer or RendererHere(site))
+    app.state.comparisons = comparison_renderer or RendererHere(site)
     app.include_router(workers.router)
     app.include_router(api.router)
     app.include_router(health.router)
@@ -77,13 +79,13 @@ def application(
     )
     app.add_middleware(
         Guard,
-        per_minute=lambda: site.rules.limits.per_address_per_minute,
+        limits=lambda: site.rules.limits,
         answer=lambda request, problem: _for_whoever_asked(site, request, problem),
+        secure=site.secure,
     )
     app.add_exception_handler(Problem, _answer)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _failed)
     return app
 
 
@@ -92,7 +94,7 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
     path = request.url.path.removeprefix(site.root)
     if path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
         return problem.response()
-    answer = page(site, "problem.html", problem=problem, status=problem.status)
+    answer = page(site, "error.html", problem=problem, status=problem.status)
     answer.headers.update(problem.headers)
     return answer
 
@@ -118,10 +120,3 @@ async def _refused(request: Request, error: Exception) -> Response:
     response = await _answer(request, problem)
     response.headers.update(error.headers or {})
     return response
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    log.error("a request failed; the next line says how", extra={"path": request.url.path})
-    return await _answer(
-        request, Problem(500, "The arena failed at this; the organiser's log says why.")
-    )

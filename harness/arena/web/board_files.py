@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 from harness.arena.rules import Rules
 from harness.arena.store import board, contest
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site
+from harness.arena.web.files import File
 from harness.arena.web.rendering import page
 from harness.board.entry import Entry
 from harness.board.ranking import Board, as_data, rank
@@ -46,18 +45,6 @@ class Wanted:
     form: Form
     rules: Rules
     frozen_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    compressed: bytes
-    tag: str
-    """Another one for other content."""
-
-    @classmethod
-    def of(cls, content: bytes) -> Self:
-        compressed = gzip.compress(content, compresslevel=4, mtime=0)
-        return cls(compressed, hashlib.sha256(compressed).hexdigest()[:16])
 
 
 @dataclass(frozen=True, slots=True)

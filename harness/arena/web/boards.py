@@ -7,19 +7,17 @@ that lie ready, and a visitor costs neither a query nor a thread.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
-from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.store import board
-from harness.arena.web.board_files import File, Form, Made, Wanted, make
+from harness.arena.web.board_files import Form, Made, Wanted
 from harness.arena.web.context import Site, Visitor, now
 from harness.arena.web.problems import Problem
+from harness.arena.web.renderer import Renderer
 
 FRESH_SECONDS = 0.5
 """A board may be so old: a burst of results is ranked together."""
@@ -30,23 +28,6 @@ one gets that before, while the next is made."""
 
 REST = 2
 """A large board is left as it is for so many times as long as making it took."""
-
-
-class Maker(Protocol):
-    """Makes boards, here or elsewhere."""
-
-    async def make(self, wanted: Wanted) -> Made:
-        """Raises Problem."""
-
-
-class MakerHere:
-    """In this process."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    async def make(self, wanted: Wanted) -> Made:
-        return await run_in_threadpool(make, self._site, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +52,9 @@ class _Kept:
 class Boards:
     """Keeps what was made last, for contestants and for organisers."""
 
-    def __init__(self, site: Site, maker: Maker) -> None:
+    def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
-        self._maker = maker
+        self._renderer = renderer
         self._kept: dict[tuple[Form, bool], _Kept] = {}
         self._making: dict[Wanted, asyncio.Task[Made]] = {}
 
@@ -120,7 +101,7 @@ class Boards:
             if kept.made.version == version:
                 self._kept[_place(wanted)] = _Kept(wanted, kept.made, kept.seconds, began)
                 return kept.made
-        made = await self._maker.make(wanted)
+        made = await self._renderer.boards(wanted)
         done = time.monotonic()
         self._kept[_place(wanted)] = _Kept(wanted, made, done - began, done)
         return made
@@ -132,15 +113,3 @@ class Boards:
 
 def _place(wanted: Wanted) -> tuple[Form, bool]:
     return wanted.form, wanted.frozen_at is None
-
-
-def answer(request: Request, file: File, media_type: str) -> Response:
-    """The file as it is, or only that it is what the visitor has already."""
-    tag = f'W/"{file.tag}"'
-    headers = {"ETag": tag, "Vary": "Accept-Encoding, Cookie", "Cache-Control": "no-cache"}
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(gzip.decompress(file.compressed), 200, headers, media_type)
-    headers["Content-Encoding"] = "gzip"
-    return Response(file.compressed, 200, headers, media_type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
@@ -21,13 +22,14 @@ from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import people
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
+from harness.arena.web.guard import COOKIE
 from harness.arena.web.problems import Problem, database_away
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.protocol.report import Report
 
-COOKIE = "arena_session"
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,18 @@ class Site:
         try:
             with self.engine.begin() as connection:
                 yield connection
-        except (OperationalError, TimeoutError):
+        except TimeoutError:
             raise database_away() from None
+        except DataError:
+            raise Problem(
+                400, "The request has a character or a number that cannot be kept."
+            ) from None
+        except OperationalError as error:
+            log.error("the database failed: %s", error.orig)
+            raise database_away(str(error.orig)) from None
         except DBAPIError as error:
             if error.connection_invalidated:
-                raise database_away() from None
+                raise database_away(str(error.orig)) from None
             raise
 
 

@@ -1,11 +1,14 @@
-"""What stands before every request: sizes, slowness, addresses, and headers on every answer."""
+"""What stands before every request: sizes, slowness, how many of them, and headers on answers."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 import math
+import re
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,9 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from harness.arena.rules import Limits
 from harness.arena.web.problems import Problem
 from harness.arena.workers.api import PATH as WORKERS
 from harness.judge.submission import MAX_BYTES
+
+log = logging.getLogger(__name__)
 
 MAX_BODY = MAX_BYTES + (1 << 16)
 """A kernel file and what a form wraps around it."""
@@ -25,7 +31,18 @@ MAX_HEARD_OUT = 16 << 20
 they do."""
 
 BODY_SECONDS = 30.0
-REMEMBERED_ADDRESSES = 10_000
+REMEMBERED = 10_000
+"""Addresses, and people, whose requests are counted."""
+
+STREAMS_PER_PERSON = 12
+STREAMS_PER_ADDRESS = 1500
+"""A class of 200 behind one address has a few tabs each."""
+
+COOKIE = "arena_session"
+FREE = re.compile(r"/(assets/.*|healthz|metrics)")
+"""These cost nothing, and do not count as requests."""
+
+STREAM = re.compile(r"/(live/.*|api/v1/submissions/[^/]*/events)")
 
 
 def policy(styles: str = "'self'") -> str:
@@ -45,6 +62,7 @@ HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
+HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 
 
 class Guard:
@@ -53,42 +71,75 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        per_minute: Callable[[], int],
+        limits: Callable[[], Limits],
         answer: Callable[[Request, Problem], Response],
+        secure: bool = False,
     ) -> None:
-        """per_minute: requests that one address may make. answer: a problem, for whoever asked."""
+        """answer: a problem, for whoever asked. secure: whether people come by https alone."""
         self._app = app
-        self._addresses = Addresses(per_minute)
+        self._addresses = Buckets(lambda: limits().per_address_per_minute, "Your address has")
+        self._people = Buckets(lambda: limits().per_person_per_minute, "You have")
+        self._streams: Counter[tuple[str, str]] = Counter()
         self._answer = answer
+        self._headers = (*HEADERS, *((HTTPS_ONLY,) if secure else ()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        began = time.monotonic()
+        status = 0
 
         async def with_headers(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 there = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
                     *message["headers"],
-                    *(header for header in HEADERS if header[0] not in there),
+                    *(header for header in self._headers if header[0] not in there),
                 ]
             await send(message)
 
-        if scope["path"].removeprefix(scope.get("root_path", "")).startswith(WORKERS):
-            await self._pass_worker(scope, receive, with_headers)
-            return
         try:
-            self._addresses.count(_address(scope))
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await _whole_body(scope, receive)
+            await self._guarded(scope, receive, with_headers)
         except Problem as problem:
             await self._answer(Request(scope), problem)(scope, receive, with_headers)
-            return
+        except Exception:
+            log.exception("a request failed", extra={"path": scope["path"]})
+            if not status:
+                failed = Problem(500, "The arena failed at this; the organiser's log says why.")
+                await self._answer(Request(scope), failed)(scope, receive, with_headers)
+        finally:
+            _log_access(scope, status, time.monotonic() - began)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises Problem where the request is refused."""
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            raise Problem(400, "An address has no NUL character.")
+        if path.startswith(WORKERS):
+            await self._worker(scope, receive, send)
+        elif STREAM.fullmatch(path):
+            await self._stream(scope, receive, send)
+        else:
+            if not FREE.fullmatch(path):
+                self._count(scope)
+            await self._with_body(scope, receive, send)
+
+    def _count(self, scope: Scope) -> None:
+        self._addresses.count(_address(scope))
+        person = _person(scope)
+        if person:
+            self._people.count(person)
+
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _whole_body(scope, receive)
         except TimeoutError:
-            slow = Problem(408, f"The request did not arrive within {BODY_SECONDS:.0f} s.")
-            await self._answer(Request(scope), slow)(scope, receive, with_headers)
-            return
+            said = f"The request did not arrive within {BODY_SECONDS:.0f} s."
+            raise Problem(408, said) from None
         if body is None:
             return  # the connection was lost on the way
 
@@ -99,10 +150,29 @@ class Guard:
                 return {"type": "http.request", "body": pending.pop(), "more_body": False}
             return await receive()
 
-        await self._app(scope, replay, with_headers)
+        await self._app(scope, replay, send)
 
-    async def _pass_worker(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A worker with a key may ask as often as it likes; guessing keys is counted."""
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A page that watches: it counts as long as it is open, and not as a request."""
+        sources = [("address", _address(scope), STREAMS_PER_ADDRESS)]
+        person = _person(scope)
+        if person:
+            sources.append(("person", person, STREAMS_PER_PERSON))
+        for kind, who, most in sources:
+            if self._streams[kind, who] >= most:
+                raise Problem(429, f"{most} pages of yours are watching already.", retry_after=10)
+        try:
+            for kind, who, _ in sources:
+                self._streams[kind, who] += 1
+            await self._app(scope, receive, send)
+        finally:
+            for kind, who, _ in sources:
+                self._streams[kind, who] -= 1
+                if not self._streams[kind, who]:
+                    del self._streams[kind, who]
+
+    async def _worker(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A worker with a key may ask as often as it likes; wrong keys are counted."""
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 401:
@@ -110,16 +180,39 @@ class Guard:
                     self._addresses.count(_address(scope))
             await send(message)
 
-        try:
-            self._addresses.check(_address(scope))
-        except Problem as problem:
-            await self._answer(Request(scope), problem)(scope, receive, send)
-            return
+        self._addresses.check(_address(scope))
         await self._app(scope, receive, counted)
 
 
 def _address(scope: Scope) -> str:
     return scope["client"][0] if scope["client"] else ""
+
+
+def _person(scope: Scope) -> str:
+    """What this person shows: a hash of the key or the cookie; empty for a stranger."""
+    headers = dict(scope["headers"])
+    shown = headers.get(b"authorization", b"")
+    if not shown:
+        found = re.search(COOKIE.encode() + rb"=([^;\s]+)", headers.get(b"cookie", b""))
+        shown = found[1] if found else b""
+    return hashlib.sha256(shown).hexdigest() if shown else ""
+
+
+def _log_access(scope: Scope, status: int, seconds: float) -> None:
+    """One line a request, but not for what is asked all the time."""
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    level = logging.DEBUG if path.startswith(WORKERS) or FREE.fullmatch(path) else logging.INFO
+    log.log(
+        level,
+        "request",
+        extra={
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": status,
+            "from": _address(scope),
+            "seconds": round(seconds, 3),
+        },
+    )
 
 
 async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
@@ -147,35 +240,40 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
-class Addresses:
-    """A token bucket an address: so many requests at once, and so many a minute."""
+class Buckets:
+    """Token buckets: each source may send so many requests at once, and so many a minute."""
 
-    def __init__(self, per_minute: Callable[[], int]) -> None:
+    def __init__(self, per_minute: Callable[[], int], who: str) -> None:
+        """who: begins the sentence of a refusal."""
         self._per_minute = per_minute
+        self._who = who
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def check(self, address: str) -> None:
-        """Raises Problem where the address has used up its requests."""
-        left, when = self._buckets.get(address, (1.0, 0.0))
-        if left + (time.monotonic() - when) * self._per_minute() / 60 < 1:
-            raise self._too_many(0.0)
+    def check(self, source: str) -> None:
+        """Raises Problem where the source has used up its requests."""
+        if self._left(source) < 1:
+            raise self._too_many(self._left(source))
 
-    def count(self, address: str) -> None:
+    def count(self, source: str) -> None:
         """Raises Problem where it is one too many."""
-        most = self._per_minute()
-        now = time.monotonic()
-        left, when = self._buckets.pop(address, (float(most), now))
-        left = min(left + (now - when) * most / 60, most)
-        self._buckets[address] = (max(left - 1, 0.0) if left >= 1 else left, now)
-        while len(self._buckets) > REMEMBERED_ADDRESSES:
+        left = self._left(source)
+        self._buckets.pop(source, None)
+        self._buckets[source] = (left - 1 if left >= 1 else left, time.monotonic())
+        while len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
         if left < 1:
             raise self._too_many(left)
+
+    def _left(self, source: str) -> float:
+        most = self._per_minute()
+        now = time.monotonic()
+        left, when = self._buckets.get(source, (float(most), now))
+        return min(left + (now - when) * most / 60, most)
 
     def _too_many(self, left: float) -> Problem:
         most = self._per_minute()
         return Problem(
             429,
-            f"Your address has sent more than {most} requests within a minute.",
+            f"{self._who} sent more than {most} requests within a minute.",
             retry_after=math.ceil((1 - left) * 60 / most),
         )

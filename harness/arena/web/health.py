@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
@@ -15,9 +17,20 @@ from harness.arena.web.problems import Problem
 router = APIRouter(include_in_schema=False)
 
 
+LEAST_FREE_BYTES = 200 << 20
+"""PostgreSQL stops where a disk is full: whoever looks after the arena hears of it before."""
+
+
 @router.get("/healthz")
 def healthz(site: ThisSite) -> PlainTextResponse:
-    """200 where the database answers and a worker lives; 503, with the reason, where not."""
+    """200 where the database answers, keeps what it is given, and a worker lives; 503, with the
+    reason, where not."""
+    try:
+        free = shutil.disk_usage(site.rules_file.path.parent).free
+    except OSError as error:
+        raise Problem(503, f"The arena's folder cannot be read: {error.strerror}.") from None
+    if free < LEAST_FREE_BYTES:
+        raise Problem(503, f"The arena's disk has only {free >> 20} MiB left.", retry_after=30)
     with site.transaction() as connection:
         if not gradings.alive_workers(connection):
             raise Problem(503, "No worker has shown a sign of life within 30 s.", retry_after=5)

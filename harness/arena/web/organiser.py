@@ -84,7 +84,9 @@ def everybody(site: ThisSite, visitor: ThisVisitor) -> Response:
     return _people(site, visitor)
 
 
-def _people(site: Site, visitor: Visitor, link: str | None = None) -> Response:
+def _people(
+    site: Site, visitor: Visitor, link: str | None = None, key: str | None = None
+) -> Response:
     assert visitor.organiser
     with site.transaction() as connection:
         return page(
@@ -93,6 +95,7 @@ def _people(site: Site, visitor: Visitor, link: str | None = None) -> Response:
             here="organiser",
             visitor=visitor,
             link=link,
+            key=key,
             everybody=people.everybody(connection),
             invitations=people.open_invitations(connection),
         )
@@ -181,6 +184,20 @@ def set_disabled(
         contest.note(connection, actor, "lock out" if disabled else "let in", str(id))
 
     return _do(site, visitor, token, set_it, "organiser/people")
+
+
+@router.post("/people/key")
+def reset_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0) -> Response:
+    """A new key for somebody who has lost theirs; all earlier ones end."""
+    visitor.check(token)
+    actor = visitor.organiser
+    try:
+        with site.transaction() as connection:
+            key = people.reset_keys(connection, id, "made by an organiser")
+            contest.note(connection, actor, "reset key", str(id))
+    except NotPossible as error:
+        raise Problem(422, _sentence(str(error))) from None
+    return _people(site, visitor, key=key)
 
 
 @router.post("/workers")

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import mimetypes
 import secrets
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Form as FormField
-from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from harness.arena.states import State
 from harness.arena.store import board, contest, gradings
 from harness.arena.store.gradings import Status
 from harness.arena.web import api
 from harness.arena.web.board_files import Form
-from harness.arena.web.boards import Boards, answer
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.files import answer
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.problems import Problem, unknown_submission
+from harness.arena.web.renderer import Pair, Renderer
 from harness.arena.web.rendering import assets, page
-from harness.board import compare
+from harness.board.compare import Comparison
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.site import entry_page
@@ -35,6 +36,16 @@ router = APIRouter(include_in_schema=False)
 Token = Annotated[str, FormField(max_length=100)]
 Compared = Annotated[str, StringConstraints(max_length=64)]
 PER_PAGE = 50
+VERDICTS = (
+    ("accepted", "Right for every case, and safe."),
+    ("compile-error", "It does not compile; the first error is shown."),
+    ("wrong-answer", "C is wrong; the page shows which blocks, and the first wrong elements."),
+    ("memory-error", "It reads or writes outside its matrices, or reads what nobody wrote."),
+    ("race", "Two threads use the same memory, and at least one writes, with no barrier between."),
+    ("runtime-fault", "The GPU stopped the kernel."),
+    ("time-limit", "It takes too long."),
+    ("judge-error", "The judge failed; this says nothing about the kernel and does not count."),
+)
 CHARTS = {"Content-Security-Policy": policy("'self' 'unsafe-inline'")}
 """The chart library sets styles as attributes."""
 
@@ -65,12 +76,13 @@ async def shown_board(
 
 
 @router.get("/assets/{name}")
-def asset(name: str) -> Response:
-    content = assets().get(name)
-    if content is None:
+def asset(request: Request, name: str) -> Response:
+    """A script or a style sheet, compressed, and kept by the browser."""
+    file = assets().get(name)
+    if file is None:
         raise Problem(404, "There is nothing at this address.")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return Response(content, media_type=kind, headers={"Cache-Control": "max-age=3600"})
+    return answer(request, file, kind, "public, max-age=3600, stale-while-revalidate=86400")
 
 
 # ------------------------------------------------------------------------------------- entries
@@ -111,19 +123,32 @@ def _document(site: Site, visitor: Visitor, id: str) -> Document:
 
 
 @router.get("/compare")
-def compared(
+async def compared(
+    request: Request,
     site: ThisSite,
     visitor: ThisVisitor,
     of: Annotated[list[Compared] | None, Query()] = None,
 ) -> Response:
-    """Two submissions side by side."""
+    """Two submissions side by side, compared in another process."""
     chosen = [id.strip() for id in of or () if id.strip()]
     comparison = problem = None
-    known: list[Status] = []
     if len(chosen) == 2:
-        comparison = compare.compare(*(_document(site, visitor, id) for id in chosen))
+        a, b = [await run_in_threadpool(_document, site, visitor, id) for id in chosen]
+        renderer: Renderer = request.app.state.comparisons
+        comparison = await renderer.comparison(Pair(a, b))
     elif len(chosen) > 2:
         problem = f"You chose {len(chosen)} submissions; two can be compared."
+    return await run_in_threadpool(_comparison, site, visitor, chosen, comparison, problem)
+
+
+def _comparison(
+    site: Site,
+    visitor: Visitor,
+    chosen: list[str],
+    comparison: Comparison | None,
+    problem: str | None,
+) -> Response:
+    known: list[Status] = []
     if visitor.person is not None:
         with site.transaction() as connection:
             known = gradings.recent(connection, person=visitor.person.id, limit=PER_PAGE)
@@ -197,8 +222,28 @@ def _submit_page(
         rules=site.rules,
         starter=starter.text(),
         address=str(request.base_url).rstrip("/"),
-        announcements=_announced(site),
     )
+
+
+@router.get("/problem")
+def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
+    """What a kernel must do, for everybody."""
+    return page(
+        site,
+        "statement.html",
+        here="problem",
+        visitor=visitor,
+        ranked=RANKED.shape,
+        verdicts=VERDICTS,
+        starter=starter.text(),
+    )
+
+
+@router.get("/who")
+def who(visitor: ThisVisitor) -> Response:
+    """Whose browser this is, for pages that are the same for everybody."""
+    name = visitor.person.name if visitor.person else None
+    return JSONResponse({"name": name}, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/rules")
@@ -211,7 +256,6 @@ def rules(site: ThisSite, visitor: ThisVisitor) -> Response:
         visitor=visitor,
         rules=site.rules,
         ranked=RANKED.shape,
-        announcements=_announced(site),
     )
 
 
@@ -235,7 +279,6 @@ def mine(
         offset=offset,
         more=len(found) > PER_PAGE,
         per_page=PER_PAGE,
-        announcements=_announced(site),
     )
 
 
@@ -244,19 +287,23 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
     """One submission, live; with its result once there is one."""
     status = api.readable(site, visitor, id)
     document = _document(site, visitor, id) if status.report else None
-    return page(
+    values: dict[str, Any] = {"report": None, "entry": None}
+    if document is not None:
+        values = entry_page(Entry.of(document.report, document.id), document.report)
+    shown = page(
         site,
         "submission.html",
         visitor=visitor,
         submission=status,
-        report=document and document.report,
-        entry=document and Entry.of(document.report, document.id),
+        **values,
+        files=f"{site.root}/entries/",
         owns=visitor.owns(status),
         organises=visitor.person is not None and visitor.person.organises,
         ended=status.state.final,
-        cancelled=status.state is State.CANCELLED,
-        announcements=_announced(site),
     )
+    if document is not None:
+        shown.headers.update(CHARTS)
+    return shown
 
 
 @router.post("/submissions/{id}/{what}")
@@ -286,11 +333,6 @@ def sign_in_first(site: Site, visitor: Visitor) -> HTMLResponse:
         openid=site.rules.openid,
         status=401,
     )
-
-
-def _announced(site: Site) -> list[contest.Announcement]:
-    with site.transaction() as connection:
-        return contest.announced(connection)
 
 
 def _to(site: Site, path: str) -> RedirectResponse:

@@ -9,7 +9,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from harness.arena.store import contest, people
 from harness.arena.store.people import NotPossible, Person, Role
-from harness.arena.web.context import COOKIE, Site, ThisSite, ThisVisitor, Visitor
+from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor
+from harness.arena.web.guard import COOKIE
 from harness.arena.web.pages import sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
@@ -61,7 +62,9 @@ def sign_in(request: Request, site: ThisSite, visitor: ThisVisitor, key: Text = 
     same_site(request)
     with site.transaction() as connection:
         person = people.by_key(connection, key.strip())
-        token = people.sign_in(connection, person.id) if person else ""
+        token = people.sign_in(connection, person.id, key.strip()) if person else ""
+        action = "sign in" if person else "sign-in refused"
+        contest.note(connection, person, action, person.name if person else _address(request))
     if person is None:
         problem = "This key is not valid: it was revoked, has expired or never was."
         return page(
@@ -82,6 +85,19 @@ def sign_out(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response
     with site.transaction() as connection:
         people.sign_out(connection, visitor.session or "")
     answer = RedirectResponse(f"{site.root}/", 303)
+    answer.delete_cookie(COOKIE, path=f"{site.root}/")
+    return answer
+
+
+@router.post("/signout/everywhere")
+def sign_out_everywhere(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response:
+    """End all sessions of this person; keys stay valid."""
+    visitor.check(token)
+    person = visitor.signed_in
+    with site.transaction() as connection:
+        people.sign_out_everywhere(connection, person.id)
+        contest.note(connection, person, "sign out everywhere", person.name)
+    answer = RedirectResponse(f"{site.root}/account", 303)
     answer.delete_cookie(COOKIE, path=f"{site.root}/")
     return answer
 
@@ -149,12 +165,16 @@ def join(
         with site.transaction() as connection:
             person = people.join(connection, link, name)
             key = people.new_key(connection, person.id, "first key")
-            session = people.sign_in(connection, person.id)
+            session = people.sign_in(connection, person.id, key)
             contest.note(connection, person, "join", person.name, role=person.role)
     except NotPossible as error:
         return _join(site, visitor, link, name=name, problem=_sentence(error))
     answer = _account(site, Visitor(person, session), person, new_key=key)
     return with_session(site, answer, session)
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _sentence(error: NotPossible) -> str:

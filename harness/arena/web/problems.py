@@ -17,6 +17,9 @@ class Problem(Exception):
         self.detail = detail
         self.headers = {} if retry_after is None else {"Retry-After": str(max(retry_after, 1))}
 
+    def __reduce__(self) -> tuple[type[Problem], tuple[int, str], dict[str, object]]:
+        return Problem, (self.status, self.detail), {"headers": self.headers}
+
     @property
     def title(self) -> str:
         return HTTPStatus(self.status).phrase
@@ -35,7 +38,13 @@ def unknown_submission() -> Problem:
     return Problem(404, "There is no such submission, or it is not yours to see.")
 
 
-def database_away() -> Problem:
+def database_away(why: str = "") -> Problem:
+    """What to say while the database does not answer. why: what it said last."""
+    if "No space left" in why or "disk full" in why.lower():
+        return Problem(503, DISK_FULL, retry_after=30)
     return Problem(
-        503, "The database is restarting; nothing is lost, try again in a moment.", retry_after=2
+        503, "The database does not answer; nothing is lost, try again in a moment.", retry_after=2
     )
+
+
+DISK_FULL = "The arena's disk is full: nothing can be kept until its organiser makes room."

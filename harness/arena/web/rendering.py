@@ -12,8 +12,10 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
 from harness.arena.progress import StageProgress
-from harness.arena.store.contest import Announcement
+from harness.arena.store.contest import Announcement, announced
 from harness.arena.web.context import Site, Visitor
+from harness.arena.web.files import File
+from harness.arena.web.problems import Problem
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
 from harness.board.site import Page
@@ -24,8 +26,8 @@ PAGES = (
     Page("submit", "Submit"),
     Page("mine", "My submissions"),
     Page("runs.html", "All runs"),
+    Page("problem", "Problem"),
     Page("rules", "Rules"),
-    Page("account", "Account"),
 )
 """What every page's navigation names beside the boards."""
 
@@ -38,7 +40,7 @@ def page(
     *,
     here: str = "",
     boards: Sequence[Page] = (Page("index.html", "Leaderboard"),),
-    announcements: Sequence[Announcement] = (),
+    announcements: Sequence[Announcement] | None = None,
     status: int = 200,
     visitor: Visitor | None = None,
     **values: object,
@@ -46,7 +48,8 @@ def page(
     """here: which entry of the navigation this is. visitor: whose forms these are."""
     person = visitor.person if visitor else None
     frame: dict[str, object] = {
-        "announcements": announcements,
+        "announcements": _announced(site) if announcements is None else announcements,
+        "shared": visitor is None,
         "here": here,
         "pages": (*boards, *PAGES, *([ORGANISERS] if person and person.organises else [])),
         "title": site.rules.title,
@@ -56,6 +59,15 @@ def page(
     html = framed(template, f"{site.root}/", **frame | values)
     private = {"Cache-Control": "no-store"} if visitor else {}
     return HTMLResponse(html, status, private)
+
+
+def _announced(site: Site) -> list[Announcement]:
+    """None while the database is away: an error page says so."""
+    try:
+        with site.transaction() as connection:
+            return announced(connection)
+    except Problem:
+        return []
 
 
 def framed(template: str, root: str, **values: object) -> str:
@@ -114,8 +126,8 @@ def _quantity(value: float | str | None) -> str:
 
 
 @lru_cache
-def assets() -> dict[str, bytes]:
-    """Every file below /assets/."""
+def assets() -> dict[str, File]:
+    """Every file below /assets/, compressed once."""
     found = {
         source.name: source.read_bytes()
         for package in ("harness.board", "harness.arena")
@@ -124,4 +136,4 @@ def assets() -> dict[str, bytes]:
     found["site.css"] += style_sheet().encode()
     library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
     found[library.name] = library.read_bytes()
-    return found
+    return {name: File.of(content) for name, content in found.items()}

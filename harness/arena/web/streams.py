@@ -29,16 +29,16 @@ BOARD_SECONDS = 2.0
 async def submission(
     request: Request, site: ThisSite, visitor: ThisVisitor, id: SubmissionId
 ) -> StreamingResponse:
-    """Its state as words and where it stands as HTML, until there is a result."""
+    """Its state in words and its status as HTML, until there is a result."""
     first = await run_in_threadpool(readable, site, visitor, id)
     watch: Watch = request.app.state.watch
-    return _events(watch.follow(first, _standing))
+    return _events(watch.follow(first, _status))
 
 
-def _standing(status: Status) -> str:
+def _status(status: Status) -> str:
     events = {
         "state": fragment("state.html", submission=status),
-        "standing": fragment("standing.html", submission=status),
+        "status": fragment("status.html", submission=status),
     }
     if status.state.final:
         events["over"] = status.state.value

@@ -1,0 +1,83 @@
+"""Limits of a connection, before there is a request: its headers, its idleness, its address.
+
+uvicorn has no such limits itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEADERS = 64 << 10
+"""Bytes after which headers that are not complete are not read on."""
+
+HEADER_SECONDS = 15.0
+"""From the connection, or the last answer, to the next request's complete headers."""
+
+MAX_PER_ADDRESS = 2000
+"""Connections of one address; of a proxy there may be as many as there are at all."""
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with limits."""
+
+    count_by_address: ClassVar[Counter[str]] = Counter()
+    unlimited: frozenset[str] = frozenset()
+    """Addresses of proxies that are trusted."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._address = ""
+        self._header_bytes = 0
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self.count_by_address[self._address] += 1
+        allowed = self._address in self.unlimited
+        if not allowed and self.count_by_address[self._address] > MAX_PER_ADDRESS:
+            transport.abort()
+            return
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.count_by_address[self._address] -= 1
+        if not self.count_by_address[self._address]:
+            del self.count_by_address[self._address]
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is not None:
+            if self._header_bytes > MAX_HEADERS:
+                self.transport.abort()
+                return
+            self._header_bytes += len(data)
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._wait()
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._header_bytes = 0
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.abort()
