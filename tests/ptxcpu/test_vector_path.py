@@ -54,7 +54,7 @@ def test_solutions_give_the_same_bits_on_both_paths(path: Path, cache_directory:
     if vector.units is None:
         return
     line = compiled(source).launch
-    for i, shape in enumerate(((2 * line.tile_rows, 40, 3 * line.tile_columns), (70, 33, 65))):
+    for i, shape in enumerate(((2 * line.tile_rows, 64, 4 * line.tile_columns), (70, 33, 65))):
         grid = line.grid(shape[0], shape[2])
         fast, done = run(vector, grid, *shape)
         slow, _ = run(threads, grid, *shape)
