@@ -1,8 +1,7 @@
-"""Calibration: what the judge makes of cuBLAS itself, on the GPU at hand.
+"""Calibration: grade cuBLAS itself on the GPU of this machine.
 
-Timed beside itself the baseline must score 1; in FP32 it must pass the rule for errors with room to
-spare, with TF32 or FP16 inputs it must fail by far. If not, no score from this machine is worth
-anything.
+Timed against itself the baseline must score 1. In FP32 it must pass the rule for errors easily, and
+with TF32 or FP16 inputs it must clearly fail. If not, no score from this machine means anything.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Precision(Value):
 
 
 class Calibration(Value):
-    """What was found."""
+    """The result of a calibration."""
 
     judge: str
     created: datetime
@@ -44,8 +43,10 @@ class Calibration(Value):
 
 
 def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibration:
-    """Time and check cuBLAS at the ranked size. Raises UsageError where the GPU is taken,
-    JudgeFailure where cuBLAS could not be timed."""
+    """Time and check cuBLAS at the ranked size.
+
+    Raises UsageError if the GPU is not free, JudgeFailure if cuBLAS could not be timed.
+    """
     workers = session.timing
     if workers is None:
         raise UsageError("only a GPU can be calibrated")

@@ -1,4 +1,4 @@
-"""What of the judge works on this machine: each part is tried on a small kernel."""
+"""Check which parts of the judge work on this machine, each with a small kernel."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Part:
     name: str
     works: bool
     says: str
-    """What it is, or what to do."""
+    """What was found, or what to do."""
     needed: bool = True
     """Whether the judge is out of order without it."""
 
 
 def examine(session: Session) -> Iterator[Part]:
-    """Each part in turn; what needs a part that does not work is not tried."""
+    """Check each part in turn, except those that need a part that does not work."""
     compiled = session.compiler.ask(Compile(source=SOURCE, arch=session.arch))
     if not isinstance(compiled, Compiled):
         yield Part("compiler", False, compiled.message)
@@ -77,7 +77,7 @@ def _disassembler(session: Session, kernel: Kernel) -> Part:
 
 
 def _run(session: Session, kernel: Kernel) -> Part:
-    """The device, on a product that is checked."""
+    """Check whether the device multiplies correctly."""
     ready = session.device.ask(Load(kernel=kernel))
     if not isinstance(ready, Ready):
         return Part("device", False, ready.message)
@@ -104,7 +104,7 @@ def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Part]:
 
 
 def _timing(session: Session) -> Part:
-    """Whether processes can share GPU memory, and cuBLAS can be launched on it."""
+    """Check whether processes can share GPU memory, and cuBLAS can be launched on it."""
     assert session.timing is not None
     shared = session.timing.checker.ask(LayOut(shape=CASE.shape))
     if isinstance(shared, Fault):

@@ -61,15 +61,15 @@ def examine(
 
 
 class _Examination:
-    """The part of an examination that needs the device for itself: a GPU's counters count whatever
-    runs there."""
+    """The part of an examination that needs an exclusive lock: a GPU's hardware counters count all
+    kernels that run."""
 
     def __init__(self) -> None:
         self.profile: Profile | None = None
         self.note = ""
 
     def run(self, grading: Grading) -> Outcome | None:
-        """A kernel that is wrong is examined, too, if the device can load it."""
+        """Check the kernel and count its accesses, even if it is wrong."""
         outcome = load(grading)
         if grading.ready is not None:
             outcome = _checked(grading)

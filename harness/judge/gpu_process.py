@@ -1,8 +1,8 @@
-"""A GPU's gradings in a process of their own, with all lanes of it: between them and those of other
-GPUs is no lock of the interpreter's.
+"""The gradings of one GPU in a process of its own, so that GPUs do not share Python's interpreter
+lock.
 
-The process is handed submissions and says what becomes of them. It ends with the one that started
-it, and what it is at ends with it.
+The process gets submissions, and sends progress and reports back. It ends with the process that
+started it, and ends its gradings with itself.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from harness.protocol.errors import JudgeFailure, UsageError, crash
 from harness.protocol.report import Report, Stage, Submission
 
 END_SECONDS = 10.0
-"""To end its workers and take away what they leave."""
+"""Time limit for ending its workers and removing their files."""
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     lane: int
     submission: Submission | Unreadable
     options: GradingOptions
 
 
 class _Opened(NamedTuple):
-    """The first that it says, unless it says why there is none."""
+    """The first message: the GPU can be used."""
 
     lanes: int
 
@@ -46,12 +46,12 @@ class _Failed(NamedTuple):
     error: UsageError | JudgeFailure
 
 
-class _Began(NamedTuple):
+class _StageBegan(NamedTuple):
     stage: Stage
     total: int | None
 
 
-class _Stepped(NamedTuple):
+class _Step(NamedTuple):
     text: str
 
 
@@ -59,44 +59,44 @@ class _Found(NamedTuple):
     sentences: tuple[str, ...]
 
 
-class _Gone(NamedTuple):
-    """Said of it, not by it."""
+class _Ended(NamedTuple):
+    """The process has ended."""
 
 
-_Said = _Began | _Stepped | _Found | Report | _Failed | _Gone
+_Message = _StageBegan | _Step | _Found | Report | _Failed | _Ended
 
 
 class Lane:
-    """One of those that the process has: grades one submission after the other."""
+    """Grades one submission after another in the process."""
 
-    def __init__(self, number: int, ask: Callable[[_Asked | None], None]) -> None:
-        self.said: SimpleQueue[_Said] = SimpleQueue()
+    def __init__(self, number: int, ask: Callable[[_Request | None], None]) -> None:
+        self.messages: SimpleQueue[_Message] = SimpleQueue()
         self._number = number
         self._ask = ask
 
     def grade(
         self, submission: Submission | Unreadable, options: GradingOptions, progress: Progress
     ) -> Report:
-        """Raises JudgeFailure where the process ends meanwhile."""
-        self._ask(_Asked(self._number, submission, options))
+        """Grade a submission. Raises JudgeFailure if the process ends meanwhile."""
+        self._ask(_Request(self._number, submission, options))
         while True:
-            match self.said.get():
-                case _Began(stage, total):
+            match self.messages.get():
+                case _StageBegan(stage, total):
                     progress.begin(stage, total)
-                case _Stepped(text):
+                case _Step(text):
                     progress.step(text)
                 case _Found(sentences):
                     progress.found(sentences)
                 case _Failed(error):
                     raise error
-                case _Gone() as gone:
-                    self.said.put(gone)  # for whoever comes next
+                case _Ended() as gone:
+                    self.messages.put(gone)  # for the next grading
                     raise JudgeFailure("the process that grades on this GPU has ended")
                 case report:
                     return report
 
     def stop(self) -> None:
-        """End what all lanes of the GPU are at, for good."""
+        """End the gradings of all lanes of this GPU, and their process."""
         self._ask(None)
 
 
@@ -104,7 +104,7 @@ class Lane:
 def open_gpu(
     gpu: str | None, cores: Cores | None, choice: Choice = "cuda"
 ) -> Iterator[Sequence[Lane]]:
-    """The lanes of the GPU of this UUID. Raises UsageError or JudgeFailure, as `open_session`."""
+    """Open the lanes of the GPU with this UUID. Raises UsageError or JudgeFailure."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, choice, gpu, cores), daemon=True)
@@ -112,14 +112,14 @@ def open_gpu(
     theirs.close()
     sending = threading.Lock()
 
-    def ask(asked: _Asked | None) -> None:
-        with sending, suppress(OSError):  # where it is gone, that is what is heard next
-            ours.send(asked)
+    def ask(request: _Request | None) -> None:
+        with sending, suppress(OSError):  # if the process has ended, _receive says so
+            ours.send(request)
 
     with closing(ours):
         try:
             lanes = [Lane(number, ask) for number in range(_opened(ours).lanes)]
-            threading.Thread(target=_hear, args=(ours, lanes), daemon=True).start()
+            threading.Thread(target=_receive, args=(ours, lanes), daemon=True).start()
             yield lanes
         finally:
             ask(None)
@@ -139,22 +139,22 @@ def _opened(connection: Connection) -> _Opened:
     return said
 
 
-def _hear(connection: Connection, lanes: Sequence[Lane]) -> None:
-    """Until it is gone."""
+def _receive(connection: Connection, lanes: Sequence[Lane]) -> None:
+    """Pass on the messages of the process until it ends."""
     try:
         while True:
             number, said = connection.recv()
-            lanes[number].said.put(said)
+            lanes[number].messages.put(said)
     except (EOFError, OSError):
         for lane in lanes:
-            lane.said.put(_Gone())
+            lane.messages.put(_Ended())
 
 
 # -------------------------------------------------------------------------------- in the process
 
 
 def _serve(connection: Connection, choice: Choice, gpu: str | None, cores: Cores | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     if cores is not None:
         keep_to(os.getpid(), cores.helping)
     try:
@@ -167,48 +167,48 @@ def _serve(connection: Connection, choice: Choice, gpu: str | None, cores: Cores
 
 
 def _grade_until_told(connection: Connection, sessions: Sequence[Session]) -> None:
-    """To stop, or until nobody is there to tell."""
+    """Grade until told to stop, or until the parent process has ended."""
     sending, stopping = threading.Lock(), threading.Event()
-    at_work: list[threading.Thread] = []
+    grading: list[threading.Thread] = []
 
-    def tell(number: int, said: _Said) -> None:
+    def tell(number: int, said: _Message) -> None:
         with sending, suppress(OSError):
             connection.send((number, said))
 
-    def work(asked: _Asked) -> None:
-        progress = Stoppable(_Telling(asked.lane, tell), stopping)
+    def work(request: _Request) -> None:
+        progress = Stoppable(_SentProgress(request.lane, tell), stopping)
         try:
-            report = grade(asked.submission, sessions[asked.lane], asked.options, progress)
-            tell(asked.lane, report)
+            report = grade(request.submission, sessions[request.lane], request.options, progress)
+            tell(request.lane, report)
         except Stopped:
             pass
         except BaseException as error:
-            tell(asked.lane, _Failed(JudgeFailure(*crash(error))))
+            tell(request.lane, _Failed(JudgeFailure(*crash(error))))
 
     with suppress(EOFError, OSError):
-        while (asked := connection.recv()) is not None:
-            thread = threading.Thread(target=work, args=(asked,))
+        while (request := connection.recv()) is not None:
+            thread = threading.Thread(target=work, args=(request,))
             thread.start()
-            at_work = [*(each for each in at_work if each.is_alive()), thread]
+            grading = [*(each for each in grading if each.is_alive()), thread]
     stopping.set()
-    for session in sessions if any(thread.is_alive() for thread in at_work) else ():
+    for session in sessions if any(thread.is_alive() for thread in grading) else ():
         session.renew()
-    for thread in at_work:
+    for thread in grading:
         thread.join()
 
 
-class _Telling:
-    """Progress that is shown elsewhere."""
+class _SentProgress:
+    """Progress that is sent to the parent process."""
 
-    def __init__(self, number: int, tell: Callable[[int, _Said], None]) -> None:
+    def __init__(self, number: int, tell: Callable[[int, _Message], None]) -> None:
         self._number = number
         self._tell = tell
 
     def begin(self, stage: Stage, total: int | None) -> None:
-        self._tell(self._number, _Began(stage, total))
+        self._tell(self._number, _StageBegan(stage, total))
 
     def step(self, text: str) -> None:
-        self._tell(self._number, _Stepped(text))
+        self._tell(self._number, _Step(text))
 
     def found(self, sentences: Iterable[str]) -> None:
         self._tell(self._number, _Found(tuple(sentences)))

@@ -41,13 +41,13 @@ __all__ = ["GradingOptions", "grade"]
 
 
 class Lock(Enum):
-    """What a part of a grading asks of the GPU."""
+    """The lock that a part of a grading needs on the GPU."""
 
     NONE = auto()
     SHARED = auto()
-    """Nobody may measure meanwhile."""
+    """No other grading may measure meanwhile."""
     EXCLUSIVE = auto()
-    """Nobody may use the GPU meanwhile."""
+    """No other grading may use the GPU meanwhile."""
 
 
 class Part(NamedTuple):
@@ -59,13 +59,13 @@ class Part(NamedTuple):
 
 
 def start_before_the_gpu_is_free(grading: Grading) -> None:
-    """Start what needs no GPU, where that disturbs nobody who measures on it."""
+    """Start what needs no GPU, if it does not disturb measurements of other gradings."""
     if grading.session.has_own_cores:
         start_in_background(grading)
 
 
 def start_in_background(grading: Grading) -> None:
-    """Start what the processor can do while the GPU works."""
+    """Start the work that the processor does while the GPU works."""
     start_references(grading)
     start_cpu_sanitizer(grading)
     start_counting(grading)
@@ -98,7 +98,7 @@ def grade(
     options: GradingOptions = GradingOptions(),
     progress: Progress | None = None,
 ) -> Report:
-    """Grade one submission; whatever becomes of it is a verdict in the report."""
+    """Grade one submission. Every end is a verdict in the report, even a defect of the judge."""
     if isinstance(submission, Unreadable):
         grading = Grading(submission.submission, session, options, progress or Silent())
         return _report(grading, submission.error)

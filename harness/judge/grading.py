@@ -1,4 +1,4 @@
-"""One grading: what was asked for, what it works with, and what its stages have found so far."""
+"""One grading: its options, its session, and what the stages have found so far."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known when the GPU is free again; the audit of two launches is to come.
+    """The result of a measurement, before the audit of two launches.
 
     first: how one of the first two launches compares. timed: a timed launch, if one is audited.
     """
@@ -82,7 +82,7 @@ class Measured:
 
 @dataclass
 class Grading:
-    """The stages read what the stages before them have found, and add to it."""
+    """A grading. Each stage reads the findings of the stages before it and adds its own."""
 
     submission: Submission
     session: Session
@@ -121,18 +121,18 @@ class Grading:
 
     @property
     def scores(self) -> bool:
-        """Whether the device is a GPU, whose times mean something."""
+        """Return whether the device is a GPU, whose times mean something."""
         return self.session.timing is not None
 
     @property
     def kernel(self) -> Kernel:
-        """The compiled kernel."""
+        """Return the compiled kernel."""
         assert self.compiled is not None, "the kernel has not been compiled"
         return self.compiled.kernel
 
     @property
     def facts(self) -> KernelFacts | None:
-        """All that is known of the kernel's machine code."""
+        """Return all that is known of the kernel's machine code."""
         if self.disassembled is not None:
             return self.disassembled.kernel
         return self.compiled.kernel.facts if self.compiled else None

@@ -1,5 +1,5 @@
-"""Plays kernels off: graded first, then beside each other on one GPU after another, until their
-order is known."""
+"""Play-off: grade kernels, then time them together on one GPU after another until their order is
+known."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from harness.protocol.report import Report, Submission, Verdict
 from problem.cases import CASES_VERSION
 
 FEWEST_GPUS = 2
-"""One GPU cannot tell what another would say; where there are others, one is not enough."""
+"""GPUs to play on if the machine has so many: one GPU cannot speak for its model."""
 
 Opening = Callable[[str], AbstractContextManager[Session]]
-"""Opens a session on the GPU of this UUID."""
+"""Opens a session on the GPU with this UUID."""
 
 
 def play_off(
@@ -35,10 +35,9 @@ def play_off(
     graded: Callable[[Report], None] = lambda _: None,
     options: GradingOptions = GradingOptions(),
 ) -> PlayOff:
-    """Of at least two kernels. graded: told of each grading that comes before.
+    """Order at least two kernels. graded: gets the report of each kernel before the play-off.
 
-    Raises UsageError where one is not accepted, and JudgeFailure where the play-off came to
-    nothing.
+    Raises UsageError if a kernel is not accepted, and JudgeFailure if the play-off fails.
     """
     games: list[Game] = []
     players: tuple[Player, ...] = ()
@@ -66,7 +65,7 @@ def _qualified(
     graded: Callable[[Report], None],
     options: GradingOptions,
 ) -> tuple[Player, ...]:
-    """Who plays has been accepted by a grading as complete as any."""
+    """Grade each kernel; only accepted kernels may play."""
     players: list[Player] = []
     for submission in submissions:
         report = grade(submission, session, options, progress)
@@ -76,9 +75,9 @@ def _qualified(
             raise UsageError(f"{submission.name} cannot play: {report.verdict.value}: {why}")
         code = report.kernel.program_sha256
         assert code is not None, "this judge's reports have it"
-        twins = [player.name for player in players if player.code == code]
-        if twins:
-            raise UsageError(f"{submission.name} and {twins[0]} are one program; leave one out")
+        same = [player.name for player in players if player.code == code]
+        if same:
+            raise UsageError(f"{submission.name} and {same[0]} are one program; leave one out")
         players.append(
             Player(
                 name=submission.name, author=submission.author, sha256=submission.sha256, code=code
@@ -93,7 +92,7 @@ def play_game(
     progress: Progress,
     options: GradingOptions = GradingOptions(),
 ) -> Game:
-    """One run, of kernels that have been accepted. Raises JudgeFailure or UsageError."""
+    """Time accepted kernels together on one GPU. Raises JudgeFailure or UsageError."""
     kernels = [_compiled(submission, session) for submission in submissions]
     with session.exclusive_lock(progress), session.timing_of_each(len(kernels)) as workers:
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):

@@ -1,9 +1,8 @@
-"""Many gradings on several GPUs at once: one queue, and some lanes to each GPU.
+"""Many gradings on several GPUs: one queue of jobs, and several lanes for each GPU.
 
-The lanes of a GPU take turns on it: while a submission of one is measured, those of the others are
-compiled, sanitized on the CPU device and multiplied on the host, and their processes get ready.
-Their cores are others than those of the measurement; where there are too few cores for that, a GPU
-has one lane.
+The lanes of a GPU take turns on it. While one measures, the others compile, sanitize on the CPU
+device and multiply on the processor, on cores of their own. A GPU has one lane if there are too few
+cores for that.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ Job_contra = TypeVar("Job_contra", contravariant=True)
 
 
 class Lane(Protocol):
-    """One of those who take turns on a GPU."""
+    """Does one job after another on a GPU."""
 
     def stop(self) -> None:
-        """End what it is at."""
+        """End the job."""
         ...
 
 
 AnyLane = TypeVar("AnyLane", bound=Lane)
 
 Opening = Callable[[str, Cores | None], AbstractContextManager[Sequence[AnyLane]]]
-"""Opens the lanes of the GPU of this UUID."""
+"""Opens the lanes of the GPU with this UUID."""
 
 Work = Callable[[Job, AnyLane, Progress], Found]
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[Job, Found]):
-    """One job, done."""
+    """A job that is done."""
 
     job: Job
     gpu: str
@@ -53,17 +52,17 @@ class Finished(Generic[Job, Found]):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A GPU that could not be used, and why. The others go on."""
+    """A GPU that could not be used, and the reason. The other GPUs are used."""
 
     gpu: str
     why: str
 
 
 class Watcher(Protocol[Job_contra]):
-    """Shows many jobs at once."""
+    """Shows the progress of many jobs."""
 
     def job(self, job: Job_contra, gpu: str) -> AbstractContextManager[Progress]:
-        """Inside, this job is being done on that GPU."""
+        """Show a job that is being done on a GPU."""
         ...
 
 
@@ -75,9 +74,9 @@ def working(
     watcher: Watcher[Job],
     opening: Opening[AnyLane],
 ) -> Generator[Iterable[Finished[Job, Found] | Lost], None, None]:
-    """Inside, what is done comes in the order in which it is done. Leaving ends what is not.
+    """Do the jobs, and give their results in the order in which they are done.
 
-    Raises JudgeFailure where no GPU can be used.
+    Leaving the context ends the jobs that are not done. Raises JudgeFailure if no GPU can be used.
     """
     cores = shared_out(len(gpus))
     if cores is not None:
@@ -97,7 +96,7 @@ def _open(
     opening: Opening[AnyLane],
     stack: ExitStack,
 ) -> tuple[list[tuple[str, AnyLane]], list[Lost]]:
-    """All lanes are opened before the first measures: opening one touches its GPU."""
+    """Open all lanes before any of them measures, because opening a lane uses its GPU."""
 
     def opened(place: int) -> Sequence[tuple[str, AnyLane]] | Lost:
         gpu = gpus[place]
@@ -120,7 +119,7 @@ def _open(
 
 
 class _Pool(Generic[Job, AnyLane, Found]):
-    """The lanes at work."""
+    """The threads that do the jobs, one for each lane."""
 
     def __init__(
         self, jobs: Iterable[Job], work: Work[Job, AnyLane, Found], watcher: Watcher[Job]
@@ -154,7 +153,7 @@ class _Pool(Generic[Job, AnyLane, Found]):
                 yield result
 
     def stop(self) -> None:
-        """What lanes are at ends with its processes."""
+        """End the jobs that are being done."""
         self._stopping.set()
         at_work = [(lane, thread) for lane, thread in self._lanes if thread.is_alive()]
         for lane, _ in at_work:

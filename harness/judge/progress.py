@@ -1,4 +1,4 @@
-"""What a grading says of itself while it works."""
+"""Progress of a grading, which the stages report and a view shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.protocol.report import Stage
 
 
 class Progress(Protocol):
-    """Told by the stages, shown by a view."""
+    """Shows how far a grading has come."""
 
     def begin(self, stage: Stage, total: int | None) -> None:
         """A stage begins; total: its number of steps where that is known."""
@@ -21,7 +21,7 @@ class Progress(Protocol):
         ...
 
     def found(self, sentences: Iterable[str]) -> None:
-        """The stage has found something; the report will say it, too, and more of it."""
+        """The stage has found something; the report will say more."""
         ...
 
 
@@ -36,11 +36,11 @@ class Silent:
 
 
 class Stopped(BaseException):
-    """Ends what is told to stop. No Exception, because the judge makes a verdict of those."""
+    """Ends work that is told to stop. It is no Exception, of which the judge makes verdicts."""
 
 
 class Stoppable:
-    """Progress that ends its work once that is to stop."""
+    """Progress that raises Stopped in the work that reports it, once an event is set."""
 
     def __init__(self, progress: Progress, stopping: threading.Event) -> None:
         self._progress = progress

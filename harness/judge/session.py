@@ -1,4 +1,4 @@
-"""What a grading works with: the processes of one device, and the lock on it."""
+"""A session: the processes of one device, and the lock on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Stoppable(Protocol):
     """Something that works in a process of its own."""
 
     def close(self) -> None:
-        """End the process, whatever it does; the next request starts another."""
+        """End the process at once; the next request starts another."""
         ...
 
 
@@ -34,12 +34,12 @@ class Session(Protocol):
 
     @property
     def arch(self) -> str:
-        """The target that kernels are compiled for, such as sm_90a."""
+        """Return the target that kernels are compiled for, such as sm_90a."""
         ...
 
     @property
     def info(self) -> DeviceInfo:
-        """What the device is. Raises JudgeFailure if it does not work."""
+        """Return the description of the device. Raises JudgeFailure if it does not work."""
         ...
 
     @property
@@ -47,31 +47,31 @@ class Session(Protocol):
 
     @property
     def device(self) -> StoppableDevice:
-        """Runs a kernel to see whether it is correct."""
+        """Return the device that verifies kernels."""
         ...
 
     @property
     def sanitizer(self) -> StoppableDevice:
-        """Runs a kernel under the sanitizers of the device."""
+        """Return the device that runs kernels under its sanitizers."""
         ...
 
     @property
     def cpu_sanitizer(self) -> StoppableDevice | None:
-        """A CPU device that checks what a GPU's sanitizers cannot see; None without a GPU."""
+        """Return the CPU device that checks more than a GPU's sanitizers; None without a GPU."""
         ...
 
     @property
     def timing(self) -> TimingWorkers | None:
-        """The processes that time a kernel; None if times on this device mean nothing."""
+        """Return the processes that time a kernel; None without a GPU."""
         ...
 
     @property
     def has_own_cores(self) -> bool:
-        """Whether its background work disturbs no measurement of another session."""
+        """Return whether background work disturbs no measurement of another session."""
         ...
 
     def isolation(self) -> tuple[str, ...]:
-        """What the operating system holds the processes to."""
+        """Return the restrictions that the operating system enforces on the processes."""
         ...
 
     def start(self, *, cpu_sanitizer: bool) -> None:
@@ -83,11 +83,11 @@ class Session(Protocol):
         ...
 
     def shared_lock(self, progress: Progress) -> AbstractContextManager[None]:
-        """Inside, nobody measures on the device. Raises UsageError after a long wait."""
+        """Inside, no other session measures on the device. Raises UsageError after a long wait."""
         ...
 
     def exclusive_lock(self, progress: Progress) -> AbstractContextManager[None]:
-        """Inside, nobody else uses the device. Raises UsageError after a long wait."""
+        """Inside, no other session uses the device. Raises UsageError after a long wait."""
         ...
 
     def timing_of_each(self, count: int) -> AbstractContextManager[Sequence[TimingWorkers]]:

@@ -1,8 +1,8 @@
 """The work of one grading, done early where that saves time.
 
 A step is a piece of work with one result. Equal steps are the same work, which is done once:
-`start` begins it in the background, `get` waits for its result, or does the work now if nobody has
-started it. So a stage asks for what it needs, and does not know what was started early.
+`start` begins it in the background; `get` waits for its result, or does the work now if it was not
+started. So a stage asks for what it needs, and does not know what was started early.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _STOPPING_SECONDS = 0.05
 
 
 class Place(StrEnum):
-    """Where a step works. The steps of one place work one after the other."""
+    """The process that does the work. The steps of one place run one after the other."""
 
     COMPILER = "compiler"
     DEVICE = "device"
     SANITIZER = "sanitizer"
     CPU_SANITIZER = "cpu-sanitizer"
     JUDGE = "judge"
-    """This process."""
+    """This process, in a background thread."""
 
 
 class Step(Protocol[Result_co]):

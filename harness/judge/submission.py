@@ -15,7 +15,7 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that cannot be a submission, and why."""
+    """A file that cannot be a submission, and the reason."""
 
     submission: Submission
     """Without a source."""
@@ -23,7 +23,7 @@ class Unreadable:
 
 
 def read(path: Path, author: str | None = None) -> Submission | Unreadable:
-    """The submission in a file. Raises UsageError when there is no such file to read."""
+    """Read the submission in a file. Raises UsageError if the file cannot be opened."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a .cu file in it")
     if path.exists() and not path.is_file():
@@ -51,14 +51,14 @@ def read(path: Path, author: str | None = None) -> Submission | Unreadable:
 
 
 def _printable(name: str) -> str:
-    """A file's name as it can be shown anywhere: names come from strangers, too."""
+    """Return the name of a file without unprintable characters: strangers choose names, too."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
     )
 
 
 def _decode(content: bytes) -> tuple[str, str | None]:
-    """The text of the file, or what is wrong with it."""
+    """Return the text of the file, or what is wrong with it."""
     if len(content) > MAX_BYTES:
         return "", f"the file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text"
     if not content.strip():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.device import DeviceRequest
-from harness.protocol.report import Sha256, Value
+from harness.protocol.report import Value
 from harness.protocol.request import Launching
 from problem.cases import Shape
 
@@ -66,23 +65,3 @@ class ReadCounters(Launching, DeviceRequest[Profile | NoProfile]):
     """One launch of the loaded kernel under `ncu`."""
 
     shape: Shape
-
-
-class Recorded(Value):
-    """Launches of one kernel, with what tells its source from another: lines are those of the
-    file as it was."""
-
-    code_sha256: Sha256
-    code_lines: tuple[PositiveInt, ...]
-    """Those of the file that held code: a comment that moves them later does no harm."""
-    date: datetime.date
-    launches: tuple[Profile, ...]
-
-
-class Recording(Value):
-    """Launches of several kernels on one GPU, each of them at one or more sizes."""
-
-    schema_version: Literal[2] = 2
-    gpu: str
-    kernels: dict[str, Recorded]
-    """By name."""

@@ -19,8 +19,9 @@ from harness.cli.views.console import Terminal
 from harness.protocol.compiler import DEFAULT_ARCH, Kernel
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.profile import NoProfile, Profile, Recording
+from harness.protocol.profile import NoProfile, Profile
 from harness.protocol.report import CodeLine, Counters
+from lab.explain.records import Recording
 from problem.cases import Case, Shape
 
 SHAPES = (Shape(256, 256, 256), Shape(512, 384, 256))
@@ -105,8 +106,8 @@ def _measured(
 ) -> Recording:
     """By ncu: while one run reads counters, the next begins."""
     from harness.compiling.source import parse
-    from harness.judge.workers.compilers import compile_all
     from harness.judge.workers.session import open_session
+    from lab.compilers import compile_all
     from lab.explain.records import recorded
 
     with open_session("cuda") as session:
@@ -146,7 +147,7 @@ def _answered(
 def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) -> str:
     """Of the sources of which there are records."""
     from harness.compiling.source import parse
-    from harness.judge.workers.compilers import compile_all, disassemble_all
+    from lab.compilers import compile_all, disassemble_all
     from lab.explain.agreement import markdown
     from lab.explain.records import of_source
 

@@ -16,7 +16,7 @@ from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report
-from harness.protocol.study import Scatter, StudyResults
+from lab.studies.job import Scatter, StudyResults
 
 REPORTS = SOLUTIONS.parent / "reports"
 SCATTERED = SOLUTIONS / "17_split_tail.cu"
@@ -110,8 +110,8 @@ def _reports(pattern: str) -> list[Report]:
 
 
 def _measured(terminal: Terminal) -> StudyResults:
-    from harness.judge.workers.compilers import compile_all
     from harness.judge.workers.session import open_session
+    from lab.compilers import compile_all
     from lab.studies.plan import plan, sources
     from lab.studies.run import measure
 

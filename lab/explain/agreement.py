@@ -11,10 +11,11 @@ from enum import StrEnum
 
 from harness.judge import figures
 from harness.protocol.compiler import Kernel
-from harness.protocol.profile import Profile, ProfileLine, Recording
+from harness.protocol.profile import Profile, ProfileLine
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.syntax import Instruction, Integer
+from lab.explain.records import Recording
 
 QUANTITIES: dict[str, Callable[[ProfileLine | LineCounters], int]] = {
     "sectors": lambda line: line.global_sectors,

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import datetime
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import date
+from typing import Literal
+
+from pydantic import PositiveInt
 
 from harness.compiling.source import Source
-from harness.protocol.profile import Profile, Recorded, Recording
+from harness.protocol.profile import Profile
+from harness.protocol.report import Sha256, Value
 
 
-def recorded(source: Source, launches: Sequence[Profile], on: date) -> Recorded:
+class Recorded(Value):
+    """Launches of one kernel, whose lines are those of the file as it was then."""
+
+    code_sha256: Sha256
+    code_lines: tuple[PositiveInt, ...]
+    """The lines that held code: a comment that moves them later does no harm."""
+    date: datetime.date
+    launches: tuple[Profile, ...]
+
+
+class Recording(Value):
+    """Launches of several kernels on one GPU, each of them at one or more sizes."""
+
+    schema_version: Literal[2] = 2
+    gpu: str
+    kernels: dict[str, Recorded]
+    """By name."""
+
+
+def recorded(source: Source, launches: Sequence[Profile], on: datetime.date) -> Recorded:
     return Recorded(
         code_sha256=source.code_sha256,
         code_lines=source.code_lines,

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from harness.judge import figures
 from harness.protocol.report import Report
-from harness.protocol.study import Copies, Grading, Scatter, Situation, StudyResults, Time
+from lab.studies.job import Copies, Grading, Scatter, Situation, StudyResults, Time
 from lab.studies.plan import CLUSTERS, OUTPUTS, SIDES, STEPS
 from problem.cases import RANKED
 from problem.reference import MAX_ERROR

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.protocol.compiler import Kernel
-from harness.protocol.study import StudyJob, Timed
+from lab.studies.job import StudyJob, Timed
 from problem.cases import RANKED, Shape
 
 _KERNELS = Path(__file__).parent / "kernels"

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness.protocol.errors import JudgeFailure
-from harness.protocol.study import StudyJob, StudyResults
+from lab.studies.job import StudyJob, StudyResults
 
 _SECONDS = 600
 
@@ -19,7 +19,7 @@ def measure(job: StudyJob) -> StudyResults:
         wanted, found = Path(scratch) / "job.json", Path(scratch) / "results.json"
         wanted.write_text(job.model_dump_json())
         done = subprocess.run(
-            (sys.executable, "-m", "harness.devices.cuda.study_target", str(wanted), str(found)),
+            (sys.executable, "-m", "lab.studies.target", str(wanted), str(found)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import Accepted, Report, Unscored
-from harness.protocol.study import Grading, Scatter, Situation, Withheld
+from lab.studies.job import Grading, Scatter, Situation, Withheld
 
 
 def scatter(file: Path, gpus: Sequence[str], times: int) -> Scatter:

@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from harness.judge import figures
-from harness.protocol.profile import Profile, Recording
+from harness.protocol.profile import Profile
+from lab.explain.records import Recording
 from problem.cases import Shape
 
 ROOT = Path(__file__).resolve().parent.parent.parent

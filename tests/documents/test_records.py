@@ -9,10 +9,9 @@ import pytest
 from harness.compiling.source import parse
 from harness.judge.calibrate import Calibration
 from harness.judge.tune.tune import Tuning
-from harness.protocol.profile import Recording
 from harness.protocol.report import Report, Score
 from harness.protocol.timing import Arithmetic
-from lab.explain.records import of_source
+from lab.explain.records import Recording, of_source
 from problem.reference import MAX_ERROR
 
 REPORTS = Path(__file__).resolve().parent.parent.parent / "reports"

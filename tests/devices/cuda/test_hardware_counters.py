@@ -21,10 +21,10 @@ from harness.judge.explain.gpu import H100
 from harness.judge.explain.rules import Evidence, advice
 from harness.judge.figures import grouped
 from harness.protocol.device import Counted
-from harness.protocol.profile import Profile, Recording
+from harness.protocol.profile import Profile
 from harness.protocol.report import Counters
 from lab.explain.agreement import Cause, Difference, cause, differences, markdown
-from lab.explain.records import recorded
+from lab.explain.records import Recording, recorded
 from problem.cases import Shape
 from tests.judge.explain.ladder import device_with
 from tests.ptxcpu.runner import compiled, disassembled

@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 
 from harness.compiling.source import Source, parse
-from harness.protocol.profile import Profile, ProfileLine, Recorded, Recording
-from lab.explain.records import added, of_source, recorded
+from harness.protocol.profile import Profile, ProfileLine
+from lab.explain.records import Recorded, Recording, added, of_source, recorded
 from problem.cases import Shape
 
 HEAD = 'extern "C" __global__ void matrix_multiplication_kernel(\n'

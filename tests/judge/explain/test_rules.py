@@ -8,8 +8,7 @@ import pytest
 
 from harness.compiling.source import parse
 from harness.judge.explain.rules import RULES, advice
-from harness.protocol.profile import Recording
-from lab.explain.records import of_source
+from lab.explain.records import Recording, of_source
 from tests.judge.explain.ladder import SOLUTIONS, evidence_of, evidence_of_source, recorded
 
 SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}

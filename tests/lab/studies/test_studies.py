@@ -17,7 +17,7 @@ from harness.judge.explain.rules import Evidence
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.report import Accepted, Report, Unscored
-from harness.protocol.study import Copies, Grading, Scatter, Situation, StudyResults, Withheld
+from lab.studies.job import Copies, Grading, Scatter, Situation, StudyResults, Withheld
 from lab.studies.page import chapters, markdown, page, pays_after
 from lab.studies.plan import CLUSTERS, OUTPUTS, SIDES, sources
 from lab.studies.scatter import summary

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.judge.workers import compilers
-from harness.judge.workers.compilers import compile_all, disassemble_all
 from harness.judge.workers.isolation import Role
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import CompileError, Stage
+from lab import compilers
+from lab.compilers import compile_all, disassemble_all
 from tests.judge.stages.fakes import disassembled, kernel
 
 NAMES = [f"kernel {number}" for number in range(9)]

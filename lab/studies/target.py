@@ -1,6 +1,6 @@
 """The program that measures a study: our own kernels, in launches that the judge would not make.
 
-`python -m harness.devices.cuda.study_target JOB.json RESULTS.json`
+`python -m lab.studies.target JOB.json RESULTS.json`
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from harness.devices.cuda import memory
 from harness.devices.cuda.baseline import Sgemm, half_precision
 from harness.devices.cuda.loading import load_function
 from harness.protocol.files import write_whole
-from harness.protocol.study import Copies, ErrorAt, StudyJob, StudyResults, Time, Timed
 from harness.protocol.timing import Arithmetic
+from lab.studies.job import Copies, ErrorAt, StudyJob, StudyResults, Time, Timed
 from problem.cases import Shape
 
 _SECONDS, _MIN_LAUNCHES, _MAX_LAUNCHES = 0.1, 5, 40
