@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from harness.board import annotated_source as annotating
 from harness.board.annotated_source import (
     MAX_CHARACTERS,
     MAX_LINES,
     AnnotatedSource,
-    Line,
-    Note,
     annotated_source,
-    style_sheet,
 )
 from harness.protocol.report import (
     Diagnostic,
@@ -55,7 +49,7 @@ def test_lines_are_numbered_from_one_and_escaped() -> None:
     assert not made.lines[0].code.endswith(" ")
 
 
-def test_so_many_lines_are_shown() -> None:
+def test_a_limited_number_of_lines_is_shown() -> None:
     exactly, more = (
         annotated_source(report(source="x\n" * count)) for count in (MAX_LINES, MAX_LINES + 2)
     )
@@ -63,7 +57,7 @@ def test_so_many_lines_are_shown() -> None:
     assert (len(more.lines), more.hidden) == (MAX_LINES, 2)
 
 
-def test_so_many_characters_are_shown() -> None:
+def test_a_limited_number_of_characters_is_shown() -> None:
     half = "x" * (MAX_CHARACTERS // 2)
     assert annotated_source(report(source=f"{half}\n{half}\n")).hidden == 0
     cut = annotated_source(report(source=f"{half}\n{half}y\nlast\n"))
@@ -76,7 +70,7 @@ def failing(outcome: Outcome) -> Report:
     return plain(outcome=outcome)
 
 
-def test_what_the_compiler_says_stands_at_its_line() -> None:
+def test_a_diagnostic_is_at_its_line() -> None:
     warnings = (
         Diagnostic(severity="warning", message="unused", line=2),
         Diagnostic(severity="note", message="here", line=2),
@@ -87,7 +81,7 @@ def test_what_the_compiler_says_stands_at_its_line() -> None:
     assert notes(broken) == {6: [("error", "expected a ';'")], 2: [("warning", "unused")]}
 
 
-def test_a_finding_stands_at_both_of_its_lines_once() -> None:
+def test_a_finding_is_at_both_of_its_lines_once() -> None:
     race = Finding(
         tool=Tool.RACECHECK,
         hazard=Hazard.RACE,
@@ -115,7 +109,7 @@ def test_where_a_launch_stopped_is_marked() -> None:
     assert notes(failing(trapped.model_copy(update={"at": None}))) == {}
 
 
-def test_what_a_line_costs_is_told_of_memory() -> None:
+def test_counters_of_memory_are_at_their_line() -> None:
     model = report().counters
     assert model is not None
     lines = (
@@ -145,35 +139,12 @@ def test_what_a_line_costs_is_told_of_memory() -> None:
     }
 
 
-def test_the_worst_note_colours_a_line() -> None:
-    code = annotated_source(plain()).lines[0].code
-    kinds = ("counters", "note", "warning", "error")
-    for number in range(1, 5):
-        noted = tuple(Note(kind, "") for kind in kinds[:number])  # type: ignore[arg-type]
-        assert Line(1, code, noted).worst == Line(1, code, noted[::-1]).worst == kinds[number - 1]
-
-
-def test_lines_with_notes_are_counted() -> None:
-    two = Diagnostic(severity="note", message="x", line=2)
-    assert annotated_source(plain(diagnostics=(two, two))).notes == 1
-    assert annotated_source(plain()).notes == 0
-
-
-def test_the_style_sheet_has_both_colour_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annotating, "_rules", lambda style: f".{style}")
-    assert style_sheet() == ".xcode\n@media (prefers-color-scheme: dark) {\n.github-dark\n}\n"
-    monkeypatch.undo()
-    rules = [line for line in style_sheet().splitlines() if line.startswith(".")]
-    assert len(rules) > 50
-    assert all(line.startswith(".listing code .") for line in rules)
-
-
 def shown(source: str) -> list[str]:
     made = annotated_source(report(source=source))
     assert made.hidden == 0
     return [re.sub("<[^>]*>", "", str(line.code)) for line in made.lines]
 
 
-def test_lines_keep_their_beginning_and_blank_ones_stay_but_at_the_end() -> None:
+def test_blank_lines_are_kept_except_at_the_end() -> None:
     assert shown("\n\n  int a;  \n  \nX\n") == ["", "", "  int a;", "", "X"]
     assert shown("int a;\n  \n\n") == ["int a;"]

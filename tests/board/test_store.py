@@ -1,259 +1,272 @@
-"""The store in a file: what is no store, what an earlier judge wrote, what is no report."""
+"""Stores in files and in PostgreSQL: what both keep, and what moves between them."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-import sqlite3
-import subprocess
-import sys
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, inspect, text
 
-from harness.board import keys, schema, tables
+from harness.board import keys, names
 from harness.board.document import Document
-from harness.board.entry import INDEXED, Entry
+from harness.board.entry import Entry
 from harness.board.errors import StoreError
-from harness.board.ranking import rank
-from harness.board.store import Store
+from harness.cli.commands._stores import open_store
 from harness.protocol.report import Report
 from tests.board import factory
+from tests.board.conftest import Call
+from tests.board.stores import PAIRS, New, Where
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 
 
-def test_a_missing_store_is_not_made_by_reading(path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no store"):
-        Store(path)
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("content", [b"not a database, but somebody's notes\n" * 200, b"{}"])
-def test_a_foreign_file_is_named_and_left_alone(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"leaderboard\.sqlite is damaged or is no leaderboard"):
-        Store(path, "create")
-    assert path.read_bytes() == content
-
-
-def test_another_programs_database_is_left_alone(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE photos (title)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="of another program"):
-        Store(path, "create")
-    assert path.read_bytes() == before
-
-
-def test_a_torn_file_is_named_and_left_alone(path: Path) -> None:
-    with Store(path, "create") as store:
-        for day in range(40):
-            store.enter(factory.report(day=day))
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    torn = path.read_bytes()
-    with pytest.raises(StoreError, match="damaged"), Store(path) as store:
-        list(store.documents())
-    assert path.read_bytes() == torn
-
-
-VERSION_1 = """
-PRAGMA application_id = 0x6D6D6172;
-CREATE TABLE reports (id TEXT NOT NULL UNIQUE, report TEXT NOT NULL) STRICT;
-CREATE TABLE entries (
-    id TEXT NOT NULL PRIMARY KEY REFERENCES reports (id), created TEXT NOT NULL,
-    name TEXT NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, code TEXT NOT NULL,
-    verdict TEXT NOT NULL, stage TEXT, quick INTEGER NOT NULL, judge TEXT NOT NULL,
-    cases INTEGER NOT NULL, seed TEXT NOT NULL, device TEXT, on_gpu INTEGER NOT NULL,
-    driver TEXT, cuda TEXT, cublas TEXT, clock_mhz INTEGER, score REAL, low REAL, high REAL,
-    kernel_ms REAL, baseline_ms REAL, tflops REAL, peak_share REAL, cores TEXT, launch TEXT,
-    registers INTEGER
-) STRICT;
-PRAGMA user_version = 1;
-"""
-
-
-def version_1(path: Path, *reports: Report) -> None:
-    """A store as the first version of the judge made it, whatever was in the reports."""
-    connection = sqlite3.connect(path)
-    connection.executescript(VERSION_1)
-    for report in reports:
-        text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
-        id = hashlib.sha256(text.encode()).hexdigest()
-        connection.execute("INSERT INTO reports VALUES (?, ?)", (id, text))
-        row = Entry.of(report, id)._asdict()
-        known = [column for _, column, *_ in connection.execute("PRAGMA table_info(entries)")]
-        connection.execute(
-            f"INSERT INTO entries ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})",
-            [row[column] for column in known],
-        )
-    connection.commit()
-    connection.close()
-
-
-def test_unsigned_results_of_version_1_are_unverified(path: Path) -> None:
-    reports = [factory.report(), factory.report("wide", "bob"), factory.rejected()]
-    version_1(path, *reports)
-    with Store(path) as store:
-        assert len(store.entries()) == 3
-        assert not any(entry.verified for entry in store.entries())
-        (board,) = rank(store.entries())
-        assert (len(board.rows), len(board.unverified)) == (0, 2)
-        store.check()
-        assert all(document.report.signature is None for document in store.documents())
-
-
-def test_a_store_of_version_1_is_merged_without_being_changed(path: Path, tmp_path: Path) -> None:
-    version_1(path, factory.report())
-    before = path.read_bytes()
-    with Store(path, "read") as store:
-        (document,) = store.documents()
-    assert Document.parse(document.json, "merged").id == Document.of(factory.report()).id
-    assert path.read_bytes() == before
-
-
-VERSION_2 = Path(__file__).with_name("before") / "version-2.sqlite"
-"""Written by the judge of 2026-11-21: three reports of its own, one that another key has signed,
-one that none has, and a line of what was refused."""
-
-
-def content(path: Path) -> list[tuple[object, ...]]:
-    """Everything that people entered into a file of version 2, to the letter."""
-    with closing(sqlite3.connect(path)) as connection:
-        return [
-            row
-            for query in (
-                "SELECT * FROM reports ORDER BY id",
-                f"SELECT {', '.join(INDEXED[:-1])} FROM entries ORDER BY id",
-                "SELECT * FROM signatures ORDER BY id, key",
-                "SELECT * FROM refused",
+def test_a_report_comes_back_as_it_was(where: Where) -> None:
+    reports = [
+        factory.report(),
+        factory.report("cpu only", score=None),
+        factory.rejected(),
+        factory.wrong(),
+        factory.uncompilable(),
+    ]
+    with where.open() as store:
+        ids = [store.enter(report) for report in reports]
+    with where.open("update") as store:
+        for id, report in zip(ids, reports, strict=True):
+            kept = store.report(id)
+            assert kept.signature is not None
+            assert json.loads(kept.model_dump_json(exclude={"signature"})) == json.loads(
+                report.model_dump_json(exclude={"signature"})
             )
-            for row in connection.execute(query)
-        ]
+        assert {entry.id for entry in store.entries()} == set(ids)
+        store.check()
 
 
-def test_a_store_of_version_2_opens_and_keeps_all_that_is_in_it(path: Path) -> None:
-    shutil.copy(VERSION_2, path)
-    private = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
-    path.with_suffix(".key").touch(0o600)
-    path.with_suffix(".key").write_bytes(
-        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    before = content(path)
-    with Store(path) as store:
-        assert {(entry.name, entry.verified) for entry in store.entries()} == {
-            ("tile", True),
-            ("wide", True),
-            ("broken", True),
-            ("claimed", False),
-            ("laptop", False),
+def test_the_index_says_what_the_report_says(where: Where) -> None:
+    report = factory.report("tile", "ada", 0.75, seed=2**64 + 1)
+    with where.open() as store:
+        id = store.enter(report)
+        (entry,) = store.entries()
+    assert entry == Entry.of(report, id)._replace(verified=True)
+    assert [type(value) for value in entry] == [type(value) for value in Entry.of(report, id)]
+    assert (entry.seed, entry.quick, entry.on_gpu) == (str(2**64 + 1), False, True)
+
+
+def test_entering_twice_is_entering_once(where: Where) -> None:
+    report = factory.report()
+    pretty = json.dumps(json.loads(report.model_dump_json()), indent=2)
+    with where.open() as store:
+        first = store.enter(report)
+        again = store.enter_documents([Document.parse(pretty, "saved.json")])
+        assert again.ids == (first,)
+        assert again.new == 0
+        assert len(store.entries()) == 1
+
+
+@given(name=TEXTS, author=TEXTS, printed=TEXTS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_kept_or_refused(where: Where, name: str, author: str, printed: str) -> None:
+    report = factory.report("tile", "ada", source=factory.SOURCE)
+    submission = report.submission.model_copy(update={"name": name, "author": author})
+    report = report.model_copy(update={"submission": submission, "printed": printed})
+    with where.open() as store:
+        if names.file_problem(names.normalised(name)) or names.problem(names.normalised(author)):
+            with pytest.raises(StoreError, match="cannot be the name of"):
+                store.enter(report)
+            return
+        kept = store.report(store.enter(report))
+    assert kept.submission.name == names.normalised(name)
+    assert kept.submission.author == names.normalised(author)
+    assert kept.printed == printed
+
+
+def test_an_altered_report_is_noticed(where: Where) -> None:
+    with where.open() as store:
+        id = store.enter(factory.report(score=0.9))
+        with store._database.writing() as connection:
+            connection.execute(text("UPDATE reports SET report = replace(report, '0.9', '1.9')"))
+        with pytest.raises(StoreError, match="was altered"):
+            store.report(id)
+
+
+def test_an_entry_without_its_report_is_noticed(where: Where) -> None:
+    with where.open() as store:
+        store.enter(factory.report())
+        with store._database.writing() as connection:
+            connection.execute(text("DELETE FROM entries"))
+        with pytest.raises(StoreError, match="1 entries have lost their other half"):
+            store.check()
+
+
+def test_a_failure_in_the_middle_enters_nothing(where: Where) -> None:
+    good = Document.of(factory.report())
+
+    def documents() -> Iterator[Document]:
+        yield good
+        raise KeyboardInterrupt
+
+    with where.open() as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.enter_documents(documents())
+        assert store.entries() == []
+        assert store.enter_documents([good]).new == 1
+
+
+def test_reading_makes_no_store(where: Where) -> None:
+    with pytest.raises(StoreError, match="there is no store"), where.open("update"):
+        pass
+
+
+# ------------------------------------------------------------------------------- between two
+
+
+def everything(where: Where) -> tuple[list[str], list[Entry]]:
+    """Return what is in a store, apart from what it trusts."""
+    with where.open("update") as store:
+        entries = [entry._replace(verified=False) for entry in store.entries()]
+        return [document.text for document in store.documents()], sorted(entries)
+
+
+@pytest.fixture(params=PAIRS, ids=" and ".join)
+def pair(request: pytest.FixtureRequest, new: New) -> tuple[Where, Where]:
+    """Return two places, one for each kind of the pair."""
+    one, other = request.param
+    return new(one), new(other)
+
+
+def test_merging_in_any_order_gives_the_same(
+    pair: tuple[Where, Where], new: New, call: Call
+) -> None:
+    one, other = pair
+    reports = [factory.report(author=f"author {i}", day=i) for i in range(6)]
+
+    def fill(where: Where, some: list[Report]) -> None:
+        with where.open() as store:
+            for report in some:
+                store.enter(report)
+
+    def merge(source: Where, into: Where) -> str:
+        code, out, err = call("merge", source.address.text, "--store", into.address.text)
+        assert (code, err) == (0, "")
+        return out.partition(" into ")[0] + out.rpartition(f"{into.address}")[2]
+
+    fill(one, reports[:4])
+    fill(other, reports[2:])
+    third = new("sqlite")
+    assert merge(one, third) == "4 entered.\n"
+    assert merge(other, one) == "2 entered, 2 already there.\n"
+    assert merge(third, other) == "2 entered, 2 already there.\n"
+    assert everything(one) == everything(other)
+    assert merge(other, one) == "0 entered, 6 already there.\n"
+    assert len(everything(one)[1]) == 6
+
+
+def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> None:
+    one, other = pair
+    with one.open() as store:
+        own = store.enter(factory.report("own"))
+        stranger = Document.of(factory.report("stranger"))
+        store.enter_documents([stranger])
+    with other.open() as store:
+        store.enter(factory.report("native"))
+    merged = call("merge", one.address.text, "--store", other.address.text)
+    assert merged[0] == 0
+    with other.open("update") as store:
+        assert {entry.name: entry.verified for entry in store.entries()} == {
+            "own": False,
+            "stranger": False,
+            "native": True,
         }
-        signed = [document for document in store.documents() if document.signature]
-        assert [keys.fits(d.signature, d.text) for d in signed if d.signature] == [True] * 4
-        store.enter(factory.report("new"))
-    assert len(content(path)) == len(before) + 3
-    assert set(before) < set(content(path))
+        document = store.document(own)
+        assert document.signature is not None and keys.fits(document.signature, document.text)
+        assert store.document(stranger.id).signature is None
+    assert call("merge", other.address.text, "--store", one.address.text)[0] == 0
+    with one.open("update") as store:
+        assert {entry.name: entry.verified for entry in store.entries()} == {
+            "own": True,
+            "stranger": False,
+            "native": False,
+        }
 
 
-def test_a_store_of_version_3_opens(path: Path) -> None:
-    shutil.copy(VERSION_2, path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "ALTER TABLE entries ADD COLUMN uuid TEXT; PRAGMA user_version = 3"
-        )
-    with Store(path) as store:
-        assert len(store.entries()) == 5
+def test_an_export_is_imported_without_a_change(
+    pair: tuple[Where, Where], call: Call, tmp_path: Path
+) -> None:
+    one, other = pair
+    with one.open() as store:
+        for report in (factory.report("naïve 🚀"), factory.rejected(), factory.wrong()):
+            store.enter(report)
+    _, lines, _ = call("export", "--store", one.address.text)
+    file = tmp_path / "all.jsonl"
+    file.write_text(lines, encoding="utf-8")
+    code, out, _ = call("import", file, "--store", other.address.text)
+    assert (code, out) == (0, f"3 entered into {other.address}.\n")
+    assert call("import", file, "--store", other.address.text)[1].startswith("0 entered")
+    assert call("export", "--store", other.address.text)[1] == lines
 
 
-def test_a_store_of_version_2_is_merged_without_being_changed(path: Path) -> None:
-    shutil.copy(VERSION_2, path)
-    with Store(path, "read") as store:
-        documents = list(store.documents())
-        assert len(documents) == 5
-        assert [document.signature is None for document in documents].count(True) == 1
-    assert path.read_bytes() == VERSION_2.read_bytes()
+def test_of_several_signatures_a_trusted_one_comes_first(where: Where, tmp_path: Path) -> None:
+    document = Document.of(factory.report())
+    others = [keys.SigningKey.at(tmp_path / f"{number}.key") for number in range(3)]
+    with where.open() as store:
+        store.enter_documents(document.signed(key.sign(document.text)) for key in others)
+        first = min(key.public for key in others)
+        kept = store.document(document.id).signature
+        assert kept is not None and kept.key == first
+        store.enter(document.report)
+        kept = store.document(document.id).signature
+        assert kept is not None and kept.key == keys.SigningKey.at(where.key).public
 
 
-def test_an_old_judge_is_told_that_the_file_is_newer(path: Path) -> None:
-    """It looks at the number in the header: it knew versions 1 and 2."""
-    Store(path, "create").close()
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+# ------------------------------------------------------------------------- PostgreSQL's own
 
 
-def test_the_revisions_are_alembics(path: Path) -> None:
-    script = ScriptDirectory(str(schema.MIGRATIONS))
-    assert tuple(each.revision for each in script.walk_revisions())[::-1] == schema.REVISIONS
+def test_a_password_is_not_shown(new: New, call: Call) -> None:
+    where = new("postgresql")
+    with where.open() as store:
+        assert "***" in store.name
+        password = where.address.text.split(":")[2].split("@")[0]
+        assert password and password not in store.name
+    code, _, err = call("leaderboard", "--store", where.address.text.replace(password, "wrong"))
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "cannot be used" in err and password not in err
 
 
-def test_migrations_end_at_the_tables_of_today(path: Path) -> None:
-    Store(path, "create").close()
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": _other_type})
-        assert compare_metadata(context, tables.metadata) == []
+def test_a_database_asks_for_a_key(new: New) -> None:
+    address = new("postgresql").address
+    with open_store(address, "create") as store, pytest.raises(StoreError, match="--key"):
+        store.enter(factory.report())
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://host/base", "postgresql://host", "http://host/x", "://", "postgres"]
+)
+def test_a_wrong_address_is_refused_in_one_sentence(address: str, call: Call) -> None:
+    code, _, err = call("leaderboard", "--store", address)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "is no store" in err or "there is no" in err
+
+
+def test_another_programs_database_is_left_alone(new: New) -> None:
+    where = new("postgresql")
+    engine = create_engine(where.address.text.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE photos (title text)"))
+    with pytest.raises(StoreError, match="there is no store"), where.open():
+        pass
+    with engine.begin() as connection:
+        assert inspect(connection).get_table_names() == ["photos"]
     engine.dispose()
 
 
-def _other_type(_: object, __: object, ___: object, found: object, wanted: object) -> bool:
-    """SQLite's strict tables have no booleans and one kind of integer."""
-    kinds = {Boolean: Integer, BigInteger: Integer, Float: REAL}
-    return not isinstance(found, kinds.get(type(wanted), type(wanted)))
-
-
-def test_a_migration_that_fails_leaves_the_old_version(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Store(path, "create") as store:
-        id = store.enter(factory.report())
-    folder = Path(shutil.copytree(schema.MIGRATIONS, tmp_path / "migrations"))
-    (folder / "versions" / "board_next.py").write_text(
-        "from alembic import op\n"
-        f"revision, down_revision = 'next', {schema.HEAD!r}\n"
-        "def upgrade():\n"
-        "    op.execute('ALTER TABLE entries ADD COLUMN colour TEXT')\n"
-        "    op.execute('ALTER TABLE nowhere ADD COLUMN x TEXT')\n"
-    )
-    before = path.read_bytes()
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", folder)
-        patch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "next"))
-        patch.setattr(schema, "HEAD", "next")
-        with pytest.raises(StoreError, match="nowhere"):
-            Store(path)
-    assert path.read_bytes() == before
-    with Store(path) as store:
-        assert [entry.id for entry in store.entries()] == [id]
-
-
-def test_a_store_of_a_newer_judge_is_left_alone(path: Path) -> None:
-    Store(path, "create").close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = 'board_9999'")
-        connection.commit()
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="newer judge"):
-        Store(path)
-    assert path.read_bytes() == before
-
-
-def loaded(code: str) -> set[str]:
-    """Which of the database's libraries a fresh Python has loaded after running this."""
-    code += "\nimport sys; print(*{'sqlalchemy', 'alembic', 'psycopg'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def test_commands_load_a_database_library_only_where_they_use_it(path: Path) -> None:
-    Store(path, "create").close()
-    assert loaded("from harness.cli import main; main.parser()") == set()
-    opened = f"from harness.board.store import Store; Store(Path({str(path)!r})).entries()"
-    assert loaded(f"from pathlib import Path; {opened}") == {"sqlalchemy"}
+def test_a_store_of_a_newer_judge_is_left_alone(new: New) -> None:
+    where = new("postgresql")
+    with where.open() as store, store._database.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'board_9999'"))
+    with pytest.raises(StoreError, match="another version of the judge"), where.open():
+        pass

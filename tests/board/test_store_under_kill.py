@@ -1,5 +1,4 @@
-"""Graders enter at once, stores are merged, and who does is killed at random: none lost, none
-torn."""
+"""Graders and mergers are killed at any moment: no report is lost, and none is torn."""
 
 from __future__ import annotations
 
@@ -24,15 +23,15 @@ from tests.board.stores import KINDS, New, Where
 GRADERS = 8
 ENTRIES = {"sqlite": 120, "postgresql": 60}
 KILLS = 30
-"""At most; a fast machine is done before so many."""
+"""The most kills; a fast machine is done earlier."""
 
 STATEMENTS = {"sqlite": 5, "postgresql": 6}
-"""Of entering one signed report: beginning (to which PostgreSQL adds how long to wait for others),
-three INSERTs, COMMIT."""
+"""The statements that enter one signed report: BEGIN (PostgreSQL also sets a time limit), three
+INSERTs, COMMIT."""
 
 
 def begin(target: Callable[..., None], *arguments: object) -> BaseProcess:
-    """A process of its own."""
+    """Start a process."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.board.warmed", __name__])
     process = context.Process(target=target, args=arguments)
@@ -41,7 +40,7 @@ def begin(target: Callable[..., None], *arguments: object) -> BaseProcess:
 
 
 def grade(where: Where, notebook: Path, numbers: range) -> None:
-    """Enter this grader's share from where its notebook ends; note each id once it is entered."""
+    """Enter this grader's reports from where its notebook ends, and note the id of each."""
     noted = len(notebook.read_text().split()) if notebook.exists() else 0
     with where.open() as store, notebook.open("a") as notes:
         for number in numbers[noted:]:
@@ -55,7 +54,7 @@ def share(number: int) -> Report:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_none_lost_none_torn(kind: str, new: New, tmp_path: Path) -> None:
+def test_killed_graders_lose_and_tear_nothing(kind: str, new: New, tmp_path: Path) -> None:
     where, count = new(kind), ENTRIES[kind]
     generator = random.Random(8)
 
@@ -88,7 +87,7 @@ def test_none_lost_none_torn(kind: str, new: New, tmp_path: Path) -> None:
 
 
 def die(store: Store, statement: int) -> None:
-    """As its so many-th statement from now begins."""
+    """Kill this process at the start of its n-th statement from now."""
     begun = 0
 
     def count(*_: object) -> None:
@@ -115,7 +114,7 @@ def merge_and_die(source: Where, into: Where, statement: int) -> None:
 
 
 def run(target: Callable[..., None], *arguments: object) -> int | None:
-    """How a process of its own ended."""
+    """Run a function in a process and return its exit code."""
     process = begin(target, *arguments)
     process.join()
     return process.exitcode
@@ -125,13 +124,10 @@ def run(target: Callable[..., None], *arguments: object) -> int | None:
     ("kind", "statement"),
     [(kind, number) for kind in KINDS for number in range(1, STATEMENTS[kind] + 2)],
 )
-def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
-    new: New, kind: str, statement: int
-) -> None:
+def test_a_kill_at_any_statement_leaves_all_or_nothing(new: New, kind: str, statement: int) -> None:
     where = new(kind)
     with where.open() as store:
         store.enter(share(1))
-    # The last never comes.
     killed = statement <= STATEMENTS[kind]
     assert run(enter_and_die, where, statement) == (-signal.SIGKILL if killed else 0)
     with where.open("update") as store:
@@ -144,7 +140,7 @@ def test_killed_at_any_statement_leaves_the_whole_report_or_nothing(
 @pytest.mark.parametrize("into", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("statement", [4, 38])
-def test_killed_while_merging_leaves_all_or_nothing(
+def test_a_kill_while_merging_leaves_all_or_nothing(
     new: New, source: str, into: str, statement: int
 ) -> None:
     full, target = new(source), new(into)

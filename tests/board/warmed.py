@@ -1,5 +1,8 @@
-"""Enters a report, once: the graders of test_store_under_kill.py are forked from a process that
-has, so that none of them is killed while it imports what that needs, nor takes long for it."""
+"""Enter a report once.
+
+The graders of test_store_under_kill.py are forked from a process that has done so, so that none of
+them is killed while it imports libraries.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,268 @@
+"""Stores in files: foreign, damaged and locked ones, and those of earlier versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
+
+from harness.board import keys, schema, sqlite_file, tables
+from harness.board.entry import INDEXED, Entry
+from harness.board.errors import StoreError
+from harness.board.ranking import rank
+from harness.board.sqlite_file import SqliteFile
+from harness.board.store import Store
+from harness.protocol.report import Report
+from tests.board import factory
+
+
+@pytest.mark.parametrize("content", [b"not a database, but somebody's notes\n" * 200, b"{}"])
+def test_a_foreign_file_is_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"leaderboard\.sqlite is damaged or is no leaderboard"):
+        Store(path, "create")
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE photos (title)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="of another program"):
+        Store(path, "create")
+    assert path.read_bytes() == before
+
+
+def test_a_torn_file_is_left_alone(path: Path) -> None:
+    with Store(path, "create") as store:
+        for day in range(40):
+            store.enter(factory.report(day=day))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    torn = path.read_bytes()
+    with pytest.raises(StoreError, match="damaged"), Store(path) as store:
+        list(store.documents())
+    assert path.read_bytes() == torn
+
+
+VERSION_1 = """
+PRAGMA application_id = 0x6D6D6172;
+CREATE TABLE reports (id TEXT NOT NULL UNIQUE, report TEXT NOT NULL) STRICT;
+CREATE TABLE entries (
+    id TEXT NOT NULL PRIMARY KEY REFERENCES reports (id), created TEXT NOT NULL,
+    name TEXT NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, code TEXT NOT NULL,
+    verdict TEXT NOT NULL, stage TEXT, quick INTEGER NOT NULL, judge TEXT NOT NULL,
+    cases INTEGER NOT NULL, seed TEXT NOT NULL, device TEXT, on_gpu INTEGER NOT NULL,
+    driver TEXT, cuda TEXT, cublas TEXT, clock_mhz INTEGER, score REAL, low REAL, high REAL,
+    kernel_ms REAL, baseline_ms REAL, tflops REAL, peak_share REAL, cores TEXT, launch TEXT,
+    registers INTEGER
+) STRICT;
+PRAGMA user_version = 1;
+"""
+
+
+def version_1(path: Path, *reports: Report) -> None:
+    """Make a store as the first version of the judge made it."""
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1)
+    for report in reports:
+        text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
+        id = hashlib.sha256(text.encode()).hexdigest()
+        connection.execute("INSERT INTO reports VALUES (?, ?)", (id, text))
+        row = Entry.of(report, id)._asdict()
+        known = [column for _, column, *_ in connection.execute("PRAGMA table_info(entries)")]
+        connection.execute(
+            f"INSERT INTO entries ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})",
+            [row[column] for column in known],
+        )
+    connection.commit()
+    connection.close()
+
+
+def test_unsigned_results_of_version_1_are_unverified(path: Path) -> None:
+    reports = [factory.report(), factory.report("wide", "bob"), factory.rejected()]
+    version_1(path, *reports)
+    with Store(path) as store:
+        assert len(store.entries()) == 3
+        assert not any(entry.verified for entry in store.entries())
+        (board,) = rank(store.entries())
+        assert (len(board.rows), len(board.unverified)) == (0, 2)
+        store.check()
+        assert all(document.report.signature is None for document in store.documents())
+
+
+VERSION_2 = Path(__file__).with_name("before") / "version-2.sqlite"
+"""A file of the judge of 2026-11-21: three reports of its own, one that another key signed, one
+that no key signed, and a report that was set aside."""
+
+
+def content(path: Path) -> list[tuple[object, ...]]:
+    """Return everything that was entered into a file of version 2."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            row
+            for query in (
+                "SELECT * FROM reports ORDER BY id",
+                f"SELECT {', '.join(INDEXED[:-1])} FROM entries ORDER BY id",
+                "SELECT * FROM signatures ORDER BY id, key",
+                "SELECT * FROM refused",
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def test_a_store_of_version_2_opens_and_loses_nothing(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    private = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
+    path.with_suffix(".key").touch(0o600)
+    path.with_suffix(".key").write_bytes(
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    before = content(path)
+    with Store(path) as store:
+        assert {(entry.name, entry.verified) for entry in store.entries()} == {
+            ("tile", True),
+            ("wide", True),
+            ("broken", True),
+            ("claimed", False),
+            ("laptop", False),
+        }
+        signed = [document for document in store.documents() if document.signature]
+        assert [keys.fits(d.signature, d.text) for d in signed if d.signature] == [True] * 4
+        store.enter(factory.report("new"))
+    assert len(content(path)) == len(before) + 3
+    assert set(before) < set(content(path))
+
+
+def test_a_store_of_version_2_is_merged_without_being_changed(path: Path) -> None:
+    shutil.copy(VERSION_2, path)
+    with Store(path, "read") as store:
+        documents = list(store.documents())
+        assert len(documents) == 5
+        assert [document.signature is None for document in documents].count(True) == 1
+    assert path.read_bytes() == VERSION_2.read_bytes()
+
+
+def test_the_header_tells_old_judges_its_version(path: Path) -> None:
+    """They knew versions 1 and 2, and look nowhere else."""
+    Store(path, "create").close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+
+
+def test_migrations_end_at_the_present_tables(path: Path) -> None:
+    Store(path, "create").close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": _other_type})
+        assert compare_metadata(context, tables.metadata) == []
+    engine.dispose()
+
+
+def _other_type(_: object, __: object, ___: object, found: object, wanted: object) -> bool:
+    """Compare types: SQLite's strict tables have no booleans and one kind of integer."""
+    kinds = {Boolean: Integer, BigInteger: Integer, Float: REAL}
+    return not isinstance(found, kinds.get(type(wanted), type(wanted)))
+
+
+def test_a_migration_that_fails_leaves_the_old_version(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path, "create") as store:
+        id = store.enter(factory.report())
+    folder = Path(shutil.copytree(schema.MIGRATIONS, tmp_path / "migrations"))
+    (folder / "versions" / "board_next.py").write_text(
+        "from alembic import op\n"
+        f"revision, down_revision = 'next', {schema.HEAD!r}\n"
+        "def upgrade():\n"
+        "    op.execute('ALTER TABLE entries ADD COLUMN colour TEXT')\n"
+        "    op.execute('ALTER TABLE nowhere ADD COLUMN x TEXT')\n"
+    )
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", folder)
+        patch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "next"))
+        patch.setattr(schema, "HEAD", "next")
+        with pytest.raises(StoreError, match="nowhere"):
+            Store(path)
+    assert path.read_bytes() == before
+    with Store(path) as store:
+        assert [entry.id for entry in store.entries()] == [id]
+
+
+def test_a_store_of_a_newer_judge_is_left_alone(path: Path) -> None:
+    Store(path, "create").close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'board_9999'")
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="newer judge"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_writer_waits_for_another_and_then_gives_up(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+    one, other = SqliteFile(path, "create"), SqliteFile(path, "update")
+    with closing(one), closing(other):
+        with one.writing():
+            with pytest.raises(StoreError, match="stayed locked by another program"):
+                other.writing().__enter__()
+            with other.reading() as connection:  # readers do not wait
+                connection.exec_driver_sql("PRAGMA user_version")
+        with one.reading(), other.writing():
+            pass
+
+
+def test_a_store_that_is_only_read_is_not_written(path: Path) -> None:
+    Store(path, "create").close()
+    with closing(SqliteFile(path, "read")) as reading:
+        refused = pytest.raises(StoreError, match="attempt to write a readonly")
+        with refused, reading.writing() as connection:
+            connection.exec_driver_sql("CREATE TABLE x (y)")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (sqlite3.SQLITE_CORRUPT, "is damaged or is no leaderboard (so it was)"),
+        (sqlite3.SQLITE_BUSY_RECOVERY, "stayed locked by another program"),
+        (sqlite3.SQLITE_FULL, "cannot be used: so it was."),
+    ],
+)
+def test_each_failure_is_a_sentence(path: Path, code: int, said: str) -> None:
+    failure = sqlite3.OperationalError("so it was")
+    failure.sqlite_errorcode = code
+    with closing(SqliteFile(path, "create")) as made:
+        with pytest.raises(StoreError) as error, made.reading():
+            raise failure
+        assert str(error.value).startswith(f"{path} {said}")
+
+
+def loaded(code: str) -> set[str]:
+    """Return the database libraries that a fresh Python has loaded after running this."""
+    code += "\nimport sys; print(*{'sqlalchemy', 'alembic', 'psycopg'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_commands_load_database_libraries_only_when_needed(path: Path) -> None:
+    Store(path, "create").close()
+    assert loaded("from harness.cli import main; main.parser()") == set()
+    opened = f"from harness.board.store import Store; Store(Path({str(path)!r})).entries()"
+    assert loaded(f"from pathlib import Path; {opened}") == {"sqlalchemy"}
