@@ -1,4 +1,4 @@
-"""The subcommands, as a person or a program calls them."""
+"""The commands of the board."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.board.conftest import Call, Enter
 BEFORE = Version("0.0.1", Version.current().cases)
 
 
-def test_the_ranking_in_the_terminal(call: Call, stored: Enter) -> None:
+def test_the_terminal_shows_the_ranking(call: Call, stored: Enter) -> None:
     stored(
         factory.report("tile", "ada", 0.9),
         factory.report("wide", "bob", 1.031),
@@ -55,7 +55,7 @@ def test_a_name_cannot_write_to_the_terminal(call: Call, stored: Enter) -> None:
     }
 
 
-def test_filters_and_json(call: Call, stored: Enter) -> None:
+def test_filters_choose_and_json_has_all(call: Call, stored: Enter) -> None:
     stored(
         factory.report("tensor", "ada", 1.4, cores=Badge.TENSOR_CORES),
         factory.report("tile", "bob", 0.9, day=3),
@@ -69,7 +69,7 @@ def test_filters_and_json(call: Call, stored: Enter) -> None:
     assert json.loads(out) == []
 
 
-def test_nothing_to_rank_is_a_negative_answer(call: Call, stored: Enter) -> None:
+def test_nothing_to_rank_gives_exit_code_1(call: Call, stored: Enter) -> None:
     stored(factory.report(score=None))
     code, out, _ = call("leaderboard")
     assert code == 1
@@ -83,7 +83,7 @@ def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     assert err.count("\n") == 1
 
 
-def test_a_fresh_clone_shows_the_reports_that_came_with_it_and_how_to_enter_ones_own(
+def test_bundled_reports_are_shown_until_there_is_a_score(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(_arguments.STORE_VARIABLE)
@@ -96,6 +96,13 @@ def test_a_fresh_clone_shows_the_reports_that_came_with_it_and_how_to_enter_ones
     assert max(map(cell_len, out.splitlines())) <= 80
     assert " ".join(out.split()).count("CUDA 13.2") == 1, "once, below the table"
     assert list(tmp_path.iterdir()) == []
+    with Store(tmp_path / "leaderboard.sqlite", "create") as store:
+        store.enter(factory.report("laptop", score=None))
+    assert "01_naive" in call("leaderboard")[1]
+    with Store(tmp_path / "leaderboard.sqlite") as store:
+        store.enter(factory.report("mine", score=0.5))
+    code, out, err = call("leaderboard")
+    assert "mine" in out and "01_naive" not in out and err == ""
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(
@@ -115,7 +122,7 @@ def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) ->
     assert "'yesterday' is no day" in capsys.readouterr().err
 
 
-def test_submit_export_import(call: Call, tmp_path: Path, path: Path) -> None:
+def test_what_is_submitted_is_exported_and_imported(call: Call, tmp_path: Path, path: Path) -> None:
     report = factory.report("naïve 🚀", "ada")
     file = tmp_path / "report.json"
     file.write_text(report.model_dump_json(indent=2), encoding="utf-8")
@@ -152,7 +159,7 @@ def test_import_is_all_or_nothing_and_names_the_line(
         assert store.entries() == []
 
 
-def test_merge(call: Call, stored: Enter, tmp_path: Path) -> None:
+def test_merge_enters_what_is_new(call: Call, stored: Enter, tmp_path: Path) -> None:
     stored(factory.report(author="ada"))
     other = tmp_path / "other.sqlite"
     with Store(other, "create") as store:

@@ -95,7 +95,7 @@ def of_everything() -> list[Report]:
     ]
 
 
-def test_every_link_leads_to_a_file_of_the_site(write: Write) -> None:
+def test_every_link_leads_to_a_file(write: Write) -> None:
     site = write(*of_everything())
     assert len(pages(site)) == 3 + len(of_everything())
     for page in pages(site):
@@ -136,7 +136,7 @@ def test_unverified_results_are_below_the_ranking(write: Write, path: Path) -> N
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_only_ever_text(write: Write, name: str) -> None:
+def test_names_are_shown_as_text(write: Write, name: str) -> None:
     author = f"</script>{name}</a>"
     site = write(factory.report(name, author, 0.9), factory.rejected(name, author))
     shown = name.replace("\u202e", "")
@@ -156,7 +156,7 @@ def test_names_are_only_ever_text(write: Write, name: str) -> None:
         assert "img" not in {tag for tag, _ in elements.found}
 
 
-def test_hostile_source_and_output_are_only_ever_text(write: Write) -> None:
+def test_hostile_source_and_output_are_shown_as_text(write: Write) -> None:
     source = factory.SOURCE + "// </code><script>alert(1)</script> \x1b[2J {{ 7 * 7 }}\n"
     report = factory.report(source=source).model_copy(update={"printed": "<script>x</script>\x1b"})
     site = write(report)
@@ -203,7 +203,7 @@ def test_a_new_template_writes_every_page_again(
     assert page.read_text() != "as it was"
 
 
-def test_what_is_no_longer_chosen_goes_away(write: Write) -> None:
+def test_pages_of_removed_entries_are_deleted(write: Write) -> None:
     reports = [factory.report(author="ada"), factory.report(author="bob", day=9)]
     site = write(*reports)
     write(chosen=Filter(since=date(2026, 1, 5)))
@@ -223,7 +223,7 @@ def test_a_store_without_a_ranked_run_has_a_first_page(write: Write) -> None:
     assert "Nothing is ranked yet" in Elements(site / "index.html").text
 
 
-def test_the_command_writes_it(call: Call, stored: Enter, tmp_path: Path) -> None:
+def test_the_command_writes_the_site(call: Call, stored: Enter, tmp_path: Path) -> None:
     stored(*of_everything())
     site = tmp_path / "site"
     code, out, err = call("leaderboard", "--site", site, "--json")
@@ -311,7 +311,7 @@ def explained(name: str) -> Report:
     )
 
 
-def test_a_page_says_why_and_heats_the_lines(write: Write) -> None:
+def test_a_page_explains_the_speed_and_marks_lines(write: Write) -> None:
     folder = write(explained("30_mma_tf32x3"))
     (page,) = (folder / "entries").glob("*.html")
     shown = Elements(page)
@@ -322,7 +322,7 @@ def test_a_page_says_why_and_heats_the_lines(write: Write) -> None:
     assert len(heat) > 3 and "--heat: 0%" in heat
 
 
-def test_a_page_says_why_there_is_no_advice(write: Write) -> None:
+def test_a_page_says_why_it_has_no_advice(write: Write) -> None:
     folder = write(explained("09_vector_loads"))
     (page,) = (folder / "entries").glob("*.html")
     text = Elements(page).text
@@ -331,7 +331,7 @@ def test_a_page_says_why_there_is_no_advice(write: Write) -> None:
     assert "wavefronts a request" not in text and "a remedy" not in text
 
 
-def test_a_kernel_on_tensor_cores_lies_under_their_roof(write: Write) -> None:
+def test_a_tensor_core_kernel_is_below_their_roof(write: Write) -> None:
     """At 1.719 ms it does 240 TFLOP/s: over the 67 of the FP32 units."""
     folder = write(explained("33_wgmma_two_phase"))
     (page,) = (folder / "entries").glob("*.html")

@@ -1,4 +1,4 @@
-"""The site in a real browser: from disk, without a network, with a keyboard, on a phone."""
+"""The site in a browser: from disk, without a network, with a keyboard, on a phone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
-KERNELS = 220
+KERNELS = 120
 LONG = "W" * 60
 MARKUP = "<img src=x onerror=alert(1)><b>bold<b>"
 EMOJI = "🚀" * 30
@@ -32,8 +32,7 @@ NAMES = [MARKUP, EMOJI, LONG, "'; DROP TABLE entries; --", "{{ 7 * 7 }}"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """220 kernels on one GPU: hostile names at the top, and one rejected submission. Some have
-    their pages."""
+    """Write a site of 120 kernels, the best with hostile names, and some submissions' pages."""
     named = [
         factory.report(name, name[::-1], 1.9 - 0.1 * place, day=place, rounds=8)
         for place, name in enumerate(NAMES)
@@ -85,7 +84,7 @@ def opened(chrome: Chrome, page: Path, query: str = "") -> Chrome:
 
 
 def page_of(site: Path, verdict: str) -> Path:
-    """Some submission's page with this verdict."""
+    """Return a submission's page with this verdict."""
     return next(
         page
         for page in sorted((site / "entries").glob("*.html"))
@@ -98,7 +97,7 @@ def rows(chrome: Chrome) -> list[WebElement]:
 
 
 def column(chrome: Chrome, name: str) -> list[str]:
-    """The cells of a column of the ranking that are on this page of it."""
+    """Return the visible cells of a column of the ranking."""
     texts: list[str] = chrome.execute_script(
         "return [...document.querySelectorAll(`#ranking tbody td.${arguments[0]}`)]"
         ".map((cell) => (cell.querySelector('bdi') ?? cell).textContent)",
@@ -125,7 +124,7 @@ def fill(chrome: Chrome, name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
-def test_pages_open_from_disk_without_network_or_complaint(
+def test_pages_open_from_disk_without_network_or_errors(
     chrome: Chrome, site: Path, which: str
 ) -> None:
     chrome.get("about:blank")
@@ -137,16 +136,16 @@ def test_pages_open_from_disk_without_network_or_complaint(
     assert browser.complaints(chrome) == []
 
 
-def test_a_page_of_the_ranking_and_the_next(board: Chrome) -> None:
+def test_the_ranking_has_pages(board: Chrome) -> None:
     assert len(rows(board)) == 100
     assert column(board, "rank")[:3] == ["1", "2", "3"]
-    assert status(board) == "1 to 100 of 220 kernels"
+    assert status(board) == "1 to 100 of 120 kernels"
     board.find_element(By.XPATH, "//button[.='Next']").click()
-    assert status(board) == "101 to 200 of 220 kernels"
+    assert status(board) == "101 to 120 of 120 kernels"
     assert column(board, "kernel")[0] == f"kernel {100 - len(NAMES)}"
 
 
-def test_sorting_with_the_keyboard_says_so(board: Chrome) -> None:
+def test_the_keyboard_sorts_and_the_heading_says_so(board: Chrome) -> None:
     assert heading(board, "rank").get_attribute("aria-sort") == "ascending"
     button = heading(board, "kernel").find_element(By.TAG_NAME, "button")
     board.execute_script("arguments[0].focus()", button)
@@ -169,7 +168,7 @@ def test_numbers_sort_as_numbers(board: Chrome, name: str, best_first: bool) -> 
     assert values == sorted(values, reverse=not best_first)
 
 
-def test_everything_is_reached_by_tab(board: Chrome) -> None:
+def test_the_tab_key_reaches_everything(board: Chrome) -> None:
     reached = []
     for _ in range(30):
         board.switch_to.active_element.send_keys(Keys.TAB)
@@ -184,7 +183,7 @@ def test_chosen_kernels_are_ranked_among_themselves(board: Chrome) -> None:
     Select(board.find_element(By.NAME, "cores")).select_by_visible_text("tensor cores")
     assert column(board, "rank")[0] == "1"
     assert column(board, "kernel")[:2] == ["kernel 1", "kernel 3"]
-    assert "chosen from 220" in status(board)
+    assert "chosen from 120" in status(board)
     opened(board, Path(board.current_url.removeprefix("file://")), "?cores=tensor-cores")
     assert column(board, "kernel")[:2] == ["kernel 1", "kernel 3"]
     bars = board.execute_script(
@@ -198,11 +197,11 @@ def test_finding_and_dates_choose_what_is_shown(board: Chrome) -> None:
     assert set(column(board, "author")) == {"author 3"}
     assert column(board, "rank")[0] != "1"
     fill(board, "find", "")
-    fill(board, "since", "2026-01-15")
+    fill(board, "since", "2026-01-08")
     assert 0 < len(rows(board)) < 100
-    assert all(graded >= "2026-01-15" for graded in column(board, "graded"))
+    assert all(graded >= "2026-01-08" for graded in column(board, "graded"))
     fill(board, "find", "no such kernel")
-    assert status(board) == "0 kernels, chosen from 220"
+    assert status(board) == "0 kernels, chosen from 120"
 
 
 def test_hostile_names_are_shown_as_they_are(board: Chrome) -> None:
@@ -215,7 +214,7 @@ def test_hostile_names_are_shown_as_they_are(board: Chrome) -> None:
     assert labels[0].startswith("<img src=x")
 
 
-def test_the_chart_has_intervals_and_the_line_of_cublas(board: Chrome) -> None:
+def test_the_chart_has_intervals_and_a_line_at_cublas(board: Chrome) -> None:
     chart: dict[str, Any] = board.execute_script(
         "const {data, layout} = document.querySelector('[data-chart=scores] .chart');"
         "return {bars: data.flatMap((t) => [...t.x]), errors: data.flatMap((t) => t.error_x.array),"
@@ -229,8 +228,10 @@ def test_the_chart_has_intervals_and_the_line_of_cublas(board: Chrome) -> None:
 
 
 @pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
-@pytest.mark.parametrize("width", [1280, 390, 320])
-def test_nothing_sticks_out(chrome: Chrome, site: Path, which: str, width: int) -> None:
+@pytest.mark.parametrize("width", [1280, 320])
+def test_nothing_is_wider_than_the_window(
+    chrome: Chrome, site: Path, which: str, width: int
+) -> None:
     browser.resize(chrome, width)
     opened(chrome, site / which if which.endswith("html") else page_of(site, which))
     outside = chrome.execute_script(
@@ -244,12 +245,16 @@ def test_nothing_sticks_out(chrome: Chrome, site: Path, which: str, width: int) 
 
 
 @pytest.mark.parametrize(
-    "which", ["index.html", "runs.html", "accepted", "memory-error", "wrong-answer"]
+    ("which", "width", "scheme"),
+    [
+        ("index.html", 1280, "light"),
+        ("index.html", 390, "dark"),
+        ("runs.html", 1280, "dark"),
+        ("accepted", 390, "dark"),
+        ("wrong-answer", 1280, "light"),
+    ],
 )
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_no_barrier_that_axe_knows(
-    chrome: Chrome, site: Path, which: str, scheme: Any, width: int
-) -> None:
+def test_axe_finds_nothing(chrome: Chrome, site: Path, which: str, scheme: Any, width: int) -> None:
     browser.resize(chrome, width)
     browser.colours(chrome, scheme)
     opened(chrome, site / which if which.endswith("html") else page_of(site, which))
@@ -266,7 +271,7 @@ def test_a_phone_shows_rank_1_first(chrome: Chrome, site: Path) -> None:
     assert tops[0] < 844 and tops[0] < tops[1], "below the first screen of a phone"
 
 
-def test_colours_follow_the_reader(board: Chrome) -> None:
+def test_colours_follow_the_preferred_scheme(board: Chrome) -> None:
     def colours() -> tuple[str, str]:
         page, bar = board.execute_script(
             "return [getComputedStyle(document.documentElement).backgroundColor,"
@@ -280,7 +285,7 @@ def test_colours_follow_the_reader(board: Chrome) -> None:
     assert colours()[0] != light[0]
 
 
-def test_a_submission_has_its_charts_from_its_tables(chrome: Chrome, site: Path) -> None:
+def test_charts_show_the_data_of_the_tables(chrome: Chrome, site: Path) -> None:
     opened(chrome, page_of(site, "accepted"))
     charts: dict[str, list[list[float]]] = chrome.execute_script(
         "return Object.fromEntries([...document.querySelectorAll('figure[data-chart]')].map("
@@ -291,7 +296,7 @@ def test_a_submission_has_its_charts_from_its_tables(chrome: Chrome, site: Path)
     assert charts["roofline"][1][0] == 0.44
 
 
-def test_the_table_is_whole_without_scripts(chrome: Chrome, site: Path) -> None:
+def test_the_table_is_complete_without_scripts(chrome: Chrome, site: Path) -> None:
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         chrome.get((site / "index.html").as_uri())
@@ -300,11 +305,11 @@ def test_the_table_is_whole_without_scripts(chrome: Chrome, site: Path) -> None:
         chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_thousands_of_rows_sort_without_losing_one(chrome: Chrome, tmp_path: Path) -> None:
-    made = Site(tmp_path / "site", factory.crowd(3_000))
+def test_sorting_many_rows_loses_none(chrome: Chrome, tmp_path: Path) -> None:
+    made = Site(tmp_path / "site", factory.crowd(1_000))
     made.write_boards()
     opened(chrome, tmp_path / "site" / "index.html")
-    assert status(chrome) == "1 to 100 of 3000 kernels"
+    assert status(chrome) == "1 to 100 of 1000 kernels"
     heading(chrome, "kernel").find_element(By.TAG_NAME, "button").click()
     assert column(chrome, "kernel")[:2] == ["kernel 00000", "kernel 00001"]
     assert len(rows(chrome)) == 100
