@@ -33,6 +33,9 @@ SECONDS = 60.0
 LANES = 32
 """Threads that the vector path runs together: a warp."""
 
+TRIAL_BLOCKS = 64
+"""Blocks that are run to estimate how long all take."""
+
 VECTOR_ABOVE = 2.0
 """The seconds that `run` must need on the thread path for the vector path to be worth its
 translation, which takes up to four."""
@@ -137,6 +140,24 @@ class Kernel:
             result.seconds, None if found else fault, tuple(found), result.changed, result.printed
         )
 
+    def sweep(
+        self, grid: Size, arguments: Sequence[Argument], *, seconds: float = SECONDS
+    ) -> Result | None:
+        """Run every block of a launch on the vector path, with all accesses checked.
+
+        None where the kernel has no such path, or would need more seconds than these.
+        """
+        count = prod(grid)
+        if self.blocks_depend or self.units is None:
+            return None
+        trial = range(0, count, max(1, count // TRIAL_BLOCKS))
+        loaded, limit = self._load(Mode.RUN), max(seconds, 0.1)
+        result = self._launch(loaded, grid, arguments, limit, trial, vector_above=0)[0]
+        slow = result.vector_blocks < len(trial) // 2
+        if result.fault or slow or result.seconds * count / len(trial) > seconds:
+            return result if result.fault and result.fault.finding else None
+        return self._launch(loaded, grid, arguments, 2 * limit, None, vector_above=0)[0]
+
     def count(
         self,
         grid: Size,
@@ -176,10 +197,9 @@ class Kernel:
     @functools.cached_property
     def units(self) -> Loaded | None:
         """The kernel for the vector path; None where that cannot run it."""
-        if self._mode is Mode.WATCH:
-            return None
         try:
-            return load_units(self._cache, self._text, self._inlined, self.block, LANES)
+            kernel = self._inline(Mode.RUN)
+            return load_units(self._cache, self._text, kernel, self.block, LANES)
         except CannotTranslate:
             return None
 
@@ -192,6 +212,7 @@ class Kernel:
         blocks: Sequence[int] | None,
         instruments: Instruments | None = None,
         module: Bytes | None = None,
+        vector_above: float | None = None,
     ) -> tuple[Result, Explainer]:
         given = tuple(kind_of(argument) for argument in arguments)
         if given != self._kinds:
@@ -204,6 +225,8 @@ class Kernel:
         ]
         explainer = Explainer(loaded.kernel, buffers_of(arguments), names, grid, self.block)
         printer = Printer()
+        is_watched = loaded is self._loaded.get(Mode.WATCH)
+        may_be_vector = not (instruments or is_watched or self.blocks_depend)
         outcome = launch(
             self._cache,
             loaded,
@@ -214,8 +237,8 @@ class Kernel:
             printer,
             instruments,
             ascending=self.blocks_depend,
-            make_units=None if instruments or self.blocks_depend else lambda: self.units,
-            vector_above=self._vector_above,
+            make_units=(lambda: self.units) if may_be_vector else None,
+            vector_above=self._vector_above if vector_above is None else vector_above,
         )
         fault = explainer.fault(outcome.stopped, seconds) if outcome.stopped else None
         result = Result(

@@ -9,13 +9,16 @@ import numpy.typing as npt
 import pytest
 
 from harness.devices.cpu.device import KINDS
+from harness.protocol.device import LaunchInputs, Ready, Sanitize, Sanitized
+from harness.protocol.report import Hazard, Tool
 from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Result
 from harness.ptxcpu.runtime.layout import Cause
-from tests.ptxcpu.runner import compiled
+from problem.cases import Shape
+from tests.ptxcpu.runner import Runner, compiled, inputs
 
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))
@@ -108,6 +111,20 @@ def test_small_kernels_end_alike_on_both_paths(body: str, cache_directory: Path)
     assert quick.fault == steady.fault
     assert quick.changed == steady.changed
     assert steady.fault is not None or fast.tobytes() == slow.tobytes()
+
+
+def test_a_bad_access_is_found_in_a_block_outside_the_sample(cpu: Runner) -> None:
+    body = "*c = A[row * N + (col & 15) + (blockIdx.x == 37 && blockIdx.y == 21 ? 1 << 22 : 0)];"
+    assert isinstance(cpu.load(KERNEL.format(body=body)), Ready)
+    shape = Shape(640, 32, 640)
+    a, b = inputs(shape)
+    sample = LaunchInputs(shape=shape, A=a, B=b, blocks=(0, 1, 2))
+    answer = cpu.device.sanitize(Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60))
+    assert isinstance(answer, Sanitized)
+    (found,) = answer.findings
+    assert found.hazard is Hazard.OUT_OF_BOUNDS
+    assert found.at is not None
+    assert found.at.block == (37, 21, 0)
 
 
 def test_a_launch_that_does_not_end_stops_at_its_limit(cache_directory: Path) -> None:

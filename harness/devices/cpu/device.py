@@ -64,6 +64,9 @@ SAMPLE_SECONDS = 5.0
 """The time limit of watching some blocks of a large launch. Most kernels need less of it at the
 ranked size."""
 
+SWEEP_SECONDS = 30.0
+"""The longest that running all blocks of the ranked size may take, by an estimate."""
+
 KINDS = (
     *(ParameterKind.READ_ONLY, ParameterKind.READ_ONLY, ParameterKind.WRITABLE),
     *(ParameterKind.NUMBER,) * 3,
@@ -218,7 +221,8 @@ class CpuDevice:
         )
 
     def _check_sample(self, given: LaunchInputs, seconds: float) -> list[Finding]:
-        """What the checks find in some blocks of a launch within so many seconds."""
+        """What the checks find in some blocks of a launch within so many seconds, or else a bad
+        access in any block, if the vector path can run all of them soon enough."""
         module = self._loaded()
         grid = module.grid(given.shape)
         if _refused(module.kernel, grid):
@@ -228,7 +232,12 @@ class CpuDevice:
             result = module.kernel.check(grid, arguments, seconds=seconds, blocks=given.blocks)
         except PtxError:
             return []
-        return [reporting.finding(each, given.shape) for each in result.findings]
+        found = list(result.findings)
+        if not found and not result.fault:
+            swept = module.kernel.sweep(grid, arguments, seconds=SWEEP_SECONDS)
+            if swept and swept.fault and swept.fault.finding:
+                found.append(swept.fault.finding)
+        return [reporting.finding(each, given.shape) for each in found]
 
     # -- counting
 

@@ -136,7 +136,8 @@ def launch(
 
     make_units: makes the same kernel for the vector path, or None where it has none. It is called
     if threads would need more than `vector_above` seconds, going by the first cluster of each
-    worker. The vector path then runs the others, and threads run those that it leaves.
+    worker (which is not asked for if that is 0). The vector path then runs the others, and threads
+    run those that it leaves.
     """
     instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
@@ -171,22 +172,29 @@ def launch(
 
         _together(work, team)
 
-    rest, vector_blocks = chosen, 0
+    rest, vector_blocks, translation = chosen, 0, 0.0
     if make_units:
-        first, rest = chosen[: len(team)], chosen[len(team) :]
-        by_threads(first)
+        first = chosen[: len(team)] if vector_above > 0 else chosen[:0]
+        rest = chosen[len(first) :]
+        if len(first):
+            by_threads(first)
         estimated = (time.perf_counter() - start) * len(rest) / len(team)
-        has_ended = stop.value or any(worker.stopped for worker in team)
-        if not has_ended and len(rest) and estimated > vector_above and (units := make_units()):
-            units_team = [_Worker(units, grid, arguments, instruments, stop, printer) for _ in team]
-            left = _run_units(cache, units, units_team, rest)
-            vector_blocks = len(rest) - len(left)
-            rest = left
-        if has_ended:
+        if stop.value or any(worker.stopped for worker in team):
             rest = rest[:0]
+        elif len(rest) and estimated >= vector_above:
+            begun = time.perf_counter()
+            units = make_units()
+            translation = time.perf_counter() - begun
+            if units:
+                units_team = [
+                    _Worker(units, grid, arguments, instruments, stop, printer) for _ in team
+                ]
+                left = _run_units(cache, units, units_team, rest)
+                vector_blocks = len(rest) - len(left)
+                rest = left
     if len(rest):
         by_threads(rest)
-    elapsed = time.perf_counter() - start
+    elapsed = time.perf_counter() - start - translation
     timer.cancel()
     faults = [w.stopped for w in team if w.stopped]
     contexts = [context for worker in team for context in worker.contexts]
