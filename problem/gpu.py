@@ -90,7 +90,7 @@ def block_errors(A: Any, B: Any, C: Any, seed: int) -> tuple[float, float, float
     sizes = (np.int32(M), np.int32(N), np.int32(K))
     arguments = (A, B, C, *sizes, np.uint64(seed), errors)
     _module().get_function("block_errors")((_BLOCKS_COMPARED,), (_BLOCK,), arguments)
-    worst = np.nan_to_num(errors.get(), nan=np.inf).max(axis=0)
+    worst = np.nan_to_num(errors.get(), nan=np.inf, posinf=np.inf).max(axis=0)
     return float(worst[0]), float(worst[1]), float(worst[2])
 
 

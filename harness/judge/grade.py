@@ -12,6 +12,7 @@ from harness import __version__
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
 from harness.judge.session import Session
+from harness.judge.stages.accuracy import grade_accuracy
 from harness.judge.stages.compile import compile_submission, disassemble, load
 from harness.judge.stages.count import count_accesses, start_counting
 from harness.judge.stages.measure import audit, measure
@@ -78,6 +79,7 @@ CHECKING = (
     Part(start_sanitizer, Stage.COMPILE, Lock.SHARED),
     Part(start_in_background, Stage.COMPILE, Lock.SHARED),
     Part(verify, Stage.VERIFY, Lock.SHARED),
+    Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
     Part(sanitize_on_device, Stage.SANITIZE, Lock.SHARED),
     Part(sanitize_in_background, Stage.SANITIZE, Lock.NONE),
     Part(disassemble, Stage.SANITIZE, Lock.NONE),
@@ -169,6 +171,7 @@ def _report(grading: Grading, outcome: Outcome) -> Report:
         ),
         kernel=grading.facts,
         verification=grading.verification,
+        accuracy=grading.accuracy,
         sanitizing=tuple(grading.sanitizing),
         measurement=grading.measurement,
         counters=grading.counters,

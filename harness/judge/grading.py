@@ -16,6 +16,7 @@ from harness.judge.steps import Steps
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.report import (
+    Accuracy,
     Counters,
     Finding,
     HostMemoryKind,
@@ -97,6 +98,7 @@ class Grading:
     disassembled: Disassembled | None = None
     ready: Ready | None = None
     verification: Verification | None = None
+    accuracy: Accuracy | None = None
     printed: list[str] = field(default_factory=list)
     failure: Failure | None = None
     """Verification went wrong, and the sanitizers may say why."""

@@ -446,6 +446,43 @@ class Verification(Value):
     """What this device could not verify, in one sentence."""
 
 
+class ErrorFigures(Value):
+    """The worst errors of one product, as problem/accuracy.py defines them."""
+
+    block: NonNegativeFloat
+    by_rows: NonNegativeFloat
+    by_components: NonNegativeFloat
+
+
+AccuracyGrade = Literal["A", "B", "C"]
+
+
+class InputsAccuracy(Value):
+    """How accurate the kernel is on one kind of inputs, next to a baseline."""
+
+    inputs: str
+    grade: AccuracyGrade
+    kernel: ErrorFigures
+    baseline: ErrorFigures
+
+
+class AccuracyAt(Value):
+    """How accurate the kernel is at one size."""
+
+    shape: Shape
+    baseline: str
+    """What it is compared with."""
+    grade: AccuracyGrade
+    results: tuple[InputsAccuracy, ...]
+
+
+class Accuracy(Value):
+    """How accurate the kernel is on structured inputs: the worst grade of all sizes."""
+
+    grade: AccuracyGrade
+    sizes: tuple[AccuracyAt, ...]
+
+
 class ToolRun(Value):
     """One sanitizer tool on all its shapes."""
 
@@ -662,6 +699,8 @@ class Report(Value):
     """Warnings of the reader and the compiler; the errors are in the outcome."""
     kernel: DisassembledKernel | KernelFacts | None = None
     verification: Verification | None = None
+    accuracy: Accuracy | None = None
+    """In a full grading of a correct kernel."""
     sanitizing: tuple[Sanitizing, ...] = ()
     """By compute-sanitizer where there is a GPU, and always by the CPU device."""
     measurement: Measurement | None = None

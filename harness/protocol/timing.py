@@ -176,6 +176,21 @@ class CheckLaunch(CheckerRequest[Checked]):
     """Is C the product of what was drawn?"""
 
 
+class MeasuredErrors(Value):
+    """The worst errors of some blocks of C, as problem/accuracy.py defines them."""
+
+    kind: Literal["measured-errors"] = "measured-errors"
+    block: NonNegativeFloat
+    by_rows: NonNegativeFloat
+    by_components: NonNegativeFloat
+
+
+class MeasureErrors(CheckerRequest[MeasuredErrors]):
+    """How far is C from the product of what was drawn? The seed chooses the blocks."""
+
+    seed: NonNegativeInt
+
+
 class Fetched(Value):
     """C as it was left, and the seeds that A and B were drawn from: whatever became of them on the
     GPU, that is what was asked."""

@@ -57,6 +57,8 @@ from harness.protocol.timing import (
     FirstLaunches,
     LaunchTime,
     LayOut,
+    MeasuredErrors,
+    MeasureErrors,
     MeasureFirstLaunch,
     MeasureHostMemory,
     SharedMatrices,
@@ -111,6 +113,8 @@ class FakeGpu(FakeDevice):
                 return Done()
             case CheckLaunch():
                 return Checked(error=0.1)
+            case MeasureErrors():
+                return MeasuredErrors(block=1e-6, by_rows=1e-7, by_components=2e-7)
             case FetchLaunch():
                 A = Draw.plain(1).matrix(SMALL.shape.M, SMALL.shape.N)
                 B = Draw.plain(2).matrix(SMALL.shape.N, SMALL.shape.K)
@@ -173,6 +177,13 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
     assert (report.measurement.audit_error is None) is quick
     assert {round.inputs for round in report.measurement.rounds} == {*SCORED_INPUTS}
     assert len(report.sanitizing) == (1 if quick else 2)
+    if quick:
+        assert report.accuracy is None
+    else:
+        assert report.accuracy is not None and report.accuracy.grade == "A"
+        small, ranked = report.accuracy.sizes
+        assert (small.baseline, ranked.baseline) == ("plain FP32 sums", "cuBLAS")
+        assert ranked.shape == SMALL.shape and len(small.results) == len(ranked.results)
 
 
 def test_a_device_that_does_not_work_is_no_verdict() -> None:

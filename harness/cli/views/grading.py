@@ -14,6 +14,7 @@ from harness.cli.views.findings import counterexample, diagnostics, findings, so
 from harness.judge import figures
 from harness.judge.explain.examined import from_report
 from harness.judge.explain.explain import explain
+from harness.judge.stages import accuracy
 from harness.protocol.report import (
     Accepted,
     CompileError,
@@ -171,6 +172,8 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         )
         if passed.note:
             yield "", passed.note
+    if report.accuracy is not None:
+        yield "accuracy", accuracy.sentence(report.accuracy).removeprefix("accuracy ")
     for program in report.sanitizing:
         words = [
             tool.tool.value + ("" if tool.status == "clean" else f" {tool.status}")
@@ -215,6 +218,10 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
             f"{score.kernel_ms:.3f} ms, cuBLAS {score.baseline_ms:.3f} ms; "
             f"{score.tflops:.1f} TFLOP/s{share}",
         )
+    if measured.by_inputs:
+        slowest = measured.by_inputs[0]
+        more = "" if slowest.scored else ", not scored"
+        yield "slowest on", f"{slowest.inputs}: {slowest.ratio:.2f} × cuBLAS{more}"
     kept = [timed for timed in measured.rounds if not timed.dropped]
     clocks = [timed.clock_mhz for timed in kept] or [0]
     power = [timed.power_w for timed in kept] or [0]

@@ -22,6 +22,8 @@ from harness.protocol.timing import (
     Fetched,
     FetchLaunch,
     LayOut,
+    MeasuredErrors,
+    MeasureErrors,
     SharedMatrices,
 )
 from problem import gpu
@@ -65,6 +67,10 @@ class CudaChecker:
         return self._matrices.check()
 
     @answer.register
+    def measure_errors(self, request: MeasureErrors) -> MeasuredErrors:
+        return self._matrices.errors(request.seed)
+
+    @answer.register
     def fetch_launch(self, request: FetchLaunch) -> Fetched:
         return self._matrices.fetch()
 
@@ -106,6 +112,10 @@ class _Table:
             if judge_kernels.overwritten(words)
         )
         return Checked(error=error, changed_inputs=changed, wrote_outside=outside)
+
+    def errors(self, seed: int) -> MeasuredErrors:
+        block, by_rows, by_components = gpu.block_errors(self.A, self.B, self.C, seed)
+        return MeasuredErrors(block=block, by_rows=by_rows, by_components=by_components)
 
     def fetch(self) -> Fetched:
         A, B = self._drawn

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import wait
 
 from harness.judge.grading import Grading, Measured
-from harness.judge.stages import interim
+from harness.judge.stages import accuracy, interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, load_outcome
 from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
@@ -39,6 +39,7 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     TimingWorkers,
 )
+from problem.accuracy import INPUTS
 from problem.cases import OTHER_SIZES, RANKED, Case, Matrix, Shape
 from problem.inputs import Draw
 from problem.reference import MAX_ERROR, compare, compare_repeated
@@ -78,6 +79,7 @@ def measure(grading: Grading) -> Outcome | None:
         seconds=seconds,
         progress=grading.progress,
         audit=not grading.quick,
+        accuracy=() if grading.quick else INPUTS,
         quiet=lambda: wait([compared]),
     )
     if not isinstance(timed, Timed):
@@ -109,7 +111,10 @@ def measure(grading: Grading) -> Outcome | None:
         host_memory=tuple(memories),
         pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
+        by_inputs=timed.by_inputs,
     )
+    if timed.accuracy:
+        accuracy.add(grading, RANKED.shape, "cuBLAS", timed.accuracy)
     grading.measured = Measured(result, measurement, compared, timed.audited)
     return impossible(result, grading.session.info, grading.disassembled.kernel)
 

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from harness.judge.progress import Progress
@@ -36,12 +36,14 @@ from harness.protocol.timing import (
     FetchLaunch,
     LaunchTime,
     LayOut,
+    MeasureErrors,
     ScoringDevice,
     SharedMatrices,
     TimeLaunch,
     TimingRequest,
     TimingWorkers,
 )
+from problem.accuracy import Errors
 from problem.cases import RANKED, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS, Shape
 
 T = TypeVar("T")
@@ -135,6 +137,8 @@ class Timed:
     """None where no launch was to be."""
     by_inputs: tuple[InputsTime, ...] = ()
     """How long the kernel takes on each kind of inputs, the slowest first."""
+    accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
+    """The errors of kernel and baseline on each kind of inputs that was asked for."""
 
 
 def timed_rounds(
@@ -146,12 +150,14 @@ def timed_rounds(
     progress: Progress,
     shape: Shape = RANKED.shape,
     audit: bool = True,
+    accuracy: Sequence[str] = (),
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
     """Time the loaded kernel beside the baseline (or the baseline beside itself).
 
     seconds: time limit of one launch. audit: keep one launch, to hold it to the full CPU product
-    besides the checks of every one. quiet: waits until this host is at nothing else.
+    besides the checks of every one. accuracy: kinds of inputs on which errors are measured. quiet:
+    waits until this host does nothing else.
     """
     measuring = Measuring(workers, shape, seconds)
     result: Timed | Outcome
@@ -160,7 +166,10 @@ def timed_rounds(
         measuring.attach(measuring.lay_out(), baseline)
         warm_up = measuring.warm_up()
         quiet()
-        result = _rounds(measuring, extent, warm_up, progress, audit)
+        timed = _rounds(measuring, extent, warm_up, progress, audit)
+        if accuracy:
+            progress.step("accuracy on structured inputs")
+        result = replace(timed, accuracy=tuple(measuring.accuracy(each) for each in accuracy))
     except MeasurementAborted as aborted:
         result = aborted.outcome
     measuring.end()  # not when interrupted: a worker that is at a launch would let us wait
@@ -352,6 +361,19 @@ class Measuring:
             for inputs, ms in times.items()
         ]
         return tuple(sorted(found, key=lambda each: each.ratio))
+
+    def accuracy(self, inputs: str) -> tuple[str, Errors, Errors]:
+        """The errors of the kernel and of the baseline on the same inputs."""
+        request, blocks = TimeLaunch(seconds=self.seconds), secrets.randbits(64)
+        self._kernel(inputs, "in a launch for accuracy")
+        of_kernel = _judges(self.workers.checker.ask(MeasureErrors(seed=blocks)))
+        _judges(self._ask(self.workers.baseline, request))
+        of_baseline = _judges(self.workers.checker.ask(MeasureErrors(seed=blocks)))
+        found = (
+            Errors(each.block, each.by_rows, each.by_components)
+            for each in (of_kernel, of_baseline)
+        )
+        return inputs, next(found), next(found)
 
     def fetch(self) -> Fetched:
         """The launch just timed."""

@@ -46,6 +46,7 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     TimingWorkers,
 )
+from problem.accuracy import INPUTS
 from problem.cases import RANKED, UNIFORM, Case, Shape
 from problem.inputs import Draw
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
@@ -210,6 +211,7 @@ def test_the_kernel_is_timed_beside_the_baseline(rounds: Rounds, quick: bool) ->
         "seconds": 4.0,
         "progress": progress,
         "audit": not quick,
+        "accuracy": () if quick else INPUTS,
     }
 
 

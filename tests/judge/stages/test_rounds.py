@@ -35,6 +35,8 @@ from harness.protocol.timing import (
     FetchLaunch,
     LaunchTime,
     LayOut,
+    MeasuredErrors,
+    MeasureErrors,
     SharedMatrices,
     TimeLaunch,
     TimingWorkers,
@@ -95,6 +97,7 @@ class FakeWorkers:
     baseline_check: Callable[[int], Checked] = lambda launch: RIGHT
     draws: list[str] = field(default_factory=list)
     last: FakeDevice | None = None
+    errors_of: list[tuple[int, str, int]] = field(default_factory=list)
     fetched_after: list[int] = field(default_factory=list)
     interrupted: bool = False
 
@@ -114,6 +117,11 @@ class FakeWorkers:
                 if self.last is self.baseline:
                     return self.baseline_check(self.baseline.launches)
                 return self.check(self.draws[-1], self.kernel.launches)
+            case MeasureErrors():
+                assert self.last is not None
+                size = 2e-6 if self.last is self.kernel else 1e-6
+                self.errors_of.append((request.seed, self.draws[-1], len(self.draws)))
+                return MeasuredErrors(block=size, by_rows=size, by_components=size)
             case FetchLaunch():
                 assert self.last is self.kernel
                 self.fetched_after.append(self.baseline.launches)
@@ -244,6 +252,18 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 0.0)
     timed = run_on(workers, Extent(30, 1, checks=2))
     assert isinstance(timed, Timed) and len(timed.rounds) >= 30
+
+
+def test_errors_of_kernel_and_baseline_are_measured_on_the_same_inputs() -> None:
+    workers = FakeWorkers()
+    timed = timed_without_audit(workers, Extent(12, 1), accuracy=("normal", "four levels"))
+    assert isinstance(timed, Timed)
+    assert [(each[0], each[1].block, each[2].block) for each in timed.accuracy] == [
+        ("normal", 2e-6, 1e-6),
+        ("four levels", 2e-6, 1e-6),
+    ]
+    kernel, baseline = workers.errors_of[:2]
+    assert kernel == baseline and kernel[1] == "normal"
 
 
 def test_a_deck_deals_each_kind_as_often() -> None:

@@ -1,0 +1,98 @@
+"""Accuracy: how far a correct kernel is off where FP32 is accurate, as grade A, B or C.
+
+Every full grading computes the grade at a small size, next to plain FP32 sums; on a GPU also at the
+ranked size, next to cuBLAS (`measure`). The grade is no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.judge.grading import Grading
+from harness.judge.stages.outcomes import launch_outcome
+from harness.protocol.device import Finished, Run
+from harness.protocol.report import (
+    Accuracy,
+    AccuracyAt,
+    ErrorFigures,
+    InputsAccuracy,
+    Outcome,
+    Stage,
+)
+from harness.protocol.request import Fault
+from problem import accuracy
+from problem.accuracy import Errors
+from problem.cases import Case, Shape
+
+PLAIN_SUMS = "plain FP32 sums"
+
+Found = tuple[str, Errors, Errors]
+"""A kind of inputs, and the errors of the kernel and of the baseline on it."""
+
+
+def grade_accuracy(grading: Grading) -> Outcome | None:
+    """Compute the grade at a small size."""
+    if grading.quick or grading.failure is not None:
+        return None
+    grading.progress.step("accuracy on structured inputs")
+    found: list[Found] = []
+    for case in accuracy.cases():
+        launched = _launch(grading, case)
+        if not isinstance(launched, tuple):
+            return launched
+        found.append(launched)
+    add(grading, accuracy.SMALL_SHAPE, PLAIN_SUMS, found)
+    return None
+
+
+def _launch(grading: Grading, case: Case) -> Found | Outcome:
+    seconds = grading.options.seconds
+    A, B = case.draw(grading.seed)
+    finished = grading.session.device.ask(Run(shape=case.shape, A=A, B=B, seconds=seconds))
+    grading.printed.append(finished.printed)
+    if isinstance(finished, Fault):
+        return launch_outcome(finished, case.shape, seconds, Stage.VERIFY)
+    assert isinstance(finished, Finished)
+    plain = accuracy.plain_sums(A, B)
+    return case.inputs, accuracy.errors(A, B, finished.C), accuracy.errors(A, B, plain)
+
+
+def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -> None:
+    """Add what was found at one size; the grade is the worst of all sizes."""
+    before = grading.accuracy.sizes if grading.accuracy else ()
+    results = tuple(
+        InputsAccuracy(
+            inputs=inputs,
+            grade=accuracy.grade_of(shape.N, of_kernel, of_baseline).value,
+            kernel=figures(of_kernel),
+            baseline=figures(of_baseline),
+        )
+        for inputs, of_kernel, of_baseline in found
+    )
+    worst = accuracy.grade(shape.N, (each[1:] for each in found))
+    at = AccuracyAt(shape=shape, baseline=baseline, grade=worst.value, results=results)
+    sizes = (*before, at)
+    grading.accuracy = Accuracy(grade=max(each.grade for each in sizes), sizes=sizes)
+    grading.progress.found([sentence(grading.accuracy)])
+
+
+def figures(found: Errors) -> ErrorFigures:
+    return ErrorFigures(block=found.block, by_rows=found.by_rows, by_components=found.by_components)
+
+
+def sentence(found: Accuracy) -> str:
+    """Say the grade, and the inputs that decide it."""
+    sizes = ", ".join(str(each.shape) for each in found.sizes)
+    text = f"accuracy {found.grade} ({MEANINGS[found.grade]}) at {sizes}"
+    worst = [each for size in found.sizes for each in size.results if each.grade == found.grade]
+    if found.grade == "A" or not worst:
+        return text
+    decides = max(worst, key=lambda each: each.kernel.by_rows)
+    return f'{text}; off by {decides.kernel.by_rows:.1e} on "{decides.inputs}"'
+
+
+MEANINGS = {
+    "A": "componentwise, as FP32",
+    "B": "by rows and columns",
+    "C": "on random inputs only",
+}

@@ -1,0 +1,56 @@
+"""A full grading grades accuracy at a small size, on any device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.judge.grading import Failure
+from harness.judge.stages.accuracy import add, grade_accuracy, sentence
+from harness.protocol.report import RuntimeFault, Stage
+from harness.protocol.request import Fault
+from problem.accuracy import INPUTS, SMALL_SHAPE, Errors
+from problem.cases import RANKED, Case, Matrix
+from tests.judge.stages.fakes import FakeDevice, grading, on_cpu
+
+
+def tf32(A: Matrix, B: Matrix) -> Matrix:
+    short = [(each.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for each in (A, B)]
+    return short[0] @ short[1]
+
+
+def test_a_kernel_as_accurate_as_fp32_has_grade_a() -> None:
+    made = grading(on_cpu(FakeDevice()))
+    assert grade_accuracy(made) is None and made.accuracy is not None
+    (at,) = made.accuracy.sizes
+    assert (made.accuracy.grade, at.shape, at.baseline) == ("A", SMALL_SHAPE, "plain FP32 sums")
+    assert [each.inputs for each in at.results] == [*INPUTS]
+    assert sentence(made.accuracy) == "accuracy A (componentwise, as FP32) at 72×1024×40"
+
+
+def test_a_coarse_kernel_is_told_on_which_inputs() -> None:
+    made = grading(on_cpu(FakeDevice(multiply=tf32)))
+    assert grade_accuracy(made) is None and made.accuracy is not None
+    assert made.accuracy.grade == "C" and "off by" in sentence(made.accuracy)
+
+
+def test_the_grade_is_the_worst_of_all_sizes() -> None:
+    made = grading(on_cpu(FakeDevice()))
+    fine, coarse = Errors(0, 0, 0), Errors(1, 1, 1)
+    for shape, found, expected in ((SMALL_SHAPE, fine, "A"), (RANKED.shape, coarse, "C")):
+        add(made, shape, "cuBLAS", [("uniform", found, fine)])
+        assert made.accuracy is not None and made.accuracy.grade == expected
+    assert made.accuracy is not None and len(made.accuracy.sizes) == 2
+
+
+def test_only_full_gradings_of_correct_kernels_have_a_grade() -> None:
+    quick, failed = grading(on_cpu(FakeDevice()), quick=True), grading(on_cpu(FakeDevice()))
+    wrong = RuntimeFault(stage=Stage.VERIFY, message="")
+    failed.failure = Failure(Case(SMALL_SHAPE), wrong)
+    for made in (quick, failed):
+        assert grade_accuracy(made) is None and made.accuracy is None
+
+
+def test_a_launch_that_faults_is_an_outcome() -> None:
+    fault = Fault(cause="time-limit", message="no end")
+    made = grading(on_cpu(FakeDevice(run=lambda _: fault)))
+    assert grade_accuracy(made) is not None
