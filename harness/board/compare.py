@@ -144,6 +144,8 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
             ("blocks a multiprocessor", "", kernel.occupancy.blocks),
             ("occupancy", "%", 100 * kernel.occupancy.fraction),
         ]
+    if entry.accuracy:
+        rows.append(("accuracy grade", "", entry.accuracy))
     if verification:
         rows.append(("worst error", "", verification.worst_error))
     if counters:

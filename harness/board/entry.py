@@ -57,6 +57,8 @@ class Entry(NamedTuple):
     registers: int | None
     uuid: str | None
     """The GPU's own identifier: two GPUs of one model need not be equally fast."""
+    accuracy: str | None = None
+    """The grade of its accuracy on structured inputs: A is the best."""
     verified: bool = False
     """Whether the board's own key or a listed key signed it."""
 
@@ -96,6 +98,7 @@ class Entry(NamedTuple):
             launch=_badge(report, Badge.DEFAULT_LAUNCH, Badge.DECLARED_LAUNCH),
             registers=kernel.resources.registers if kernel else None,
             uuid=device.uuid if device else None,
+            accuracy=getattr(getattr(report, "accuracy", None), "grade", None),
         )
 
     @property

@@ -53,6 +53,8 @@ class Filter:
     badges: frozenset[str] = frozenset()
     """The badges that an entry must have."""
     author: str | None = None
+    accuracy: str | None = None
+    """The accuracy grade that an entry must have, or a better one."""
     since: date | None = None
     """The first day (UTC) on which an entry may have been graded."""
 
@@ -61,6 +63,7 @@ class Filter:
             (self.gpu is None or self.gpu.casefold() in (entry.device or "").casefold())
             and self.badges <= entry.badges
             and (self.author is None or self.author == entry.author)
+            and (self.accuracy is None or (entry.accuracy or "Z") <= self.accuracy)
             and (self.since is None or self.since.isoformat() <= entry.created)
         )
 

@@ -18,8 +18,8 @@ from harness.protocol.report import Report, Score, Unscored
 
 BEGIN, END = "<!-- board -->", "<!-- /board -->"
 EMPTY = "No report is committed yet."
-COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "cores")
-"""No more than a page is wide. The rest is in the report, which the score links to."""
+COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "cores", "accuracy")
+"""The columns; accuracy only where a report has it. The score links to the report with the rest."""
 
 
 def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
@@ -40,22 +40,27 @@ def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str
             figures.milliseconds(entry.kernel_ms),
             figures.percent(entry.peak_share),
             (entry.cores or "–").removesuffix("-cores"),
+            entry.accuracy or "–",
         )
-        return f"| {' | '.join(cells)} |"
+        return f"| {' | '.join(cells[:columns])} |"
 
-    boards = rank([committed.entry for committed in reports])
-    return "\n\n".join(_board(board, line, by_id) for board in boards) or EMPTY
+    entries = [committed.entry for committed in reports]
+    columns = len(COLUMNS) if any(entry.accuracy for entry in entries) else len(COLUMNS) - 1
+    boards = rank(entries)
+    return "\n\n".join(_board(board, line, by_id, columns) for board in boards) or EMPTY
 
 
-def _board(board: Board, line: Callable[[Row], str], by_id: dict[str, Committed]) -> str:
+def _board(
+    board: Board, line: Callable[[Row], str], by_id: dict[str, Committed], columns: int
+) -> str:
     rows = _in_order(board)
     reports = [by_id[row.entry.id].document.report for row in rows]
     return "\n".join(
         (
             f"**{_cell(board.gpu)}**: score = t(cuBLAS SGEMM) / t(kernel); 1.00 is cuBLAS.",
             "",
-            f"| {' | '.join(COLUMNS)} |",
-            "|---|---:|---|---:|---:|---:|---|",
+            f"| {' | '.join(COLUMNS[:columns])} |",
+            "|---|---:|---|---:|---:|---:|---|" + "---|" * (columns == len(COLUMNS)),
             *map(line, rows),
             "",
             _provenance(rows, reports) + (f" {_cell(board.scope)}" if board.rows else ""),
@@ -138,8 +143,8 @@ def _other_sizes(reports: Iterable[Report]) -> list[str]:
         return figures.ratio(score.ratio) if isinstance(score, Score) else "–"
 
     lines = ["", "Other sizes, M×N×K, for information:"]
-    for start in range(0, len(scored), len(COLUMNS) - 1):
-        some = scored[start : start + len(COLUMNS) - 1]
+    for start in range(0, len(scored), 6):
+        some = scored[start : start + 6]
         lines += [
             "",
             f"| size | {' | '.join(_cell(name) for name, _ in some)} |",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-REVISIONS = ("board_0001", "board_0002", "board_0003", "board_0004")
+REVISIONS = ("board_0001", "board_0002", "board_0003", "board_0004", "board_0005")
 """The revisions, oldest first; asking Alembic for them would slow every command. A released
 migration is never edited: a change is a new one."""
 

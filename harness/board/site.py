@@ -165,6 +165,7 @@ def board_page(board: Board) -> dict[str, Any]:
         "unverified": board.unverified,
         "common": provenance.shared(row.entry for row in rows),
         "ranked": RANKED.shape,
+        "graded": any(row.entry.accuracy for row in rows),
         "days": len({entry.created[:10] for entry in board.records}),
     }
 

@@ -69,6 +69,7 @@ entries = Table(
     Column("launch", Text),
     Column("registers", BigInteger),
     Column("uuid", Text),
+    Column("accuracy", Text),
 )
 """What ranking needs of each report, column for column `harness.board.entry.INDEXED`."""
 

@@ -218,6 +218,7 @@ def test_an_entry_has_what_ranking_needs() -> None:
         "launch": "declared-launch",
         "registers": 128,
         "uuid": "GPU-0",
+        "accuracy": None,
         "verified": False,
     }
     assert {*INDEXED} == {*Entry._fields} - {"verified"}

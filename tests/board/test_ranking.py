@@ -244,6 +244,8 @@ def test_filters_choose_who_is_ranked() -> None:
     assert places(board(*entries, since=date(2026, 1, 2))) == [(1, "new")]
     assert places(board(*entries, gpu="h100")) == places(board(*entries))
     assert rank(entries, Filter(gpu="A100")) == ()
+    accurate = [each._replace(accuracy=grade) for each, grade in zip(entries, "ABC", strict=False)]
+    assert places(board(*accurate, entries[3], accuracy="B")) == [(1, "tensor"), (2, "cuda")]
 
 
 def test_records_are_the_runs_that_beat_all_before_them() -> None:

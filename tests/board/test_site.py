@@ -286,6 +286,15 @@ def test_a_measured_report_without_a_device_has_its_page(tmp_path: Path) -> None
     assert list(site.write_entries(lambda _: document)) == [None]
 
 
+def test_a_board_shows_accuracy_where_it_is_known(tmp_path: Path) -> None:
+    entries = [factory.entry("a")._replace(accuracy="A"), factory.entry("b", score=0.5)]
+    for known, accuracy in ((True, entries), (False, entries[1:])):
+        site = Site(tmp_path / str(known), accuracy)
+        site.write_boards()
+        text = (site.folder / "index.html").read_text(encoding="utf-8")
+        assert ('class="accuracy"' in text) is known and ('data-accuracy="A"' in text) is known
+
+
 def test_boards_have_files_named_after_their_gpus() -> None:
     gpus = ["NVIDIA H100 80GB HBM3", "NVIDIA L4", "-Tesla (TM) V100-", "日本"]
     names = ["index.html", "nvidia-l4-1.html", "tesla-tm-v100-2.html", "gpu-3.html"]

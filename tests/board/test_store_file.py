@@ -116,7 +116,7 @@ def content(path: Path) -> list[tuple[object, ...]]:
             row
             for query in (
                 "SELECT * FROM reports ORDER BY id",
-                f"SELECT {', '.join(INDEXED[:-1])} FROM entries ORDER BY id",
+                f"SELECT {', '.join(INDEXED[:-2])} FROM entries ORDER BY id",
                 "SELECT * FROM signatures ORDER BY id, key",
                 "SELECT * FROM refused",
             )

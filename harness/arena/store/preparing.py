@@ -14,7 +14,15 @@ from harness.arena.store.database import open_engine
 from harness.board import schema
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
-REVISIONS = ("0001", "arena_0002", "arena_0003", "arena_0004", "arena_0005", "arena_0006")
+REVISIONS = (
+    "0001",
+    "arena_0002",
+    "arena_0003",
+    "arena_0004",
+    "arena_0005",
+    "arena_0006",
+    "arena_0007",
+)
 """Oldest first. The last depends on the board's last: a new one there needs a new one here."""
 
 HEAD = REVISIONS[-1]

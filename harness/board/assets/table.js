@@ -80,13 +80,16 @@ class Rows {
     return rows.slice().sort((a, b) => sign * (keys.get(a) - keys.get(b)) || 0);
   }
 
-  // Apply the filters. Choosing cores or a launch ranks the chosen rows among themselves.
+  // Apply the filters. Choosing cores, a launch or an accuracy ranks the chosen rows
+  // among themselves.
   choose() {
     const values = new FormData(this.filters);
     const find = (values.get("find") || "").toLowerCase().trim();
     const since = values.get("since") || "";
-    const kinds = ["cores", "launch"].filter((kind) => values.get(kind));
-    const competing = this.rows.filter((row) => kinds.every((kind) => row.dataset[kind] === values.get(kind)));
+    const kinds = ["cores", "launch", "accuracy"].filter((kind) => values.get(kind));
+    const has = (row, kind) =>
+      kind === "accuracy" ? row.dataset[kind] && row.dataset[kind] <= values.get(kind) : row.dataset[kind] === values.get(kind);
+    const competing = this.rows.filter((row) => kinds.every((kind) => has(row, kind)));
     this.rank(competing, kinds.map((kind) => values.get(kind)).join());
     this.chosen = competing.filter(
       (row) =>

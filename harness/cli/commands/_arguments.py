@@ -86,6 +86,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         metavar="BADGE",
         help=f"{', '.join(badge.value for badge in Badge)}; may be given twice",
     )
+    group.add_argument(
+        "--accuracy", choices=("A", "B", "C"), help="this accuracy grade or a better one"
+    )
     group.add_argument("--author", metavar="NAME")
     group.add_argument(
         "--since", type=_day, metavar="YYYY-MM-DD", help="graded on this day (UTC) or later"
@@ -97,6 +100,7 @@ def chosen(arguments: argparse.Namespace) -> Filter:
     return Filter(
         gpu=arguments.gpu,
         badges=frozenset(arguments.badge),
+        accuracy=arguments.accuracy,
         author=arguments.author,
         since=arguments.since,
     )

@@ -57,7 +57,8 @@ def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
     table.add_column("Kernel", overflow="fold")
     for heading in ("Score", "95 % interval", "ms"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("Cores", "Launch"):
+    graded = any(row.entry.accuracy for row in rows)
+    for heading in ("Cores", "Launch", "Accuracy")[: 3 if graded else 2]:
         table.add_column(heading, no_wrap=True)
     for row in rows:
         entry = row.entry
@@ -79,6 +80,7 @@ def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
             figures.milliseconds(entry.kernel_ms),
             _SHORT.get(entry.cores, "–"),
             _SHORT.get(entry.launch, "–"),
+            *([entry.accuracy or "–"] if graded else []),
         )
     return table
 
