@@ -1,12 +1,4 @@
-"""How quick a real arena is: its start, the first stage that is shown, and its board under load.
-
-    python3 -m lab.arena_load --out reports/arena-load.json
-
-The arena has 10 000 entries. It is started; with nothing else to do it is handed some kernels, one
-after another, and the time is taken until their watcher sees the first stage; then locust asks for
-the board 50 times a second while 300 connections watch submissions and the CPU device grades. Not
-part of the suite; it needs the locust of the group `test`.
-"""
+"""Measure how quick a real arena is under load."""
 
 from __future__ import annotations
 
@@ -71,15 +63,8 @@ def _get(id: str, key: str) -> bytes:
     return "\r\n".join([*head, f"Authorization: Bearer {key}", "", ""]).encode()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--entries", type=int, default=10_000)
-    parser.add_argument("--rate", type=int, default=50, help="boards a second")
-    parser.add_argument("--watchers", type=int, default=300)
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--port", type=int, default=8933)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> int:
+    """Do what the command load asks for."""
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         # What fills the database imports much that gevent should not patch.
         filling = subprocess.run(
@@ -231,7 +216,3 @@ def graded(address: str) -> int:
         if line.startswith('arena_gradings{state="done"}'):
             return int(float(line.split()[-1]))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,10 +1,4 @@
-"""Many people submit while parts of a real arena are killed at random: nothing lost or doubled.
-
-    python3 -m lab.arena_soak --submissions 1000 --out reports/arena-kills-1000.json
-
-A soak test, not part of the suite: a thousand gradings take the CPU device half an hour. It ends
-with exit code 0 if every submission that was answered with 202 has one result, and the right one.
-"""
+"""Kill parts of a real arena at random while many people submit."""
 
 from __future__ import annotations
 
@@ -76,17 +70,8 @@ class Soak:
     """Every id that came with a 202: the idempotency key, and the expected verdict."""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--submissions", type=int, default=100)
-    parser.add_argument("--people", type=int, default=20)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--port", type=int, default=8931)
-    parser.add_argument("--lease", type=float, default=5.0)
-    parser.add_argument("--between", type=float, nargs=2, default=(2.0, 6.0), metavar="SECONDS")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> int:
+    """Do what the command soak asks for; return 0 if nothing was lost or doubled."""
     with tempfile.TemporaryDirectory() as folder:
         return soak(Path(folder, "data"), options)
 
@@ -326,7 +311,3 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
         "kills": dict(Counter(kill["part"] for kill in happened.kills)),
         "kill_log": happened.kills,
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -78,37 +78,3 @@ class StudyResults(Value):
     times: tuple[Time, ...]
     errors: tuple[ErrorAt, ...]
     copies: tuple[Copies, ...]
-
-
-Situation = Literal["alone", "all GPUs at once", "and every core busy"]
-
-
-class Grading(Value):
-    """One of several gradings of one file."""
-
-    situation: Situation
-    gpu: str
-    """Its UUID."""
-    score: NonNegativeFloat
-    low: NonNegativeFloat
-    high: NonNegativeFloat
-    ms: NonNegativeFloat
-
-
-class Withheld(Value):
-    """A grading that gave no score."""
-
-    situation: Situation
-    why: str
-    """In the judge's words."""
-
-
-class Scatter(Value):
-    """Gradings of one file, again and again, on GPUs of one model."""
-
-    schema_version: Literal[1] = 1
-    model: str
-    date: str
-    kernel: str
-    gradings: tuple[Grading, ...]
-    withheld: tuple[Withheld, ...] = ()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import plotly.graph_objects as go
 
 from harness.judge import figures
 from harness.protocol.report import Report
-from lab.studies.job import Copies, Grading, Scatter, Situation, StudyResults, Time
+from lab.studies.job import Copies, StudyResults, Time
 from lab.studies.plan import CLUSTERS, OUTPUTS, SIDES, STEPS
 from problem.cases import RANKED
 from problem.reference import MAX_ERROR
@@ -53,7 +51,6 @@ class Chapter:
 def chapters(
     results: StudyResults,
     graded: Sequence[Report],
-    scattered: Sequence[Scatter],
     clusters: Sequence[Report] = (),
 ) -> Iterator[Chapter]:
     """graded: reports that say what a first launch costs. clusters: those of the study's kernels
@@ -69,8 +66,6 @@ def chapters(
         yield _clusters(results, clusters)
     yield _ladder(results)
     yield _errors(results)
-    if scattered:
-        yield _scatter(scattered)
 
 
 def markdown(results: StudyResults, found: Sequence[Chapter]) -> str:
@@ -247,56 +242,6 @@ def _first_launches(reports: Sequence[Report]) -> Chapter:
         ),
         tuple(rows),
     )
-
-
-def _scatter(scattered: Sequence[Scatter]) -> Chapter:
-    rows = []
-    for each in scattered:
-        groups: dict[tuple[str, str], list[Grading]] = {}
-        for grading in each.gradings:
-            groups.setdefault((grading.situation, grading.gpu), []).append(grading)
-        for (situation, gpu), gradings in groups.items():
-            scores = [grading.score for grading in gradings]
-            middle = statistics.median(scores)
-            half = statistics.median((g.high - g.low) / 2 / g.score for g in gradings)
-            rows.append(
-                (
-                    f"{each.kernel} on {each.model}",
-                    f"{gpu[:12]}, {situation}",
-                    str(len(scores)),
-                    figures.ratio(middle),
-                    f"{(max(scores) - min(scores)) / middle:.2%}",
-                    f"±{half:.2%}",
-                    figures.milliseconds(statistics.median(grading.ms for grading in gradings)),
-                )
-            )
-    return Chapter(
-        "How repeated gradings scatter",
-        "One file, graded again and again: on a GPU alone, on all GPUs of a machine at once, and "
-        "so while every core is busy with something else.",
-        ("kernel", "GPU", "gradings", "score", "they lie within", "95 % interval", "ms"),
-        tuple(rows),
-        notes=tuple(_unscored(scattered)),
-    )
-
-
-def _unscored(scattered: Sequence[Scatter]) -> Iterator[str]:
-    for each in scattered:
-        for situation, gradings in groupby(each.withheld, lambda grading: grading.situation):
-            found = list(gradings)
-            yield (
-                f"On {each.model}, {len(found)} gradings {_WHEN[situation]} gave no score, but: "
-                f"“{found[0].why}”. A kernel can change what the GPU's clock says, so the judge "
-                "believes only what the host's clock confirms, and who waits for a core reads that "
-                "late."
-            )
-
-
-_WHEN: dict[Situation, str] = {
-    "alone": "on a GPU alone",
-    "all GPUs at once": "on all GPUs at once",
-    "and every core busy": "while every core was busy",
-}
 
 
 def _copies(results: StudyResults) -> Chapter:

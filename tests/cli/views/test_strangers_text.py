@@ -24,7 +24,7 @@ from harness.cli.views import calibration, comparison, grading, leaderboard, reg
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
 from harness.judge.calibrate import Calibration
-from harness.judge.tune.tune import Tuning, Variant
+from harness.judge.tune.tune import Variant
 from harness.protocol.report import JudgeError, Report, RuntimeFault, Stage, Value
 from tests.board import factory
 
@@ -129,7 +129,6 @@ SCREENS: dict[str, Callable[[], RenderableType]] = {
     "comparison": compared,
     "regrading": changes,
     "calibration": lambda: calibration.screen(poisoned(read("h100-calibration.json", Calibration))),
-    "tuning": lambda: tuning.screen(poisoned(read("h100-tune-13_async_copies.json", Tuning))),
 }
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from harness.compiling.source import parse
 from harness.judge.explain.rules import RULES, advice
-from lab.explain.records import Recording, of_source
-from tests.judge.explain.ladder import SOLUTIONS, evidence_of, evidence_of_source, recorded
+from tests.judge.explain.ladder import evidence_of, evidence_of_source, recorded
 
 SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
 
@@ -123,32 +119,6 @@ def test_at_most_three_findings_the_dearest_first() -> None:
     found = advice(evidence_of("01_naive"))
     assert 1 <= len(found) <= 3
     assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
-
-
-EXPLAINED_ON_BOTH = (
-    "01_naive",
-    "02_shared_tile",
-    "09_vector_loads",
-    "17_split_tail",
-    "33_wgmma_two_phase",
-    "36_wgmma_one_accumulator",
-)
-
-
-@pytest.mark.parametrize("solution", EXPLAINED_ON_BOTH)
-def test_the_hardwares_counters_come_to_the_same_first_finding(solution: str) -> None:
-    """Of an H100, at 4096x3072x2048. Who waits, a GPU alone can tell."""
-    here = recorded(solution)
-    text = (SOLUTIONS.parent / "reports" / "h100-profiles.json").read_text(encoding="utf-8")
-    source = parse((SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8"))
-    found = of_source(Recording.model_validate_json(text).kernels[solution], source)
-    assert found is not None, "recorded of another source"
-    (profile,) = found
-    there = advice(replace(here, profile=profile))
-    seen_by_both = [each for each in there if each.rule != "waits"]
-    assert [(each.rule, each.line) for each in seen_by_both[:1]] == [
-        (each.rule, each.line) for each in advice(here)[:1]
-    ]
 
 
 def test_every_rule_says_why_and_what_helps() -> None:

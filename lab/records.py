@@ -1,4 +1,4 @@
-"""What is on record of a GPU: python -m lab.gpu_records h100
+"""Record what the judge finds on a GPU.
 
 Runs the parts below, or those of --only, one after the other for as long as --minutes allow, and
 leaves each in the folder under the name that it has in reports/. What is there already is not done
@@ -176,13 +176,8 @@ def summary(reports: Iterable[Report]) -> dict[str, object]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("name", help="of the GPU, in the names of files: h100")
-    parser.add_argument("--into", type=Path, default=Path("records"), help="folder (records/)")
-    parser.add_argument("--minutes", type=float, default=9.5, help="no part goes on after these")
-    parser.add_argument("--only", nargs="+", default=[], help="parts: submissions tests …")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> int:
+    """Record the parts that are missing, for as long as the time allows."""
     folder = options.into.resolve()
     ends = time.monotonic() + 60 * options.minutes
     for file, command in parts(options.name).items():
@@ -205,7 +200,3 @@ def keep_summary(name: str, folder: Path) -> None:
     reports = [Report.model_validate_json(path.read_bytes()) for path in files if path.is_file()]
     text = json.dumps(summary(reports), indent=1, ensure_ascii=False) + "\n"
     write_whole(folder / f"{name}-summary.json", text)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,4 @@
-"""Measures how long gradings take on this machine's GPU: python3 -m lab.grading_times PAGE.md
-
-Each is a command of its own, from its start to its end. First quick ones with an empty cache, then
-as many with what one of them left, then full ones.
-"""
+"""Measure how long gradings take on this machine's GPU, each a command of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ SOLUTIONS = Path(__file__).parent.parent / "solutions"
 PAGE = """\
 # How long a grading takes on a GPU
 
-Written by `python3 -m lab.grading_times` on {date}, on an {gpu} with {cores} cores: the command
+Written by `python3 -m lab times` on {date}, on an {gpu} with {cores} cores: the command
 `grade {file}` from its start to its end, as often as there are rows, and what its stages took. The
 cache is that of the CPU device, which a full grading needs; what begins the processes comes before
 the first stage.
@@ -53,13 +49,8 @@ def row(kind: str, seconds: float, report: Report) -> str:
 STAGES = (Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE)
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("page", type=Path)
-    parser.add_argument("--file", type=Path, default=SOLUTIONS / "17_split_tail.cu")
-    parser.add_argument("--quick", type=int, default=5, help="of each kind")
-    parser.add_argument("--full", type=int, default=2)
-    options = parser.parse_args(arguments)
+def main(options: argparse.Namespace) -> int:
+    """Grade, and write the page after each grading."""
     rows: list[str] = []
 
     def keep(kind: str, seconds: float, report: Report) -> None:
@@ -83,7 +74,4 @@ def main(arguments: list[str]) -> None:
             keep("quick", *graded(options.file, Path(caches, "0"), "--quick"))
         for _ in range(options.full):
             keep("full", *graded(options.file, Path(caches, "0")))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return 0

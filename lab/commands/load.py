@@ -1,0 +1,35 @@
+"""Measure how quick a real arena is: its start, the first stage that is shown, and the board.
+
+The arena has 10 000 entries. Locust asks for the board 50 times a second while 300 connections
+watch submissions and the CPU device grades.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.cli.commands._command import Exit
+from harness.cli.views.console import Terminal
+
+HELP = """\
+example:
+  python3 -m lab load --out load.json
+
+It needs the packages of the dependency group `test`.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--entries", type=int, default=10_000)
+    parser.add_argument("--rate", type=int, default=50, help="boards a second")
+    parser.add_argument("--watchers", type=int, default=300)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--port", type=int, default=8933)
+    parser.add_argument("--out", type=Path)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from lab.arena_load import main
+
+    return Exit.NO if main(arguments) else Exit.YES
