@@ -155,6 +155,7 @@ def _live(report: Report) -> str:
         organises=False,
         ended=False,
         cancelled=False,
+        shared=False,
     )
 
 

@@ -9,7 +9,7 @@ from harness.board import committed, readme
 from harness.protocol.report import Report, Score
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "README.md"
+REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "reports" / "README.md"
 
 
 def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> None:
@@ -19,7 +19,7 @@ def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> No
     assert committed.mismatches(reports, SOLUTIONS) == []
     assert shown == readme.markdown(reports, SOLUTIONS, README), (
         "the README is out of step; run: python3 -m harness leaderboard --reports reports "
-        "--readme README.md"
+        "--readme reports/README.md"
     )
 
 

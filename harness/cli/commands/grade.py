@@ -32,8 +32,8 @@ HELP = """\
 examples:
   python3 -m harness grade my_kernel.cu
   python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
-  python3 -m harness grade --seed 1234 my_kernel.cu      replay a failure
-  python3 -m harness grade --json - my_kernel.cu | jq .outcome
+  python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
+  python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
   python3 -m harness grade --submit --author ada my_kernel.cu
   python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl
 

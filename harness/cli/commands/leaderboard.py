@@ -24,7 +24,7 @@ REPORTS = Path(__file__).resolve().parents[3] / "reports"
 HELP = """\
 examples:
   python3 -m harness leaderboard --badge cuda-cores --site site
-  python3 -m harness leaderboard --reports reports --readme README.md
+  python3 -m harness leaderboard --reports reports --readme reports/README.md
 
 exit codes:
   0  there is a ranking
