@@ -19,9 +19,11 @@ from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.queue import conninfo
 from harness.arena.store.preparing import DatabaseError, prepare
+from harness.board.keys import LIST_SUFFIX
 from harness.protocol.errors import UsageError
 
 DUMP, RULES, SIGNING_KEY = "database.dump", "rules.toml", "signing-key.pem"
+TRUSTED_KEYS = "signing-key.trusted"
 UNFINISHED = ".unfinished-backup-"
 
 
@@ -44,7 +46,7 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
         whole = Path(folder, file.name)
         with tarfile.open(whole, "w") as archive:
             archive.add(dump, DUMP)
-            for name, path in ((RULES, data_dir.rules), (SIGNING_KEY, data_dir.signing_key)):
+            for name, path in _files(data_dir):
                 if path.exists():
                     archive.add(path, name)
         whole.chmod(0o600)
@@ -72,10 +74,20 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
         with alone_in(data_dir), _new_database(data_dir, url) as owner:
             _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(dump), owner)
             prepare(owner, data_dir.secrets())
-            for name, path in ((RULES, data_dir.rules), (SIGNING_KEY, data_dir.signing_key)):
+            for name, path in _files(data_dir):
                 if (found := Path(folder, name)).is_file():
                     path.write_bytes(found.read_bytes())
                     path.chmod(0o600)
+
+
+def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
+    """Return the files that a backup holds besides the database, by their names in it."""
+    key = data_dir.signing_key
+    return (
+        (RULES, data_dir.rules),
+        (SIGNING_KEY, key),
+        (TRUSTED_KEYS, key.with_suffix(LIST_SUFFIX)),
+    )
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from harness.arena.states import State
 from harness.arena.store import board, contest, gradings, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
+from harness.board import keys
+from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Verdict
 from tests.arena.submitting import graded, hand_in, joined, take, waiting_jobs
@@ -39,6 +41,8 @@ def test_everything_comes_back(
     attempts.close()
     waiting = hand_in(connection, ada, "waiting")
     file = tmp_path / "arena.backup"
+    own = SigningKey.at(data_dir.signing_key).public
+    keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
     with alone_in(data_dir):  # as the arena that runs
         backup(data_dir, None, file)
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
@@ -46,6 +50,7 @@ def test_everything_comes_back(
         restore(other, None, file)
         with pytest.raises(UsageError, match="holds an arena already"):
             restore(other, None, file)
+        assert keys.trusted(other.signing_key) == {own, "1" * 64}
         with database(other) as (owner, _):
             engine = open_engine(owner, connections=1)
             with engine.connect() as there:
