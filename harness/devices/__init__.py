@@ -1,1 +1,2 @@
-"""Where a kernel runs: one interface, two devices."""
+"""The devices that run kernels, behind the interface of harness.protocol.device: `cuda` is a real
+GPU, `cpu` adapts harness.ptxcpu. Start reading in cuda/device.py."""

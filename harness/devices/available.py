@@ -1,4 +1,4 @@
-"""Whether there is a GPU that the cuda device can use."""
+"""Find the GPUs that the cuda device can use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.protocol.errors import UsageError
 
 
 def why_no_cuda() -> str | None:
-    """Why the cuda device cannot be used here; None if it can."""
+    """Return why the cuda device cannot be used here; None if it can."""
     if importlib.util.find_spec("pynvml") is None or importlib.util.find_spec("cupy") is None:
         return "CuPy and nvidia-ml-py are not installed (nox installs them where it sees a GPU)"
     import pynvml
@@ -24,8 +24,8 @@ def why_no_cuda() -> str | None:
 
 
 def chosen_gpus(text: str, there: Sequence[str]) -> list[str]:
-    """The UUIDs that are meant: "all", or numbers, UUIDs and beginnings of them, with commas
-    between. there: those of this machine, in the driver's order. Raises UsageError."""
+    """Return the UUIDs that a text names: "all", or numbers, UUIDs and their beginnings, separated
+    by commas. there: the UUIDs of this machine, in the driver's order. Raises UsageError."""
     if text == "all":
         return list(there)
     chosen: list[str] = []
@@ -49,8 +49,8 @@ def chosen_gpus(text: str, there: Sequence[str]) -> list[str]:
 
 
 def arch_of(gpu: str | None) -> str | None:
-    """What is compiled for the GPU of this UUID, or for any of this machine where they are alike:
-    the driver knows before CUDA has started."""
+    """Return the target of the GPU with this UUID, or of all GPUs if they have the same. The driver
+    knows it before CUDA has started."""
     import pynvml
 
     try:
@@ -73,13 +73,13 @@ def arch_of(gpu: str | None) -> str | None:
 
 
 def arch_named(major: int, minor: int) -> str:
-    """The target of a compute capability: Hopper and later have instructions that only the
-    architecture-specific one gives."""
+    """Return the target of a compute capability. Only architecture-specific targets have all
+    instructions of Hopper and later GPUs."""
     return f"sm_{major}{minor}a" if major >= 9 else f"sm_{major}{minor}"
 
 
 def gpus() -> list[str]:
-    """The UUIDs of this machine's GPUs, in the driver's order."""
+    """Return the UUIDs of this machine's GPUs, in the driver's order."""
     import pynvml
 
     pynvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""Findings of the same thing at the same place become one."""
+"""Merge findings of the same hazard at the same place."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from harness.protocol.report import Finding
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding for each hazard at each line (or pair of lines) of each array: the first,
-    with the occurrences of all."""
+    """Return one finding for each hazard, line (or pair of lines) and array: the first, with the
+    occurrences of all."""
     first: dict[object, Finding] = {}
     for finding in findings:
         lines = frozenset({finding.at.line, finding.other.line if finding.other else None})

@@ -1,7 +1,7 @@
-"""Poison and canaries: what surrounds A, B and C, and what C holds before a launch.
+"""Poison in C before a launch, and canaries around A, B and C.
 
-Both are NaN, so whatever is computed from them is not finite, and each has a payload of its own, so
-that a value that was never written can be told from one that came out wrong.
+Both are NaN, so results that depend on them are not finite. Each has a payload of its own, so an
+element that was never written can be told from a wrong result.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ CANARY = np.uint32(0x7FC0_CA9A)
 """Bits of every element before and behind A, B and C."""
 
 PIECE_BYTES = 2 << 20
-"""The GPU's memory is mapped in pieces of this size: an address in a piece that nothing has been
-given is a fault, and what lies in the same piece as a matrix is not."""
+"""The GPU's memory is mapped in pieces of this size. An access to an unallocated piece is a fault;
+an access to the rest of a matrix's piece is not."""
 
 MIN_GUARD_BYTES = 65_536
 MAX_LEAD_BYTES = 1 << 20
@@ -37,8 +37,7 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a matrix lies in memory of its own: whole pieces, and every byte of them that is not
-    the matrix's belongs to a guard."""
+    """The place of a matrix in whole pieces of memory; guards fill the rest of them."""
 
     before: int
     size: int
@@ -77,10 +76,10 @@ class Layouts:
 
 
 def poisoned(rows: int, columns: int) -> Matrix:
-    """A matrix in which nothing has been written."""
+    """Return a matrix in which nothing has been written."""
     return np.full((rows, columns), POISON, np.uint32).view(np.float32)
 
 
 def unwritten(C: Matrix) -> NDArray[np.bool_]:
-    """Which elements still hold the poison."""
+    """Return which elements still hold the poison."""
     return np.equal(C.view(np.uint32), POISON)

@@ -1,1 +1,2 @@
-"""What the judge and its workers say to each other: every request, with its answer, once."""
+"""The messages between the judge and its workers: every request names its answer. Start reading in
+request.py; report.py is the result of a grading."""

@@ -1,4 +1,4 @@
-"""One thing that is done while others are, by a thread that ends with it."""
+"""Run one function in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 def begin(
     work: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Future[Result]:
-    """The thread has the work's name, for who looks at a process that hangs."""
+    """Run work in the background. The thread has its name, which helps when a process hangs."""
     thread = ThreadPoolExecutor(thread_name_prefix=work.__qualname__)
     begun = thread.submit(work, *args, **kwargs)
     thread.shutdown(wait=False)

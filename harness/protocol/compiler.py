@@ -1,4 +1,4 @@
-"""What the compiler is asked, and a compiled submission."""
+"""Requests to the compiler, and compiled submissions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ COMPILE_SECONDS = 60.0
 
 
 class CompilerRequest(Request[Answer_co], Generic[Answer_co]):
-    """What the compiler answers."""
+    """A request that the compiler answers."""
 
 
 class Compiler(Protocol):
-    """From source text to machine code."""
+    """Compiles source text to machine code."""
 
     def ask(self, request: CompilerRequest[Answer_co]) -> Answer_co | Fault: ...
 
@@ -48,7 +48,7 @@ class Kernel(Value):
 
 
 class PtxProgram(Value):
-    """A submission's kernel while there is no machine code of it."""
+    """A submission's kernel as PTX, without machine code."""
 
     kind: Literal["ptx"] = "ptx"
     entry: str
@@ -71,7 +71,7 @@ class Disassembled(Value):
 
 
 class _OfSource(Value):
-    """What is asked of this source, for an architecture such as sm_90a."""
+    """A mixin for requests about a source, for an architecture such as sm_90a."""
 
     source: str
     arch: str = DEFAULT_ARCH
@@ -84,14 +84,14 @@ class _OfSource(Value):
 
 
 class Translate(_OfSource, CompilerRequest[PtxProgram | CompileError | RuntimeFault]):
-    """Go as far as PTX; a `Compile` of the same source goes on from there."""
+    """Compile to PTX. A `Compile` of the same source continues from there."""
 
 
 class Compile(_OfSource, CompilerRequest[Compiled | CompileError | RuntimeFault]):
-    """Go as far as machine code."""
+    """Compile to machine code."""
 
 
 class Disassemble(CompilerRequest[Disassembled]):
-    """Say what a kernel's machine code is made of."""
+    """Find badges, loops and lines of a kernel's machine code."""
 
     kernel: Kernel

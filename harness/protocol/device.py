@@ -1,4 +1,4 @@
-"""What every device is asked: to describe itself, to load a kernel, to run and to inspect it."""
+"""Requests to every device: describe itself, load a kernel, run it and check it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from problem.cases import Shape
 
 
 class DeviceRequest(Request[Answer_co], Generic[Answer_co]):
-    """What every device answers."""
+    """A request that every device answers."""
 
 
 class Device(Protocol):
-    """Where a kernel runs. After a Fault the process is another one, which gets the kernel again
-    before it is asked for anything that needs it."""
+    """Runs kernels. A Fault ends its process; the next one is given the kernel again when a request
+    needs it."""
 
     def ask(self, request: DeviceRequest[Answer_co]) -> Answer_co | Fault: ...
 
 
 class Describe(DeviceRequest[DeviceInfo]):
-    """What is this device?"""
+    """Describe the device."""
 
 
 class Ready(Value):
@@ -42,11 +42,11 @@ class Ready(Value):
 
     kind: Literal["ready"] = "ready"
     blocks_depend_on_one_another: bool = False
-    """Tickets, flags or device buffers between blocks: such a launch cannot be sampled."""
+    """Blocks communicate through memory, so a launch cannot be sampled."""
 
 
 class Refusal(Value):
-    """This device cannot run the kernel; not the submission's fault."""
+    """The device cannot run the kernel, which is not the submission's fault."""
 
     kind: Literal["refusal"] = "refusal"
     message: str
@@ -64,7 +64,7 @@ class Load(DeviceRequest[Ready | Refusal]):
 
 
 class Finished(Value):
-    """The launch came to its end."""
+    """The launch finished."""
 
     kind: Literal["finished"] = "finished"
     seconds: NonNegativeFloat
@@ -87,11 +87,11 @@ class Run(Launching, DeviceRequest[Finished]):
 
 
 class LaunchInputs(Value):
-    """What one launch is given.
+    """The inputs of one launch.
 
-    blocks: of a launch that is too large to be watched whole, those that are, counted x fastest;
-    where blocks depend on one another, the first instead. Asked of the CPU device alone, and no
-    product of them is handed back.
+    blocks: run only these blocks, counted x fastest, of a launch that is too large to be checked
+    whole. If blocks depend on one another, the first blocks are run instead. Only the CPU device
+    supports this, and it returns no product.
     """
 
     shape: Shape
@@ -101,18 +101,18 @@ class LaunchInputs(Value):
 
 
 class Product(Value):
-    """What one launch under a sanitizer made of C."""
+    """The C of one launch under a sanitizer."""
 
     launch: NonNegativeInt
     """Its number in the request."""
     tool: Tool | None
-    """Under which tool; None where one launch serves all."""
+    """The tool; None if one launch serves all tools."""
     C: SentMatrix
     changed_inputs: tuple[Literal["A", "B"], ...] = ()
 
 
 class Stopped(Value):
-    """A launch under a sanitizer that did not come to its end, where no tool says why."""
+    """A launch under a sanitizer that did not finish, for a reason that no tool has found."""
 
     launch: NonNegativeInt
     fault: Fault
@@ -128,14 +128,14 @@ class Sanitized(Value):
 
 
 class Sanitize(Launching, DeviceRequest[Sanitized]):
-    """The kernel on each of these inputs under each tool, until something is found."""
+    """Run the kernel on each of these inputs under each tool, until something is found."""
 
     launches: tuple[LaunchInputs, ...]
     tools: tuple[Tool, ...]
 
 
 class Uncounted(Value):
-    """This device counts nothing, or not for this kernel."""
+    """The device cannot count accesses, or not for this kernel."""
 
     kind: Literal["uncounted"] = "uncounted"
 
@@ -146,9 +146,9 @@ class Counted(Value):
 
 
 class Count(Launching, DeviceRequest[Counted | Uncounted]):
-    """Count what the memory system would do over at most so many blocks."""
+    """Count the memory accesses of at most so many blocks."""
 
     inputs: LaunchInputs
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
-    """The machine code that a GPU would run, where it is known."""
+    """The machine code that a GPU would run, if it is known."""

@@ -1,4 +1,4 @@
-"""What is raised across the judge, and what is said of a crash of its own."""
+"""Exceptions that are raised across the judge, and the description of a crash."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _PATH = re.compile(r"(?<![\w.])/(?:[\w.+@~-]+/)+[\w.+@~-]*")
 
 
 class UsageError(Exception):
-    """The command cannot be carried out as it was given; says what to do instead."""
+    """The command cannot be carried out as given. The message says what to do instead."""
 
 
 class JudgeFailure(Exception):
-    """A fault of the judge or of its machine, never of a submission."""
+    """A defect of the judge or of its machine, never of a submission."""
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -23,8 +23,8 @@ class JudgeFailure(Exception):
 
 
 def crash(error: BaseException) -> tuple[str, str]:
-    """What a report says of an unexpected exception: one sentence, and where it came
-    from. Reports are published, so no path of this machine stands in either."""
+    """Describe an unexpected exception in one sentence, and say where it was raised. Reports are
+    published, so neither contains a path of this machine."""
     said = without_paths(str(error))
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{_file(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
@@ -33,7 +33,7 @@ def crash(error: BaseException) -> tuple[str, str]:
 
 
 def without_paths(text: str) -> str:
-    """Text in which every absolute path is cut to its last part."""
+    """Return the text with every absolute path cut to its last part."""
     return _PATH.sub(lambda match: "…/" + match[0].rstrip("/").rpartition("/")[2], text)
 
 

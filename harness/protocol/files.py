@@ -1,4 +1,4 @@
-"""Files of the judge: where compiled kernels are kept, and writing whole or not at all."""
+"""Files of the judge: the cache of compiled kernels, and atomic writing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def cache_directory() -> Path:
-    """Where compiled kernels are kept between gradings, as the XDG base directory specification
-    has it."""
+    """Return the folder in which compiled kernels are kept between gradings, according to the XDG
+    base directory specification."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     directory = Path(home) / "matmul-arena"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -17,8 +17,8 @@ def cache_directory() -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file's content at once: a full disk or a kill leaves the old one, never half a new
-    one. Raises OSError."""
+    """Replace a file's content atomically: after a full disk or a kill the old content is there.
+    Raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -1,4 +1,4 @@
-"""Matrices in messages: they travel beside the JSON, as bytes, not in it."""
+"""Matrices in messages: they are sent as bytes after the JSON, not in it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from problem.cases import Matrix
 
 
 def _put(matrix: Matrix, info: SerializationInfo) -> int:
-    """Leave the matrix with the sender of the message; its number stands in the JSON."""
-    beside: list[Matrix] = info.context  # type: ignore[assignment]  # what channel.send passes
-    beside.append(matrix)
-    return len(beside) - 1
+    """Add the matrix to those that are sent, and return its number for the JSON."""
+    matrices: list[Matrix] = info.context  # type: ignore[assignment]  # what channel.send passes
+    matrices.append(matrix)
+    return len(matrices) - 1
 
 
 def _take(value: Any, info: ValidationInfo) -> Matrix:
     if isinstance(value, np.ndarray):
         return value
-    beside: list[Matrix] = info.context or []  # what channel.receive passes
-    if not isinstance(value, int) or not 0 <= value < len(beside):
+    matrices: list[Matrix] = info.context or []  # what channel.receive passes
+    if not isinstance(value, int) or not 0 <= value < len(matrices):
         raise ValueError("no such matrix came with the message")
-    return beside[value]
+    return matrices[value]
 
 
 SentMatrix = Annotated[Matrix, PlainValidator(_take), PlainSerializer(_put)]

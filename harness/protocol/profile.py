@@ -1,4 +1,4 @@
-"""What a GPU's hardware counters say of one launch, by source line."""
+"""A GPU's hardware counters of one launch, by source line."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class ProfileLine(Value):
     line: PositiveInt
     warp_instructions: NonNegativeInt = 0
     stall_samples: dict[str, PositiveInt] = {}  # noqa: RUF012 - pydantic copies it
-    """How often a warp was found here, by what it waited for. Who waits for a load is charged to
-    the line of the load."""
+    """How often a warp was found here, by the reason of its wait. A wait for a load counts at the
+    line of the load."""
     global_sectors: NonNegativeInt = 0
     global_min_sectors: NonNegativeInt = 0
     global_passes: NonNegativeInt = 0
@@ -32,7 +32,7 @@ class ProfileLine(Value):
 
 
 class Profile(Value):
-    """Hardware counters of one launch, read by NVIDIA's own package from what `ncu` wrote."""
+    """Hardware counters of one launch, read from a report of `ncu`."""
 
     kind: Literal["profile"] = "profile"
     shape: Shape
@@ -40,7 +40,7 @@ class Profile(Value):
     fma_active: NonNegativeFloat
     """Shares of the time, from 0 to 1, of multiprocessors that work."""
     tensor_active: NonNegativeFloat
-    """By mma.sync and wgmma alike."""
+    """By mma.sync and wgmma."""
     issue_active: NonNegativeFloat
     l1_active: NonNegativeFloat
     """The data path of shared memory and L1; wavefronts that TMA wins over others are in it."""
@@ -58,10 +58,10 @@ class NoProfile(Value):
 
     kind: Literal["no-profile"] = "no-profile"
     why: str
-    """One sentence, with what to do about it."""
+    """One sentence that also says what to do."""
 
 
 class ReadCounters(Launching, DeviceRequest[Profile | NoProfile]):
-    """One launch of the loaded kernel under `ncu`."""
+    """Launch the loaded kernel once under `ncu`."""
 
     shape: Shape

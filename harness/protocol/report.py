@@ -70,7 +70,7 @@ RunStage = Literal[Stage.VERIFY, Stage.SANITIZE, Stage.MEASURE]
 
 
 class Diagnostic(Value):
-    """What a reader or the compiler has to say about the source. Lines and columns count from 1."""
+    """A message of a reader or the compiler about the source. Lines and columns count from 1."""
 
     severity: Literal["error", "warning", "note"]
     message: str
@@ -94,8 +94,8 @@ class Submission(Value):
 
 
 class Resources(Value):
-    """What one launch of the kernel takes, per thread or per block, from ptxas: the kernel itself
-    and the functions that it can call."""
+    """The resources of one launch, per thread or per block, from ptxas: those of the kernel and the
+    functions that it can call."""
 
     registers: NonNegativeInt
     stack_bytes: NonNegativeInt
@@ -130,7 +130,7 @@ class Badge(StrEnum):
 
 
 class CodeLine(Value):
-    """What the compiler made of one source line: how often each opcode, with its modifiers, stands
+    """The machine code of one source line: how often each opcode, with its modifiers, stands
     in the kernel's machine code."""
 
     line: PositiveInt
@@ -146,7 +146,7 @@ class CodeLoop(Value):
 
 
 class KernelFacts(Value):
-    """What is known of every kernel that compiles."""
+    """The facts about every kernel that compiles."""
 
     code_sha256: Sha256
     """Of the words of the source and its launch line: it tells which file was graded, however
@@ -161,8 +161,8 @@ class KernelFacts(Value):
 
 
 class DisassembledKernel(KernelFacts):
-    """What is known besides of one whose machine code was read: nothing was found against it, or it
-    is to be explained."""
+    """The facts about a kernel whose machine code was read: one that is correct and safe so far, or
+    that is explained."""
 
     badges: tuple[Badge, ...]
     """The launch's, behind that of the cores; the launch's alone where the machine code could not
@@ -183,7 +183,7 @@ class DeviceKind(StrEnum):
 
 
 class DeviceInfo(Value):
-    """Where the kernel ran."""
+    """The device that ran the kernel."""
 
     kind: DeviceKind
     name: str
@@ -271,7 +271,7 @@ class Array(StrEnum):
 
 
 class Place(Value):
-    """Where in the source and by whom."""
+    """A place in the source, and the thread that was there."""
 
     line: PositiveInt | None = None
     thread: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt] | None = None
@@ -503,7 +503,7 @@ class Sanitizing(Value):
 
 
 class FirstLaunch(Value):
-    """What a program pays once, in milliseconds, apart from the steady state."""
+    """The costs that a program pays once, in milliseconds."""
 
     context_ms: NonNegativeFloat
     compile_ms: NonNegativeFloat
@@ -532,7 +532,7 @@ class HostMemory(Value):
 
 
 class Round(Value):
-    """One timed launch of the baseline beside one of the kernel, on fresh inputs."""
+    """One timed launch of the baseline and one of the kernel, on fresh inputs."""
 
     kernel_ms: NonNegativeFloat
     baseline_ms: NonNegativeFloat
@@ -597,7 +597,7 @@ class Measurement(Value):
 
 
 class LineCounters(Value):
-    """What one source line costs, summed over the counted blocks."""
+    """The costs of one source line, summed over the counted blocks."""
 
     line: PositiveInt
     global_requests: NonNegativeInt = 0
@@ -622,7 +622,7 @@ class LineCounters(Value):
 
 
 class Counters(Value):
-    """What the memory system would do, counted by the CPU device over some of the blocks.
+    """The memory accesses of some blocks, counted by the CPU device.
 
     A request is one warp's memory instruction; a sector is 32 bytes of global memory that it
     touches; a wavefront is one pass of the 32 banks of shared memory.
@@ -676,7 +676,7 @@ class Environment(Value):
 
 
 class Signature(Value):
-    """Who vouches for a report: an Ed25519 signature of its text without this field."""
+    """An Ed25519 signature of a report's text without this field."""
 
     key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """The public key."""

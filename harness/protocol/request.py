@@ -1,4 +1,4 @@
-"""A request names the answer that it gets; a Fault says instead what went wrong."""
+"""Requests to workers. A request names its answer; a Fault replaces it if something fails."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ANSWER_SECONDS = 60.0
 """Time limit of requests that run no submission's code."""
 
 GRACE_SECONDS = 5.0
-"""How much longer than its own limit a worker may take before it is killed: a device that can
-stop a launch by itself knows where it was."""
+"""The time beyond its own limit after which a worker is killed. A device that stops a launch by
+itself knows where the launch was."""
 
 
 class Fault(Value):
-    """What was asked for did not come to its end, or the worker did not survive it."""
+    """The request failed, or ended the worker."""
 
     kind: Literal["fault"] = "fault"
     cause: Literal[
@@ -28,17 +28,17 @@ class Fault(Value):
     ]
     message: str
     finding: Finding | None = None
-    """Set for memory faults and deadlocks where the device knows the place."""
+    """Set for memory faults and deadlocks if the device knows the place."""
     at: Place | None = None
     signal: str | None = None
     """The signal that ended the worker, such as SIGSEGV."""
     details: str = ""
-    """For the maintainers of the judge, where the cause is a defect of it."""
+    """For the maintainers of the judge, if the cause is a defect of the judge."""
     printed: str = ""
 
 
 class Done(Value):
-    """It was done, and there is nothing more to say of it."""
+    """The request was carried out."""
 
     kind: Literal["done"] = "done"
 
@@ -46,25 +46,25 @@ class Done(Value):
 class Request(Value, Generic[Answer_co]):
     """A question to a worker. Its base names the answer: `class Run(DeviceRequest[Finished])`.
 
-    It is sent as JSON under the name of its class; matrices travel beside (matrix.py).
+    It is sent as JSON under the name of its class, followed by its matrices (matrix.py).
     """
 
     @property
     def time_limit(self) -> float:
-        """Seconds after which the worker is killed."""
+        """Return the seconds after which the worker is killed."""
         return ANSWER_SECONDS
 
     @property
     def needs_kernel(self) -> bool:
-        """Whether a worker that has replaced another must be given the kernel before this."""
+        """Return whether a new worker must be given the kernel before this request."""
         return False
 
 
 class Limited(Value):
-    """What a request is too that names its own time limit."""
+    """A mixin for requests that name their own time limit."""
 
     seconds: PositiveFloat
-    """After these the device stops by itself, if it can."""
+    """The device stops by itself after so many seconds, if it can."""
 
     @property
     def time_limit(self) -> float:
@@ -72,7 +72,7 @@ class Limited(Value):
 
 
 class Launching(Limited):
-    """What a request is too that launches the kernel last loaded."""
+    """A mixin for requests that launch the kernel that was loaded last."""
 
     @property
     def needs_kernel(self) -> bool:
@@ -81,7 +81,7 @@ class Launching(Limited):
 
 @cache
 def answer_to(request: type[Request[Answer_co]]) -> TypeAdapter[Answer_co | Fault]:
-    """Reads the answer to requests of this class."""
+    """Return the reader of answers to requests of this class."""
     for base in request.__mro__:
         arguments = getattr(base, "__pydantic_generic_metadata__", {}).get("args")
         if arguments:
@@ -90,7 +90,7 @@ def answer_to(request: type[Request[Answer_co]]) -> TypeAdapter[Answer_co | Faul
 
 
 def request_named(name: str) -> type[Request[Any]]:
-    """The class of a request that has arrived."""
+    """Return the class of a request with this name."""
     todo: list[type[Request[Any]]] = [Request]
     while todo:
         kind = todo.pop()

@@ -1,4 +1,4 @@
-"""What the processes of a measurement are asked: the kernel's, the baseline's and the checker."""
+"""Requests to the three processes of a measurement: kernel, baseline and checker."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from problem.cases import Shape
 
 
 class TimingRequest(Request[Answer_co], Generic[Answer_co]):
-    """What only a device answers whose times mean something."""
+    """A request that only a GPU answers, whose times mean something."""
 
 
 class ScoringDevice(Protocol):
-    """A device whose times mean something."""
+    """A GPU, whose times mean something."""
 
     def ask(
         self, request: DeviceRequest[Answer_co] | TimingRequest[Answer_co]
@@ -39,7 +39,7 @@ class ScoringDevice(Protocol):
 
 
 class FirstLaunches(Value):
-    """What a program pays once, and the C of one of its two launches."""
+    """The costs that a program pays once, and the C of one of its two launches."""
 
     kind: Literal["first-launches"] = "first-launches"
     times: FirstLaunch
@@ -47,9 +47,9 @@ class FirstLaunches(Value):
 
 
 class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
-    """What a program pays once; asked of a process that has not touched the GPU before.
+    """Measure the costs that a program pays once, in a process that has not used the GPU.
 
-    A and B are made of few rows and columns, repeated, so that C is soon checked.
+    A and B repeat a few rows and columns, so that C is checked quickly.
     """
 
     kernel: Kernel
@@ -59,7 +59,7 @@ class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
     columns: SentMatrix
     """Of B, as long as N."""
     fetch: Literal[1, 2]
-    """Whose C to answer with: the first launch's or the second's."""
+    """The launch whose C is returned: the first or the second."""
     compile_ms: NonNegativeFloat
 
     @property
@@ -75,7 +75,7 @@ class MeasureHostMemory(TimingRequest[HostMemory]):
 
 
 class Arithmetic(StrEnum):
-    """Ways in which the baseline's library can multiply."""
+    """Precisions in which the baseline's library can multiply."""
 
     FP32 = "fp32"
     TF32 = "tf32"
@@ -83,7 +83,7 @@ class Arithmetic(StrEnum):
 
 
 class RunBaseline(TimingRequest[Finished]):
-    """cuBLAS on A (M×N) and B (N×K), to see what the rule for errors makes of it."""
+    """Multiply A (M×N) and B (N×K) with cuBLAS."""
 
     arithmetic: Arithmetic
     A: SentMatrix
@@ -91,19 +91,19 @@ class RunBaseline(TimingRequest[Finished]):
 
 
 class SharedMatrices(Value):
-    """A (M×N), B (N×K) and C (M×K) in GPU memory that is the checker's, for others to open."""
+    """A (M×N), B (N×K) and C (M×K) in GPU memory of the checker, which other processes open."""
 
     kind: Literal["shared-matrices"] = "shared-matrices"
     shape: Shape
     handles: tuple[str, str, str]
     """The cudaIpcMemHandle_t of each, in hexadecimal."""
     offsets: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]
-    """Where each begins in the memory that its handle opens, in bytes."""
+    """The offset of each in the memory that its handle opens, in bytes."""
 
 
 class Attach(Launching, TimingRequest[Done]):
-    """Open the checker's matrices and launch on them once, untimed: what a first launch loads must
-    be there before launches are held back."""
+    """Open the checker's matrices and launch on them once, untimed. A first launch loads things,
+    which must not happen in a timed launch."""
 
     matrices: SharedMatrices
     baseline: bool = False
@@ -115,7 +115,7 @@ class Attach(Launching, TimingRequest[Done]):
 
 
 class Detach(TimingRequest[Done]):
-    """Give the checker's matrices back."""
+    """Close the checker's matrices."""
 
 
 class LaunchTime(Value):
@@ -125,39 +125,41 @@ class LaunchTime(Value):
     ms: NonNegativeFloat
     """By the GPU's events."""
     host_ms: NonNegativeFloat
-    """By the host's clock: longer by what it takes to notice the end, for every kernel alike."""
+    """By the host's clock. It is longer by the time that the host needs to notice the end."""
     clock_mhz: NonNegativeInt
     power_w: NonNegativeFloat
     throttled: tuple[str, ...]
 
 
 class TimeLaunch(Limited, TimingRequest[LaunchTime]):
-    """One launch on the checker's matrices, timed."""
+    """Time one launch on the checker's matrices."""
 
 
 # --------------------------------------------------------------------------------------- checker
 
 
 class CheckerRequest(Request[Answer_co], Generic[Answer_co]):
-    """What the checker answers."""
+    """A request that the checker answers."""
 
 
 class Checker(Protocol):
-    """Draws the inputs of timed launches and checks what became of them, in a process that never
-    sees a submission: a kernel can overwrite whatever machine code its own process has on the GPU.
+    """Draws the inputs of timed launches and checks their results.
+
+    Its process never loads a submission, because a kernel can overwrite the machine code of its own
+    process on the GPU.
     """
 
     def ask(self, request: CheckerRequest[Answer_co]) -> Answer_co | Fault: ...
 
 
 class LayOut(CheckerRequest[SharedMatrices]):
-    """Allocate A, B and C of a shape, and nothing of the shape before."""
+    """Allocate A, B and C of a shape, and free those of the previous shape."""
 
     shape: Shape
 
 
 class DrawInputs(CheckerRequest[Done]):
-    """A and B drawn anew, C poisoned, the L2 cache overwritten."""
+    """Draw A and B again, poison C, overwrite the L2 cache."""
 
     inputs: str = "uniform"
     """The kind that they are of, in the words of the problem."""
@@ -173,7 +175,7 @@ class Checked(Value):
 
 
 class CheckLaunch(CheckerRequest[Checked]):
-    """Is C the product of what was drawn?"""
+    """Check whether C is the product of A and B as they were drawn."""
 
 
 class MeasuredErrors(Value):
@@ -192,8 +194,7 @@ class MeasureErrors(CheckerRequest[MeasuredErrors]):
 
 
 class Fetched(Value):
-    """C as it was left, and the seeds that A and B were drawn from: whatever became of them on the
-    GPU, that is what was asked."""
+    """C, and the seeds that A and B were drawn from. The inputs on the GPU may have changed."""
 
     kind: Literal["fetched"] = "fetched"
     seed_of_A: NonNegativeInt
@@ -202,15 +203,15 @@ class Fetched(Value):
 
 
 class FetchLaunch(CheckerRequest[Fetched]):
-    """The launch just checked; its inputs were uniform."""
+    """Return the C of the launch that was checked last; its inputs were uniform."""
 
 
-# ------------------------------------------------------------------------------------ who is there
+# --------------------------------------------------------------------------------------- workers
 
 
 @dataclass(frozen=True, slots=True)
 class TimingWorkers:
-    """The processes of a measurement; they share A, B and C and nothing else.
+    """The processes of a measurement. They share only A, B and C.
 
     kernel: has not touched the GPU before its first launch is measured.
     """

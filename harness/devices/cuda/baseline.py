@@ -17,7 +17,7 @@ _R_32F, _R_16F, _COMPUTE_32F, _DEFAULT_ALGORITHM = 0, 2, 68, -1
 
 
 def version() -> str:
-    """cuBLAS's version, such as 13.1.0."""
+    """Return cuBLAS's version, such as 13.1.0."""
     handle = cublas.create()
     try:
         number = cublas.getVersion(handle)
@@ -27,7 +27,7 @@ def version() -> str:
 
 
 class Sgemm:
-    """C = A · B, row-major float32."""
+    """Computes C = A · B in row-major float32."""
 
     def __init__(self, arithmetic: Arithmetic = Arithmetic.FP32) -> None:
         self._handle = cublas.create()
@@ -35,7 +35,7 @@ class Sgemm:
         self._one, self._zero = np.ones(1, np.float32), np.zeros(1, np.float32)
 
     def __call__(self, A: Any, B: Any, C: Any) -> None:
-        """cuBLAS is column-major: it is asked for Cᵀ = Bᵀ · Aᵀ."""
+        """Compute Cᵀ = Bᵀ · Aᵀ, because cuBLAS is column-major."""
         (M, N), K = A.shape, B.shape[1]
         cublas.sgemm(
             self._handle,
@@ -56,7 +56,7 @@ class Sgemm:
 
 
 def half_precision(A: Any, B: Any, C: Any) -> None:
-    """C = A · B with A and B rounded to FP16 and sums in FP32: what the rules must reject."""
+    """Compute C = A · B with A and B rounded to FP16 and sums in FP32."""
     handle = cublas.create()
     (M, N), K = A.shape, B.shape[1]
     half_A, half_B = A.astype(np.float16), B.astype(np.float16)

@@ -1,4 +1,4 @@
-"""The checker: inputs of timed launches, and their checks, where no submission's kernel comes."""
+"""The checker: it draws the inputs of timed launches and checks their results."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class CudaChecker:
 
 
 class _Table:
-    """The matrices of one shape."""
+    """The matrices of one shape, with guards."""
 
     def __init__(self, request: LayOut) -> None:
         shape = request.shape
@@ -100,7 +100,7 @@ class _Table:
         judge_kernels.poison(self.C)
         driver.cuCtxResetPersistingL2Cache()
         judge_kernels.fill(self._flush, np.uint32(0))
-        cupy.cuda.runtime.deviceSynchronize()  # another process goes on from here
+        cupy.cuda.runtime.deviceSynchronize()  # another process uses the matrices next
 
     def check(self) -> Checked:
         changed = self._changed()
@@ -122,8 +122,7 @@ class _Table:
         return Fetched(seed_of_A=A.seed, seed_of_B=B.seed, C=self.C.get())
 
     def _changed(self) -> tuple[Literal["A", "B"], ...]:
-        """Which inputs the launch wrote to; they are drawn again, for the check must not believe
-        them."""
+        """Return which inputs the launch has changed, and draw these again for the check."""
         found: list[Literal["A", "B"]] = []
         for name, matrix, how in zip(("A", "B"), (self.A, self.B), self._drawn, strict=True):
             if gpu.changed(matrix, how):
@@ -133,5 +132,5 @@ class _Table:
 
 
 def _random_seed() -> int:
-    """From the operating system: no launch can know the inputs of the next, or its check."""
+    """Draw a seed from the operating system: no launch can predict inputs or checks."""
     return int.from_bytes(os.urandom(8), "little")

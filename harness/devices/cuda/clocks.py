@@ -18,7 +18,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at the GPU."""
+    """The state of the GPU at one moment."""
 
     clock_mhz: int
     power_w: float
@@ -35,18 +35,18 @@ class Clocks:
 
     @property
     def uuid(self) -> str:
-        """The GPU's name for life, such as GPU-1f3c…"""
+        """Return the GPU's permanent name, such as GPU-1f3c…"""
         found = pynvml.nvmlDeviceGetUUID(self._handle)
         return found if isinstance(found, str) else found.decode()
 
     @property
     def max_mhz(self) -> int:
-        """The highest clock of the multiprocessors."""
+        """Return the highest clock of the multiprocessors."""
         return int(pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM))
 
     @property
     def memory_gb_per_s(self) -> float:
-        """The bandwidth of the GPU's memory: bus width × highest clock × 2 (double data rate)."""
+        """Return the bandwidth of the GPU's memory: bus width × highest clock × 2 (DDR)."""
         clock_mhz = pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_MEM)
         bits = pynvml.nvmlDeviceGetMemoryBusWidth(self._handle)
         return float(clock_mhz * 2 * bits / 8 / 1000)

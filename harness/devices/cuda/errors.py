@@ -1,4 +1,4 @@
-"""What the errors of CUDA and NVML mean for a submission."""
+"""The meaning of errors of CUDA and NVML for a submission."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _OURS: dict[int, str] = {
 
 
 def fault(error: Exception) -> Fault:
-    """The Fault for a CudaError."""
+    """Return the Fault for a CudaError."""
     if isinstance(error, pynvml.NVMLError):
         return Fault(cause="judge", message=f"{_GONE} (NVML: {error})")
     code = getattr(error, "status", None)
@@ -78,7 +78,7 @@ def fault(error: Exception) -> Fault:
 
 
 def faults_told(answer: Callable[[Request[Any]], Value], request: Request[Any]) -> Value:
-    """The answer to a request, or the Fault for the CudaError that came of it."""
+    """Answer a request; a CudaError becomes a Fault."""
     try:
         return answer(request)
     except CudaError as error:

@@ -1,4 +1,4 @@
-"""compute-sanitizer's XML → findings. Needs no GPU.
+"""Read findings from compute-sanitizer's XML, without a GPU.
 
 The elements read here are those that compute-sanitizer 2025.3 writes with --xml; what it prints for
 people is never read.
@@ -17,7 +17,7 @@ from problem.cases import Shape
 
 
 class Placement(Value):
-    """Where the matrices of one launch lie in device memory."""
+    """The addresses of the matrices of one launch."""
 
     shape: Shape
     A: int
@@ -25,7 +25,7 @@ class Placement(Value):
     C: int
 
     def arrays(self) -> Iterable[tuple[Array, int, int, int]]:
-        """Each array's start, rows and columns."""
+        """Yield each array's start, rows and columns."""
         shape = self.shape
         yield Array.A, self.A, shape.M, shape.N
         yield Array.B, self.B, shape.N, shape.K
@@ -33,7 +33,7 @@ class Placement(Value):
 
 
 def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[Finding, ...]:
-    """The findings of one tool, equal ones counted together. Raises ValueError for other XML."""
+    """Return the findings of one tool, with equal ones merged. Raises ValueError for other XML."""
     try:
         root = ElementTree.fromstring(xml)
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # an unknown encoding, too
@@ -54,12 +54,12 @@ def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[F
 
 
 def _by_the_host(record: Element, tool: Tool) -> bool:
-    """initcheck watches copies, too, and C is copied whether or not all of it was written."""
+    """Return whether a copy by the host caused the record: C is copied even if it is incomplete."""
     return tool is Tool.INITCHECK and record.find("who/threadIdx") is None
 
 
 def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
-    """memcheck and initcheck: one access to one address."""
+    """Read a record of memcheck or initcheck: one access to one address."""
     address = _number(record, "what/address")
     size = _number(record, "what/size")
     error = _text(record, "what/error") or _text(record, "what/text")
@@ -90,7 +90,7 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
 
 
 def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> Finding:
-    """Name the matrix whose nearest end the address is closest to."""
+    """Name the matrix that is nearest to the address."""
     nearest: tuple[int, Array, int, int, Shape] | None = None
     for placement in placements:
         for array, start, rows, columns in placement.arrays():
@@ -139,7 +139,7 @@ def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fi
 
 
 def describe(finding: Finding) -> str:
-    """One sentence with the facts of a finding."""
+    """Describe a finding in one sentence."""
     where = f"line {finding.at.line}" if finding.at.line else "a line unknown"
     array = finding.array.value if finding.array else "memory"
     if finding.row is not None:

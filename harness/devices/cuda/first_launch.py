@@ -1,4 +1,4 @@
-"""What a program pays once before the steady state, in a process that has not touched the GPU."""
+"""Measure the costs that a program pays once, in a process that has not used the GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
-    """Context, module load, first allocation, first and second launch, in milliseconds."""
+    """Measure context, module load, first allocation, first and second launch."""
     shape, kernel = request.shape, request.kernel
     context_ms, _ = _timed(lambda: cupy.cuda.runtime.free(0))
     module_load_ms, function = _timed(lambda: load_function(kernel))

@@ -151,6 +151,7 @@ def _results(load: Instruction) -> set[int]:
 
 
 def _sources(each: Instruction) -> set[int]:
-    """A store and a branch write no register; whatever else does, writes its first operand."""
+    """Return the registers that are read: all but the first operand, which other instructions than
+    stores and branches write."""
     written = each.name not in ("STS", "STG", "ST", "BRA", "EXIT", "BAR", "HGMMA")
     return set(_registers(each.operands.partition(",")[2] if written else each.operands))

@@ -1,4 +1,4 @@
-"""Pageable against pinned host memory: what it costs to have, and what its copies cost."""
+"""Measure the costs of pageable and pinned host memory."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ def _module() -> Any:
 
 
 def load() -> None:
-    """Compile the kernels and load them into the context, which is created where there is none."""
+    """Compile the kernels and load them into the context, which is created if there is none."""
     _module().get_function("fill")
 
 
 def overwritten(guard: Any) -> bool:
-    """Whether a word of a guard was overwritten; the guard is restored."""
+    """Return whether a word of a guard was overwritten, and restore the guard."""
     count = cupy.zeros((1,), np.uint64)
     arguments = (guard, np.uint64(guard.size), np.uint32(CANARY), count)
     _module().get_function("restore")((_GRID,), (_BLOCK,), arguments)

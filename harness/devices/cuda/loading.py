@@ -1,4 +1,4 @@
-"""Machine code → something that can be launched."""
+"""Load machine code so that it can be launched."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import cupy
 from harness.protocol.compiler import Kernel
 
 _WITHOUT_ASKING = 48 * 1024
-"""Dynamic shared memory that a launch gets without asking, in bytes."""
+"""The largest shared memory of a launch, in bytes, that needs no attribute."""
 
 
 def load_function(kernel: Kernel) -> Any:
-    """The kernel as CuPy launches it. Raises the errors in harness.devices.cuda.errors."""
+    """Return the kernel as a CuPy function. Raises the errors in harness.devices.cuda.errors."""
     module = cupy.cuda.function.Module()
     module.load(kernel.cubin)
     function = module.get_function(kernel.entry)

@@ -17,9 +17,11 @@ _OUT_OF_MEMORY = 2
 
 
 def allocate(size: int) -> Any:
-    """Device memory without CuPy's pool: whole pieces of nobody else's, which go back at once.
-    Raises MemoryError when there is none: that is never the kernel's doing, whose own variables
-    are loaded before."""
+    """Allocate device memory without CuPy's pool: whole pieces, which are freed at once.
+
+    Raises MemoryError if there is none. The kernel cannot cause this: its variables were allocated
+    when it was loaded.
+    """
     try:
         return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -31,27 +33,27 @@ def allocate(size: int) -> Any:
 
 
 def matrix(rows: int, columns: int) -> Any:
-    """An uninitialised float32 matrix of exactly its size."""
+    """Allocate an uninitialised float32 matrix."""
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
 
 
 class Room:
-    """Memory for one matrix after another. It is kept as long as each takes as much: who has some
-    given, or gives it back, waits for all who create contexts on this machine."""
+    """Memory for one matrix after another, which is kept while they need as much: allocating and
+    freeing wait for every context that is created on this machine."""
 
     def __init__(self) -> None:
         self._memory: Any = None
 
     def of(self, size: int) -> Any:
-        """So many bytes, and no more, in place of what was handed out before."""
+        """Return memory of exactly this size; the memory returned before becomes invalid."""
         if self._memory is None or self._memory.mem.size != size:
-            self._memory = None  # what was there before makes room first
+            self._memory = None  # frees it first
             self._memory = allocate(size)
         return self._memory
 
 
 class Opened:
-    """The matrices of another process's, for as long as it keeps them."""
+    """The matrices of another process, as long as that process keeps them."""
 
     def __init__(self, shared: SharedMatrices) -> None:
         (M, N), K = (shared.shape.M, shared.shape.N), shared.shape.K
@@ -76,13 +78,13 @@ class Opened:
 class Guarded:
     """A float32 matrix with canaries before and behind it, up to the end of its memory.
 
-    No kernel of the judge's sets or reads them, for this is the process of the submission's.
+    The driver sets and reads the canaries, not a kernel: this may be the submission's process.
     """
 
     def __init__(
         self, rows: int, columns: int, layout: Layout | None = None, room: Room | None = None
     ) -> None:
-        """layout: one that was drawn before. room: of another matrix, which is gone."""
+        """layout: one that was drawn before. room: the memory to use."""
         self.layout = layout = layout or Layout.draw(rows, columns)
         self._memory = (room or Room()).of(layout.total)
         place = self._memory + layout.before
@@ -107,17 +109,17 @@ class Guarded:
         return guarded
 
     def overwritten(self) -> list[str]:
-        """The sides on which a canary is gone: "before", "behind"."""
+        """Return the sides on which a canary was overwritten: "before", "behind"."""
         return [side for side, guard in self._guards.items() if (guard.get() != CANARY).any()]
 
     @property
     def guards(self) -> dict[str, Any]:
-        """The words of each side."""
+        """Return the words of each side."""
         return self._guards
 
     @property
     def handle(self) -> str:
-        """What another process opens the memory with; the matrix begins behind the lead."""
+        """Return the handle with which another process opens the memory."""
         name: bytes = cupy.cuda.runtime.ipcGetMemHandle(self._memory.ptr)
         return name.hex()
 
@@ -127,7 +129,7 @@ def _words(place: Any, size: int) -> Any:
 
 
 def set_words(array: Any, bits: np.uint32) -> None:
-    """Set every 32-bit word, by the driver."""
+    """Set every 32-bit word with the driver."""
     (status,) = driver.cuMemsetD32(array.data.ptr, int(bits), array.size)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise cupy.cuda.driver.CUDADriverError(int(status))

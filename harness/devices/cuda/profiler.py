@@ -1,4 +1,4 @@
-"""NVIDIA's profiler on launches of a kernel."""
+"""Profile launches of a kernel with NVIDIA's ncu."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from problem.cases import Case, Matrix, Shape
 from problem.reference import MAX_ERROR, compare
 
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
-"""How ncu says that the driver lets only administrators read counters."""
+"""The error of ncu if the driver lets only administrators read counters."""
 
 _PERMIT = (
     "the driver lets only administrators read hardware counters; to permit it, load the nvidia "
@@ -35,8 +35,8 @@ _PERMIT = (
 def profile(
     kernel: Kernel, shapes: Sequence[Shape], seconds: float
 ) -> tuple[Profile, ...] | NoProfile:
-    """Counters of a launch of each shape, with the line of every instruction; none where a launch
-    that was counted did not do the kernel's work."""
+    """Return the counters of a launch of each shape, by source line. There are none if a launch
+    under ncu had a wrong result."""
     program = pathfinder.find_nvidia_binary_utility("ncu")
     if program is None:
         return NoProfile(why="ncu is not installed: it comes with the CUDA toolkit")
@@ -63,7 +63,7 @@ def profile(
         if _FORBIDDEN in said:
             return NoProfile(why=_PERMIT)
         if not report.is_file():
-            last = (said.strip().splitlines() or ["it said nothing"])[-1]
+            last = (said.strip().splitlines() or ["it printed nothing"])[-1]
             return NoProfile(why=f"ncu wrote no report: {last[:200]}")
         wrong = next(filter(None, map(_wrong, launches, count(), repeat(results))), None)
         if wrong is not None:
@@ -81,7 +81,7 @@ def _inputs(shape: Shape) -> LaunchInputs:
 
 
 def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
-    """Why the counters of a launch say nothing of the kernel."""
+    """Return why the counters of a launch cannot be used, if they cannot."""
     try:
         C: Matrix = np.load(watched.file(results, "C", number), allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -96,7 +96,7 @@ def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
 
 
 def options(report: Path, launches: int) -> tuple[str, ...]:
-    """What ncu is told. It leaves the clocks of the GPU as they are."""
+    """Return the options of ncu, which does not change the clocks of the GPU."""
     return (
         f"--export={report}",
         "--force-overwrite",

@@ -46,12 +46,12 @@ _FOUND = 86
 _PROGRAM = "compute-sanitizer"
 
 _NEWEST = {Tool.INITCHECK: ("--initcheck-address-space=all",)}
-"""From 13.4 on: shared memory, too. An older release does not start with it, and runs again
+"""Since 13.4 this includes shared memory. An older release does not start with it, and is run again
 without."""
 
 
 def programs() -> list[str]:
-    """Where compute-sanitizer is, best first: NVIDIA's wheel, then the toolkits of this machine."""
+    """Find compute-sanitizer, best first: NVIDIA's wheel, then the toolkits of this machine."""
     wheels = (Path(entry).glob(f"nvidia/*/bin/{_PROGRAM}") for entry in sys.path)
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     places = [
@@ -148,7 +148,7 @@ def _waits(process: _Process | None, path: str) -> _Process | None:
 
 @dataclass
 class _Found:
-    """What one tool made of the launches."""
+    """The result of one tool."""
 
     tool: Tool
     seconds: float
@@ -169,7 +169,7 @@ def _run(
     folder: Path,
     deadline: float,
 ) -> list[_Found] | Fault:
-    """These tools side by side, on the job in the folder."""
+    """Run these tools at the same time, on the job in the folder."""
     try:
         for process in processes:
             process.begin(folder)
@@ -184,7 +184,7 @@ def _run(
 
 
 class _Process:
-    """One tool, waiting or at work. newest: with options that only newer releases know."""
+    """The process of one tool. newest: with options that only newer releases know."""
 
     def __init__(self, path: str, tool: Tool, *, newest: bool, results: Path) -> None:
         self.path = path
@@ -265,7 +265,7 @@ class _Process:
         return found
 
     def _product(self, number: int, launch: LaunchInputs) -> Product | None:
-        """What a launch left, if it came to its end."""
+        """Return the results of a launch, if it finished."""
         try:
             A, B, C = (self._matrix(name, number) for name in "ABC")
         except (OSError, ValueError, EOFError):
@@ -290,7 +290,7 @@ class _Process:
             return None
 
     def _why(self, fault: Fault | None) -> str:
-        """What CUDA said, the last exception of the watched program, or the tool's last word."""
+        """Return CUDA's error, the program's last exception, or the tool's last line."""
         if fault is not None:
             return fault.message
         lines = self._log.read_text(errors="replace").strip().splitlines()

@@ -1,8 +1,8 @@
-"""One launch by two clocks: the GPU's events, which are exact, and the host's, which no kernel
-reaches.
+"""Time a launch by two clocks: the GPU's events, which are exact, and the host's clock, which no
+kernel can change.
 
-Events keep their times in memory that is mapped where kernels write. A kernel that knows the place
-can change them; tests/devices/cuda/test_stopwatch.py has one that does.
+Events store their times in memory that kernels can write to. A kernel that knows the address can
+change them; tests/devices/cuda/test_stopwatch.py has one that does.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _EQUAL = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ)
 
 
 class Stopwatch:
-    """Times launches on the default stream, each alone on the GPU.
+    """Times single launches on the default stream.
 
     The launch and both events are queued behind a wait for a word in host memory, which is then
-    written: so neither clock has the host's time to queue them in it, which is longer than a small
-    product. Whatever is launched must have been launched before: what a first launch loads may
-    wait for the GPU, which would wait for us.
+    written. So neither clock includes the time to queue them, which is longer than a small product.
+    The kernel must have been launched before: a first launch loads things, and may wait for the GPU
+    while the GPU waits for the word.
     """
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class Stopwatch:
         self._words = np.frombuffer(self._memory, np.uint32, 2)
 
     def time(self, launch: Callable[[], Any]) -> LaunchTime:
-        """One launch. Raises the errors in harness.devices.cuda.errors."""
+        """Time one launch. Raises the errors in harness.devices.cuda.errors."""
         begin, over = np.frombuffer(os.urandom(8), np.uint32) | np.uint32(1)
         self._words[:] = 0
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         _done(driver.cuCtxResetPersistingL2Cache())
         cupy.cuda.runtime.deviceSynchronize()
         place = self._memory.ptr
-        gc.disable()  # what it frees on the GPU would wait for the launch, and the launch for us
+        gc.disable()  # freeing GPU memory would wait for the launch, which waits for the word
         _done(driver.cuStreamWaitValue32(_LEGACY_STREAM, place, int(begin), _EQUAL))
         try:
             start.record()
@@ -58,8 +58,8 @@ class Stopwatch:
             gc.enable()
         reading = self._clocks.read()  # while the launch runs
         end.synchronize()
-        # What says that an event is over lies where kernels write, too. This word comes through the
-        # same queue, behind the launch, and nobody knows its value before.
+        # A kernel could also fake the end of an event. This word is written behind the launch in
+        # the same queue, and its value is secret.
         _done(driver.cuStreamWriteValue32(_LEGACY_STREAM, place + 4, int(over), 0))
         while self._words[1] != over:
             pass

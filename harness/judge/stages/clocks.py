@@ -1,4 +1,4 @@
-"""Two clocks for every launch: times that they do not agree on do not count.
+"""Two clocks for every launch: a time counts only if they agree.
 
 Events lie in the GPU's memory, where a kernel that knows the place can write. The host's clock is
 out of its reach, but reads later, by what the host takes to notice the end of a launch: for every

@@ -1,4 +1,4 @@
-"""Makes of a wrong C something a person can act on: elements, a map of blocks, a likely meaning."""
+"""Explain a wrong C: the worst elements, a map of wrong blocks, and the likely mistake."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Blocks = NDArray[np.bool_]
 def counterexample(
     case: Case, seed: int, A: Matrix, B: Matrix, C: Matrix, comparison: Comparison
 ) -> Counterexample:
-    """For a C (M×K) that differs from A·B."""
+    """Explain a C (M×K) that differs from A·B."""
     row, column = comparison.worst_block
     wrong = comparison.wrong
     return Counterexample(
@@ -39,7 +39,7 @@ def counterexample(
 
 
 def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Element, ...]:
-    """The worst elements of one block, worst first."""
+    """Return the worst elements of one block, the worst first."""
     rows, columns = slice(top, top + BLOCK_SIZE), slice(left, left + BLOCK_SIZE)
     R = reference(A[rows], B[:, columns])
     found = C[rows, columns]
@@ -55,7 +55,7 @@ def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Ele
 
 
 def block_map(wrong: Blocks) -> BlockMap:
-    """Draw the wrong blocks, several to a character where there are many."""
+    """Draw the wrong blocks; a character stands for several if there are many."""
     scale = max(-(-wrong.shape[0] // MAP_ROWS), -(-wrong.shape[1] // MAP_COLUMNS))
     rows = []
     for top in range(0, wrong.shape[0], scale):
@@ -68,7 +68,7 @@ def block_map(wrong: Blocks) -> BlockMap:
 
 
 def pattern(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
-    """The likely meaning, in one sentence: what the values say, then where they are."""
+    """Return the likely mistake in one sentence, from the values and then from their places."""
     return f"{_values(A, B, C, comparison)}; {_places(comparison.wrong, C.shape)}"
 
 
@@ -211,7 +211,8 @@ def wrong_answer(
     comparison: Comparison,
     corner: tuple[int, int] = (0, 0),
 ) -> WrongAnswer:
-    """The verdict for a C that is too far from A·B. corner: where A, B and C were cut from."""
+    """Return the verdict for a C that is too far from A·B. corner: its first row and column, if C
+    is a part of the whole."""
     found = counterexample(case, seed, A, B, C, comparison)
     found = found.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""What is known of a kernel before its grading is over: a sentence each, for whoever watches."""
+"""Sentences about a kernel for a view that follows the grading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from problem.reference import MAX_ERROR
 
 
 def of_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterable[str]:
-    """What the compiler made of it."""
+    """Describe the compiled kernel."""
     used, room = kernel.resources, kernel.occupancy
     spilled = used.spill_store_bytes + used.spill_load_bytes
     yield (
@@ -32,7 +32,7 @@ def of_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterable[s
 
 
 def of_machine_code(kernel: DisassembledKernel, warnings: Sequence[Diagnostic]) -> Iterable[str]:
-    """What the disassembler says of it."""
+    """Describe the machine code."""
     yield ", ".join(badge.value for badge in kernel.badges)
     yield from _warnings(warnings)
 
@@ -44,7 +44,7 @@ def _warnings(warnings: Sequence[Diagnostic]) -> Iterable[str]:
 
 
 def of_verification(found: Verification) -> Iterable[str]:
-    """All cases were right."""
+    """Describe a verification in which all cases were correct."""
     yield (
         f"{len(found.cases)} cases right; worst block {figures.error(found.worst_error)} "
         f"(limit {figures.error(MAX_ERROR)})"
@@ -54,13 +54,13 @@ def of_verification(found: Verification) -> Iterable[str]:
 
 
 def of_failure(outcome: Outcome) -> Iterable[str]:
-    """Verification stopped; a sanitizer may still say why."""
+    """Describe a failed verification; a sanitizer may still say why."""
     if not isinstance(outcome, Accepted):
         yield f"{outcome.verdict.value}: {outcome.message}"
 
 
 def of_sanitizing(program: Sanitizing, findings: Sequence[Finding]) -> Iterable[str]:
-    """One program is through."""
+    """Describe what one sanitizer program found."""
     clean = [run.tool.value for run in program.tools if run.status == "clean"]
     if clean:
         yield f"{program.program}: nothing found by {', '.join(clean)}"

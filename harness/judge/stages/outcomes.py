@@ -1,4 +1,4 @@
-"""What becomes of a grading when a device or a worker answers with a Fault."""
+"""Verdicts for the faults of devices and workers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from problem.cases import Shape
 
 
 def judge_error(fault: Fault, stage: Stage) -> JudgeError:
-    """The verdict where only the judge can be at fault."""
+    """Return the verdict for a fault of the judge."""
     return JudgeError(stage=stage, message=fault.message, details=fault.details)
 
 
 def load_outcome(fault: Fault, seconds: float) -> Outcome:
-    """The verdict for a kernel that could not be loaded; nothing of it has run."""
+    """Return the verdict for a kernel that could not be loaded and has not run."""
     match fault.cause:
         case "judge":
             return judge_error(fault, Stage.COMPILE)
@@ -40,8 +40,10 @@ def load_outcome(fault: Fault, seconds: float) -> Outcome:
 
 
 def wrote_outside(place: str, where: str, shape: Shape, stage: RunStage) -> MemoryFault:
-    """The verdict for a canary that is gone. place: as a person would name it, "behind C"; where:
-    "at 17×33×18", "in round 3"."""
+    """Return the verdict for an overwritten canary.
+
+    place: for example "behind C". where: for example "at 17×33×18" or "in round 3".
+    """
     message = f"the kernel wrote {place} {where}: outside the matrix"
     finding = Finding(
         tool=Tool.MEMCHECK,
@@ -56,7 +58,7 @@ def wrote_outside(place: str, where: str, shape: Shape, stage: RunStage) -> Memo
 
 
 def launch_outcome(fault: Fault, shape: Shape, seconds: float, stage: RunStage) -> Outcome:
-    """The verdict for a launch that did not come to its end. seconds: its time limit."""
+    """Return the verdict for a launch that did not finish. seconds: its time limit."""
     where = f" at {shape}"
     at = fault.at or (fault.finding.at if fault.finding else None)
     findings = (fault.finding,) if fault.finding else ()

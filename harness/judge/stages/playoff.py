@@ -1,8 +1,8 @@
-"""A play-off: kernels interleaved with cuBLAS in one run on one GPU, and what several runs say.
+"""A play-off: time several kernels and cuBLAS alternately on one GPU, and compare the kernels.
 
-What one run of a kernel and another's have not in common (the hour, the heat, the GPU) is common to
-all launches of a round here, so that the difference of two kernels is far better known than either
-score. The GPU is not: it is repeated on others.
+The launches of a round share what differs between two gradings: the time, the temperature and the
+GPU. So the difference of two kernels is known far better than either score. To learn about other
+GPUs of the model, the run is repeated on them.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from harness.protocol.timing import TimingWorkers
 from problem.cases import RANKED, Shape
 
 EQUAL = 0.001
-"""Two kernels that surely differ by less are equal: nobody can tell them apart from outside."""
+"""Two kernels that surely differ by less are equal."""
 
 STEADY = EQUAL / 2
-"""A run is long enough when the interval of every difference reaches no further than that."""
+"""A run is long enough when the interval of every difference is at most so wide on each side."""
 
 EXTENT = Extent(rounds=40, seconds=30.0)
-"""Of one run; the seconds are for each kernel that takes part."""
+"""The length of one run; the seconds are for each kernel."""
 
 
 class Player(Value):
@@ -60,7 +60,7 @@ class Player(Value):
     author: str | None
     sha256: Sha256
     code: Sha256
-    """Of its program: which kernel it is for a board."""
+    """The hash of its program, which identifies it on a board."""
 
 
 class Game(Value):
@@ -68,37 +68,37 @@ class Game(Value):
 
     device: DeviceInfo
     rounds: tuple[tuple[Round, ...], ...]
-    """Of each player, in their order; the n-th of all of them are one."""
+    """The rounds of each player, in the order of the players; the n-th of all players are one."""
 
 
 class Ordered(StrEnum):
-    """What is known of two kernels."""
+    """The order of two kernels."""
 
     FASTER = "faster"
-    """The first is."""
+    """The first is faster."""
     SLOWER = "slower"
     EQUAL = "equal"
     UNKNOWN = "unknown"
 
 
 class Difference(Value):
-    """Of two players, over all GPUs that played."""
+    """The difference of two players over all GPUs."""
 
     first: NonNegativeInt
     second: NonNegativeInt
-    """Their places among the players."""
+    """The index of each among the players."""
     percent: float
     """How much faster the first is."""
     low: float
     high: float
     """The 95 % interval of that."""
     confidence: NonNegativeFloat
-    """How sure it is that the first is faster, from 0 to 1; below 0.5 the second rather is."""
+    """The probability that the first is faster."""
     ordered: Ordered
 
 
 class PlayOff(Value):
-    """All that one play-off found."""
+    """The result of one play-off."""
 
     schema_version: Literal[1] = 1
     judge: str
@@ -110,7 +110,7 @@ class PlayOff(Value):
 
     @property
     def gpu(self) -> str:
-        """The model."""
+        """Return the model of the GPUs."""
         return self.games[0].device.name
 
     @property
@@ -118,7 +118,7 @@ class PlayOff(Value):
         return frozenset(game.device.uuid or "" for game in self.games)
 
     def places(self) -> list[int]:
-        """Of each player: one more than how many are known to be faster."""
+        """Return each player's place: one more than the number of players known to be faster."""
         slower = [each.second for each in self.differences if each.ordered is Ordered.FASTER]
         slower += [each.first for each in self.differences if each.ordered is Ordered.SLOWER]
         return [1 + slower.count(player) for player in range(len(self.players))]
@@ -147,7 +147,7 @@ class PlayOff(Value):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run that came to nothing: whose launch ended it, and how."""
+    """A run that was ended by the launch of a player."""
 
     player: int
     outcome: Outcome
@@ -162,8 +162,10 @@ def play(
     extent: Extent = EXTENT,
     shape: Shape = RANKED.shape,
 ) -> Game | Ended:
-    """One run, with a kernel loaded in each of these workers, which share baseline and checker.
-    seconds: time limit of one launch."""
+    """Time the kernels that are loaded in these workers, which share baseline and checker.
+
+    seconds: time limit of one launch.
+    """
     progress.begin(Stage.MEASURE, None)
     match = _Match([Measuring(each, shape, seconds) for each in workers])
     result: Game | Ended
@@ -177,7 +179,7 @@ def play(
         result = Game(device=info, rounds=match.judged())
     except _Aborted as aborted:
         result = aborted.ended
-    match.end()  # not when interrupted: a worker that is at a launch would let us wait
+    match.end()  # not after an interruption, which must not wait for a launch
     return result
 
 
@@ -188,7 +190,7 @@ class _Aborted(Exception):
 
 @contextmanager
 def _for(player: int) -> Iterator[None]:
-    """Inside, what goes wrong is this player's."""
+    """Attribute what goes wrong inside to this player."""
     try:
         yield
     except MeasurementAborted as aborted:
@@ -213,7 +215,7 @@ class _Match:
                 player.warm_up()
 
     def round(self) -> None:
-        """A launch of each player and one of the baseline, in an order that nobody knows before."""
+        """Launch each player and the baseline once, in a random order."""
         number = len(self.rounds)
         for place, player in enumerate(self._players):
             with _for(place):
@@ -239,7 +241,7 @@ class _Match:
         )
 
     def judged(self) -> tuple[tuple[Round, ...], ...]:
-        """Each player's rounds, without those in which the clocks differ."""
+        """Return each player's rounds, without those in which the clocks differ."""
         judged: list[tuple[Round, ...]] = []
         for place, rounds in enumerate(zip(*self.rounds, strict=True)):
             clocks = judge_clocks(rounds)
@@ -265,8 +267,8 @@ def _is_enough(rounds: Sequence[tuple[Round, ...]], seconds: float, extent: Exte
 
 
 def difference(one: Sequence[Round], other: Sequence[Round]) -> Estimate | None:
-    """Of two kernels' scores on one GPU: how much faster the first is, as a share. None where too
-    many rounds were dropped."""
+    """Return how much faster the first of two kernels is on one GPU, as a share; None if too many
+    rounds were dropped."""
     both = [(a, b) for a, b in zip(one, other, strict=True) if not (a.dropped or b.dropped)]
     kinds = slower_on(one), slower_on(other)
     if kinds[0] == kinds[1]:
@@ -285,11 +287,11 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Estimate | None:
 
 
 _ANY = DeviceInfo.model_construct(fp32_peak_tflops=None)
-"""A ratio of times is the same whatever the GPU's peak is."""
+"""The peak of a GPU does not matter for a ratio of times."""
 
 
 def differences(games: Sequence[Game]) -> tuple[Difference, ...]:
-    """Of every two players, over all GPUs."""
+    """Return the difference of every two players over all GPUs."""
     found = []
     for first, second in combinations(range(len(games[0].rounds)), 2):
         of_games = [difference(game.rounds[first], game.rounds[second]) for game in games]
@@ -338,12 +340,12 @@ def _ordered(difference: Estimate) -> Ordered:
 
 
 def settled(found: Sequence[Difference]) -> bool:
-    """Whether another GPU could change nothing that is not known."""
+    """Return whether the order of all players is known."""
     return all(each.ordered is not Ordered.UNKNOWN for each in found)
 
 
 def of_codes(playoff: PlayOff) -> Mapping[tuple[str, str], Ordered]:
-    """What it found, by the programs; both ways round."""
+    """Return the order of every two programs, in both directions."""
     opposite = {Ordered.FASTER: Ordered.SLOWER, Ordered.SLOWER: Ordered.FASTER}
     codes = [player.code for player in playoff.players]
     return {

@@ -128,7 +128,7 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """All rounds, and one launch, chosen after the fact, to be held to the full CPU product."""
+    """All rounds, and one launch, chosen afterwards, to be compared with the full CPU product."""
 
     warm_up: WarmUp
     rounds: tuple[Round, ...]
@@ -153,7 +153,7 @@ def timed_rounds(
     accuracy: Sequence[str] = (),
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
-    """Time the loaded kernel beside the baseline (or the baseline beside itself).
+    """Time the loaded kernel and the baseline in turn, or the baseline and itself.
 
     seconds: time limit of one launch. audit: keep one launch, to hold it to the full CPU product
     besides the checks of every one. accuracy: kinds of inputs on which errors are measured. quiet:
@@ -172,7 +172,7 @@ def timed_rounds(
         result = replace(timed, accuracy=tuple(measuring.accuracy(each) for each in accuracy))
     except MeasurementAborted as aborted:
         result = aborted.outcome
-    measuring.end()  # not when interrupted: a worker that is at a launch would let us wait
+    measuring.end()  # not after an interruption, which must not wait for a launch
     return result
 
 
@@ -411,14 +411,14 @@ class Measuring:
         return check
 
     def _ask(self, device: ScoringDevice, request: TimingRequest[T]) -> T | Fault:
-        """A process that answers with a Fault is gone, and what it had opened with it."""
+        """Ask a process. A Fault has ended it, and closed the matrices that it had opened."""
         answer = device.ask(request)
         if isinstance(answer, Fault) and device in self._attached:
             self._attached.remove(device)
         return answer
 
     def _kernels(self, answer: T | Fault) -> T:
-        """What the kernel answers for."""
+        """Return the answer of the kernel's process; raise the verdict if it is a fault."""
         if isinstance(answer, Fault):
             outcome = launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
             raise MeasurementAborted(outcome)
@@ -426,7 +426,7 @@ class Measuring:
 
 
 def _judges(answer: T | Fault) -> T:
-    """What the judge answers for."""
+    """Return the answer of the judge's own worker; raise if it is a fault."""
     if isinstance(answer, Fault):
         raise MeasurementAborted(judge_error(answer, Stage.MEASURE))
     return answer

@@ -1,4 +1,4 @@
-"""Sanitize: memcheck, racecheck, initcheck and synccheck on awkward shapes that nobody knows.
+"""Sanitize: memcheck, racecheck, initcheck and synccheck on awkward, secret shapes.
 
 On a GPU its own sanitizer and, in a full grading, the CPU device watch the same cases at the same
 time. On the CPU device one launch serves all tools.
@@ -365,8 +365,8 @@ def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case
 
 
 def ranked_sample(launch: LaunchLine, seed: int) -> Sample:
-    """Return the first blocks of the ranked size, and others that nobody knows: a kernel may forget
-    a barrier there alone. For the CPU device, which need not run the whole grid."""
+    """Return the first blocks of the ranked size, and secret others: a kernel may forget a barrier
+    only there. It is for the CPU device, which need not run the whole grid."""
     generator = np.random.default_rng([seed, CASES_VERSION, 7])
     shape = RANKED.shape
     clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)

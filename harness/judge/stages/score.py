@@ -1,4 +1,4 @@
-"""From timed rounds to a score: statistics, and the rules that void it.
+"""Turn timed rounds into a score: statistics, and rules that void it.
 
 Each rule is a constant with a sentence that says why.
 """
@@ -75,7 +75,7 @@ def score(
 
 
 def too_many_dropped(rounds: Sequence[Round]) -> bool:
-    """Whether there would be no score of these rounds."""
+    """Return whether too many rounds were dropped for a score."""
     return sum(r.dropped for r in rounds) > MAX_DROPPED * len(rounds)
 
 

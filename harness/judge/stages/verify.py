@@ -148,7 +148,7 @@ def verify(grading: Grading) -> Outcome | None:
 
 
 def _runs_smaller(grading: Grading) -> bool:
-    """Whether a smaller size takes the place of the ranked one."""
+    """Return whether a smaller size replaces the ranked one."""
     assert grading.ready is not None
     depend = grading.ready.blocks_depend_on_one_another
     return depend and not grading.scores and not grading.quick
@@ -194,8 +194,8 @@ def run_cases(
 
 
 def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:
-    """The ranked shape made smaller until it should take a quarter of the limit, at the speed of
-    the case that took longest."""
+    """Return a smaller ranked shape that should take a quarter of the limit, at the speed of the
+    slowest case."""
     slowest = max(results, key=lambda result: result.seconds)
     flop = slowest.case.shape.flop / slowest.seconds * seconds / 4
     scale = min(1.0, (flop / RANKED.shape.flop) ** (1 / 3))
@@ -231,7 +231,7 @@ class _Launching:
         return self._sample() if expected is None else self._whole(expected)
 
     def _whole(self, expected: Expected) -> CaseResult | Outcome:
-        """The whole grid, and all of C."""
+        """Run the whole grid, and compare all of C."""
         A, B = self.prepared.A, self.prepared.B
         started = time.perf_counter()
         finished = self._run(None)
@@ -244,8 +244,8 @@ class _Launching:
         return CaseResult(case=self.case, error=comparison.worst, seconds=elapsed)
 
     def _sample(self) -> CaseResult | Outcome:
-        """Two launches of some blocks each, and what they computed. The blocks of an independent
-        launch share no tile of C: where two of them do, others are left out."""
+        """Run two launches of some blocks each, and compare what they computed. Independent blocks
+        share no tile of C; if two do, other tiles are left out."""
         A, B = self.prepared.A, self.prepared.B
         started = time.perf_counter()
         samples = sampled_blocks(self.launch, self.case.shape)
@@ -283,7 +283,7 @@ class _Launching:
         return touched(finished, self.case) or finished
 
     def _left_out(self, C: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
-        """The verdict where two samples wrote one tile; shown on a tile that was not written."""
+        """Return the verdict if two samples wrote one tile; it shows a missing tile."""
         rows, columns = _slices(self.launch, missing)
         tile = np.ascontiguousarray(C[rows, columns])
         A, B = self.prepared.A[rows], self.prepared.B[:, columns]
@@ -298,12 +298,12 @@ class _Launching:
 
 
 Tile = tuple[int, int]
-"""Row and column, counted in tiles of the launch."""
+"""Row and column, in tiles of the launch."""
 
 
 def sampled_blocks(launch: LaunchLine, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Two disjoint samples of the launch's blocks, in whole clusters: all four corners, the rest at
-    random."""
+    """Return two disjoint samples of a launch's blocks, in whole clusters: all four corners, and
+    others at random."""
     clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
     columns, rows, _ = clusters.sizes
     last = columns * rows - 1
@@ -323,11 +323,11 @@ def sampled_blocks(launch: LaunchLine, shape: Shape) -> tuple[tuple[int, ...], t
 
 @dataclass(frozen=True, slots=True)
 class CheckedBlocks:
-    """What some blocks of a launch computed, all of it right."""
+    """The correct results of some blocks of a launch."""
 
     worst: float
     own: set[Tile]
-    """The tiles of these blocks by their numbers."""
+    """The tiles that belong to these blocks by their numbers."""
     written: set[Tile]
 
 
@@ -341,11 +341,10 @@ def check_blocks(
     blocks: tuple[int, ...],
     stage: RunStage,
 ) -> CheckedBlocks | WrongAnswer:
-    """Compare only what these blocks of the launch computed, each tile with its own reference.
+    """Compare only the tiles that these blocks of a launch computed.
 
-    A kernel may compute its tiles in another order than that of its blocks, so what was written
-    says which tiles those are. Only where they are all among the blocks' own is it known that
-    every one of those had to be written.
+    A kernel may assign its tiles to blocks in any order, so the written elements tell which tiles
+    these are. Only if the blocks wrote no tiles of other blocks must all their own be written.
     """
     columns, rows, _ = launch.grid(case.shape.M, case.shape.K)
     places = ((block // columns % rows, block % columns) for block in blocks)
@@ -369,20 +368,20 @@ def check_blocks(
 
 
 def _slices(launch: LaunchLine, tile: Tile) -> tuple[slice, slice]:
-    """The rows and the columns of C in a tile."""
+    """Return the rows and the columns of C in a tile."""
     top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
     return slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
 
 
 def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
-    """Rows and columns, counted in tiles of the launch, of the tiles with something in them."""
+    """Return the tiles in which something was written."""
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
     return {(int(row), int(column)) for row, column in np.argwhere(both)}
 
 
 def touched(finished: Finished, case: Case) -> Outcome | None:
-    """Whether the launch wrote to anything but C."""
+    """Return the verdict if the launch wrote to anything but C."""
     if finished.changed_inputs:
         names = " and ".join(finished.changed_inputs)
         return RuleViolation(

@@ -1,7 +1,7 @@
-"""The wire between the judge and a worker: typed values as JSON, matrices behind them.
+"""The connection between the judge and a worker: typed values as JSON, followed by matrices.
 
-Nothing that arrives is executed or unpickled; a message is validated before it is used. A matrix is
-read straight into its own memory, for at the ranked size each copy on the way costs half a second.
+Messages are validated, and nothing in them is executed or unpickled. A matrix is read directly into
+its memory: at the ranked size each further copy costs half a second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from problem.cases import Matrix
 T = TypeVar("T")
 
 _MAX_BYTES = 512 << 20
-"""Of a value as JSON."""
+"""The largest value, as JSON."""
 
 _MAX_MATRICES = 64
 
@@ -28,16 +28,16 @@ _Size = Annotated[int, Field(ge=1, le=65_536)]
 
 
 class _Header(Value):
-    """The first part of a message; the elements of its matrices follow, in this order."""
+    """The first part of a message. The elements of its matrices follow in this order."""
 
     name: str
-    """Of the value's class."""
+    """The name of the value's class."""
     body: str
     shapes: Annotated[tuple[tuple[_Size, _Size], ...], Field(max_length=_MAX_MATRICES)]
 
 
 def send(connection: Connection, value: Value) -> None:
-    """Send a value and the matrices in it. Raises OSError when the other side is gone."""
+    """Send a value and the matrices in it. Raises OSError if the other side has ended."""
     matrices: list[Matrix] = []
     body = value.model_dump_json(context=matrices)
     header = _Header(
@@ -53,9 +53,10 @@ def send(connection: Connection, value: Value) -> None:
 
 
 def receive(connection: Connection, kind: Callable[[str], TypeAdapter[T]]) -> T:
-    """Receive a value and the matrices in it. kind: reads what has this name. Raises EOFError or
-    OSError when the other side is gone, ValueError (pydantic's ValidationError is one) for what is
-    no such message."""
+    """Receive a value and the matrices in it. kind: returns the reader for a class name.
+
+    Raises EOFError or OSError if the other side has ended, ValueError for an invalid message.
+    """
     header = _Header.model_validate_json(connection.recv_bytes(_MAX_BYTES))
     matrices: list[Matrix] = []
     for rows, columns in header.shapes:
@@ -71,5 +72,5 @@ def receive(connection: Connection, kind: Callable[[str], TypeAdapter[T]]) -> T:
 
 
 def _bytes(matrix: Matrix) -> memoryview:
-    """A contiguous matrix's memory."""
+    """Return the memory of a contiguous matrix."""
     return matrix.reshape(-1).view(np.uint8).data

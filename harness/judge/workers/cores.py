@@ -1,9 +1,8 @@
-"""Which processor cores measure, and which do everything else meanwhile.
+"""Processor cores: some measure, and the others do everything else meanwhile.
 
-Where a machine has enough of them, the processes of a measurement have cores to themselves, so that
-compiling and checking the next submission beside it takes nothing from it. Each GPU has its own
-share of both: a process whose threads are on all cores of a machine interrupts all of them whenever
-it gives memory back.
+If a machine has enough cores, the processes of a measurement have cores of their own, so that
+compiling and checking the next submission does not disturb it. Each GPU has its own share of both:
+a process with threads on all cores interrupts all of them when it returns memory.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 MEASURING = 2
-"""Of the three processes of a measurement one works at a time, and the driver beside it."""
+"""One of the three processes of a measurement works at a time, and the driver with it."""
 
 
 class Cores(NamedTuple):
-    """Of one GPU."""
+    """The cores of one GPU."""
 
     measuring: frozenset[int]
     helping: frozenset[int]
 
 
 def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] | None:
-    """Cores for each GPU; None where there are too few for something else to go on beside a
+    """Return the cores of each GPU, or None if there are too few to do anything during a
     measurement. cores: by default all that this process may use."""
     if cores is None:
         if sys.platform != "linux":
@@ -44,8 +43,8 @@ def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] |
 
 
 def keep_to(process: int, cores: frozenset[int]) -> None:
-    """Hold a process to these cores, with all threads that it has and will have."""
+    """Keep a process on these cores, with all threads that it has and will have."""
     if sys.platform == "linux":
         for thread in Path(f"/proc/{process}/task").glob("*"):
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the thread has just ended
                 os.sched_setaffinity(int(thread.name), cores)

@@ -1,7 +1,7 @@
-"""What a worker process runs first: it confines itself before anything else is loaded.
+"""The first code of a worker process: it confines the process before anything else is loaded.
 
-`python -m harness.judge.workers.entry_point ROLE HANDLE` becomes server.py. Whatever is imported
-before the rules hold may start threads that they do not hold.
+`python -m harness.judge.workers.entry_point ROLE HANDLE` becomes server.py. A module
+that is imported before the process is confined might start a thread that is not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.judge.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Ro
 
 
 def main(role: Role, handle: int) -> None:
-    """Serve one role on a connection until the judge hangs up, confined."""
+    """Confine the process, and serve one role on a connection until the judge hangs up."""
     scratch = Path(os.environ[SCRATCH_VARIABLE])
     cache = [Path(os.environ[CACHE_VARIABLE])] if CACHE_VARIABLE in os.environ else []
     enforced = confine(role, scratch, cache)

@@ -1,8 +1,8 @@
-"""What the operating system holds a worker to: limits, no network, no files but its own.
+"""Restrict a worker through the operating system: limits, no network, only its own files.
 
-Each rule is applied where the system has it; `confine` returns what was in fact enforced, so that
-the report can say so plainly. Imports nothing that starts a thread: a rule holds the thread that
-asks for it and those that come after.
+Each restriction is applied if the system offers it. `confine` returns those that are enforced, for
+the report. This module imports nothing that starts a thread: a restriction applies to the thread
+that asks for it and to later threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GIB = 1 << 30
 
 
 class Role(StrEnum):
-    """What a worker is for."""
+    """The purpose of a worker."""
 
     COMPILER = "compiler"
     CUDA = "cuda"
@@ -49,9 +49,9 @@ _MORE_TASKS = dict.fromkeys(Role, 1024) | {Role.COMPILER: 256, Role.CPU: 256}
 
 
 def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[str, ...]:
-    """Confine this process for good. Returns what is enforced, one short phrase each.
+    """Confine this process for good. Return what is enforced, one short phrase each.
 
-    scratch: the one folder that the worker may write to, besides `writable`.
+    The worker may write to `scratch` and `writable` only.
     """
     enforced = [*_limits(role)]
     if sys.platform == "linux":
@@ -84,7 +84,7 @@ def _limits(role: Role) -> Iterable[str]:
 
 
 def tasks() -> int:
-    """Processes and threads of this user."""
+    """Count the processes and threads of this user."""
     count, user = 0, os.geteuid()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -92,7 +92,7 @@ def tasks() -> int:
                 if entry.stat().st_uid == user:
                     count += sum(1 for _ in (entry / "task").iterdir())
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # the process has ended meanwhile
     return count
 
 
@@ -110,15 +110,15 @@ _CLONE_NEWNET = 0x40000000
 
 
 def _leave_network() -> Iterable[str]:
-    """A network namespace with nothing in it. What allows that to an ordinary user is a user
-    namespace of one's own; root would lose its powers over files in one, and may do without."""
+    """Enter an empty network namespace. An ordinary user may do so in a user namespace; root needs
+    none, and would lose its rights to files in one."""
     flags = _CLONE_NEWNET if os.geteuid() == 0 else _CLONE_NEWNET | _CLONE_NEWUSER
     if _libc().unshare(flags) == 0:
         yield "no network"
 
 
 def _die_with_parent() -> None:
-    """A judge that is killed must not leave a worker behind."""
+    """End this process with the judge that started it."""
     _libc().prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
@@ -200,12 +200,14 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 def _files_of_other_gpus() -> list[Path]:
-    """The device files of those GPUs that this worker has nothing to do with, if it is for one of
-    them. Whatever a process opens costs it time when CUDA starts, and others as well: the driver
-    sees to one process after the other."""
+    """Return the device files of the GPUs that this worker does not use, if it uses only one.
+
+    Each file that a process opens delays the start of CUDA in all processes, for the driver serves
+    one after the other.
+    """
     files: dict[str, Path] = {}
     for place in _GPUS.glob("*/information"):
-        with suppress(OSError, KeyError):  # of a GPU that does not say which it is, none is closed
+        with suppress(OSError, KeyError):  # this GPU does not tell its UUID
             told = dict(line.partition(":")[::2] for line in place.read_text().splitlines())
             files[told["GPU UUID"].strip()] = Path(f"/dev/nvidia{told['Device Minor'].strip()}")
     own = files.pop(os.environ.get("CUDA_VISIBLE_DEVICES", ""), None)
@@ -213,7 +215,7 @@ def _files_of_other_gpus() -> list[Path]:
 
 
 def _program_files() -> set[Path]:
-    """Python, its packages (NVIDIA's among them), the judge, and the system's libraries."""
+    """Return the files of Python, its packages, the judge and the system's libraries."""
     here = Path(__file__).resolve().parent.parent.parent
     return {
         *(Path(entry) for entry in (sys.prefix, sys.base_prefix, sys.exec_prefix)),

@@ -1,4 +1,4 @@
-"""Captures what a kernel prints, bounded: a flood is read and thrown away."""
+"""Capture what a kernel prints, up to a limit; the rest is read and dropped."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import time
 from harness.protocol.report import MAX_PRINTED
 
 _LOOK_AGAIN_SECONDS = 0.005
-"""A full pipe would stop the printing process; an empty one costs a look."""
+"""The pipe is emptied so often: a full one would stop the kernel that prints."""
 
 
 class OutputCapture:
-    """Takes over this process's standard output, for good."""
+    """Takes over the standard output of this process for good."""
 
     def __init__(self) -> None:
         self._reading, writing = os.pipe()
@@ -26,7 +26,7 @@ class OutputCapture:
         threading.Thread(target=self._drain_for_ever, daemon=True).start()
 
     def take(self) -> str:
-        """What was printed since the last call, at most MAX_PRINTED bytes of it."""
+        """Return what was printed since the last call, at most MAX_PRINTED bytes."""
         ctypes.CDLL(None).fflush(None)
         self._drain()
         with self._lock:

@@ -1,6 +1,6 @@
-"""Starting the process of a worker; a command that compiles begins with that, before its libraries.
+"""Start the process of a worker.
 
-Imports little, for the same reason.
+A command that compiles does this before it loads its libraries, so this module imports little.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from harness.protocol.files import cache_directory
 ROOT = Path(__file__).resolve().parents[3]
 
 LOG = "worker.log"
-"""What a worker writes to standard error, in its scratch folder."""
+"""The file for a worker's standard error, in its scratch folder."""
 
 _starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
-"""Linux ends a child with the thread that started it, if it is to end with its parent (isolation):
-so it is a thread that lasts as long as this process."""
+"""A thread that lasts as long as this process. A worker ends with its parent (isolation), and Linux
+regards the thread that started it as its parent."""
 
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LANG")
-"""The worker's environment: nothing of the user's beyond what finds programs and the GPU."""
+"""The user's environment variables that a worker gets: those that find programs and the GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A process that is on its way."""
+    """A process that has been started."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
@@ -43,18 +43,18 @@ class Started:
 
 
 _ahead: dict[Role, Started] = {}
-"""Processes that no worker has yet."""
+"""Processes that no worker uses yet."""
 
 
 def start_ahead(role: Role) -> None:
-    """Start a process for the first worker of this role; where that fails, the worker says so."""
+    """Start a process for the first worker of this role; the worker reports a failure."""
     with suppress(OSError, RuntimeError):
         _ahead[role] = start(role, None)
         atexit.register(end_ahead)
 
 
 def taken(role: Role) -> Started | None:
-    """The process that was started ahead, once."""
+    """Return the process that was started early, once."""
     return _ahead.pop(role, None)
 
 
@@ -101,10 +101,12 @@ def start(role: Role, gpu: str | None) -> Started:
 
 
 def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:
-    """Of a worker's process. What it is given the folder of, it may write to: the cache of machine
-    code, which later gradings execute, belongs to the CPU device alone. It multiplies nothing of
-    size, so NumPy need not start a thread for each core; and it launches one kernel at a time, so a
-    context needs one queue to the GPU: with the usual eight it takes the driver twice as long.
+    """Return the environment of a worker's process.
+
+    A worker may write to the folders that are named in it. Only the CPU device gets the cache of
+    machine code, because later gradings execute that. A worker multiplies nothing large, so NumPy
+    needs one thread. It launches one kernel at a time, so a context needs one queue to the GPU; the
+    driver takes twice as long to create the usual eight.
     """
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     cache = {CACHE_VARIABLE: str(cache_directory())} if role is Role.CPU else {}

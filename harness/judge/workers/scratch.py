@@ -1,4 +1,4 @@
-"""Scratch folders of workers: one goes with its worker, or with the next grading."""
+"""Scratch folders of workers, removed with their worker or before the next grading."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 PREFIX = "matmul-arena-"
 _NEW_SECONDS = 60.0
-"""A folder younger than that may not have been locked yet."""
+"""A younger folder may not have been locked yet."""
 
 
 class Scratch:
-    """A new folder, locked for as long as its judge lives."""
+    """A new folder, locked as long as its judge lives."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -30,7 +30,7 @@ class Scratch:
 
 
 def sweep() -> None:
-    """Remove what killed judges of this user left behind."""
+    """Remove the folders that killed judges of this user have left."""
     if sys.platform == "win32":
         return
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
@@ -48,7 +48,7 @@ def sweep() -> None:
 
 
 def _locked(path: Path) -> int | None:
-    """A handle that holds the folder's lock; None where another has it, or there are no locks."""
+    """Lock a folder and return the handle; None if it is locked, or the system has no locks."""
     if sys.platform == "win32":
         return None
     import fcntl

@@ -1,7 +1,7 @@
-"""The child process in which a kernel is compiled, runs or is checked. Only it touches a GPU.
+"""The main loop of a worker process, which compiles, runs or checks a kernel.
 
-Started by entry_point.py, it answers requests until the other side is gone. Standard output belongs
-to the kernel.
+entry_point.py starts it. It answers requests until the judge hangs up. Only workers use a GPU.
+Standard output belongs to the kernel.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Answering = Callable[[Request[Any]], Value]
 
 
 class Hello(Value):
-    """The worker's first message: it is ready, and this is what it is held to."""
+    """The first message of a worker: it is ready, under these restrictions."""
 
     kind: Literal["hello"] = "hello"
     isolation: tuple[str, ...]
 
 
 def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
-    """Serve one role until the judge hangs up. enforced: what this process is held to."""
+    """Serve one role until the judge hangs up. enforced: the restrictions of this process."""
     capture = OutputCapture()
     answer = _ANSWERING[role]()
     channel.send(connection, Hello(isolation=enforced))

@@ -63,8 +63,8 @@ def open_sessions(
 
 
 class _Shared:
-    """What all sessions on a device share. Only the holder of the exclusive lock asks the baseline
-    and the checker."""
+    """The parts that all sessions on a device share. Only the holder of the exclusive lock asks the
+    baseline and the checker."""
 
     def __init__(self, scores: bool, gpu: str | None, cores: Cores | None) -> None:
         """scores: the device is a GPU, whose times mean something."""
@@ -165,7 +165,7 @@ class WorkerSession:
 
     @contextmanager
     def exclusive_lock(self, progress: Progress) -> Iterator[None]:
-        # Only what measures: whatever else starts meanwhile takes the processor's time.
+        # Only this process: others would take processor time from a measurement.
         if self._shared.scores:
             self._kernel.start()
         try:

@@ -1,4 +1,4 @@
-"""The judge's side of a worker: ask it, within a time limit, and survive whatever becomes of it."""
+"""The judge's side of a worker process: ask it within a time limit, and survive its end."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, a
 T = TypeVar("T", bound=Value)
 
 START_SECONDS = 60.0
-"""A worker that has not said hello by then never will: imports and a GPU context included."""
+"""Time limit of a worker's start, imports and a GPU context included."""
 
 
 class Worker:
-    """A child process that answers requests; started when first asked, replaced after a fault."""
+    """A child process that answers requests. It starts when first asked; a fault ends it."""
 
     def __init__(self, role: Role, gpu: str | None = None) -> None:
-        """gpu: the UUID of the only one that it sees."""
+        """gpu: the UUID of the only GPU that the process can see."""
         self.role = role
         self._gpu = gpu
         self._cores: frozenset[int] | None = None
@@ -60,27 +60,27 @@ class Worker:
 
     @property
     def process_id(self) -> int | None:
-        """The child's process id while there is one."""
+        """Return the process id of the child while it runs."""
         return self._child.process.pid if self._child else None
 
     @property
     def scratch(self) -> Path | None:
-        """The child's folder while there is one."""
+        """Return the folder of the child while it runs."""
         return self._child.scratch.path if self._child else None
 
     def start(self) -> None:
-        """Start the child without waiting until it is ready; where that fails, `ask` says so."""
+        """Start the child without waiting until it is ready; `ask` reports a failure."""
         with suppress(OSError):
             self._started()
 
     def keep_to(self, cores: frozenset[int]) -> None:
-        """Hold the child, and whoever takes its place, to these cores."""
+        """Keep the child, and every later child, on these cores."""
         self._cores = cores
         if self._child is not None:
             cores_of.keep_to(self._child.process.pid, cores)
 
     def _started(self) -> _Child:
-        """The child, of which there is one, whoever starts it and asks it at the same time."""
+        """Return the child, after starting it if necessary. There is only one at a time."""
         with self._starting:
             child = self._child = self._child or self._start()
             return child
@@ -92,10 +92,10 @@ class Worker:
         return child
 
     def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
-        """The child's answer, or the Fault that came of asking.
+        """Return the child's answer, or a Fault.
 
-        After a Fault the child is gone; the next request starts another, and one that needs a
-        kernel is preceded by the last one loaded. Who asks while others do waits.
+        A Fault ends the child. The next request starts another, which is given the last kernel
+        again if the request needs one. Requests of several threads wait for one another.
         """
         with self._asking:
             return self._ask(request)
@@ -121,8 +121,7 @@ class Worker:
         return self._send(child, request)
 
     def close(self) -> None:
-        """End the child and everything that it started; leave nothing behind, whoever else is about
-        to close it."""
+        """End the child and the processes that it started, and remove its files."""
         with self._closing:
             child, self._child = self._child, None
             if child is not None:
@@ -162,7 +161,7 @@ class Worker:
         except (ValueError, MemoryError) as error:
             self.close()
             return judge_fault(
-                f"the {self.role} worker sent an answer that is none", without_paths(str(error))
+                f"the {self.role} worker sent an invalid answer", without_paths(str(error))
             )
         finally:
             timer.cancel()
@@ -184,7 +183,7 @@ class _Child:
     """The kernel that it was given last."""
 
     def kill(self) -> None:
-        """Kill the child's whole session: tools that it started have groups of their own in it."""
+        """Kill the child's whole session, in which tools have process groups of their own."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -195,12 +194,12 @@ class _Child:
                 for process in left:
                     with suppress(ProcessLookupError):
                         os.kill(process, signal.SIGKILL)
-                if time.monotonic() > deadline:  # it waits for the driver, and ends afterwards
+                if time.monotonic() > deadline:  # the driver ends it later
                     break
                 time.sleep(0.005)
 
     def how_it_ended(self) -> Fault:
-        """What to say of a child that hung up by itself."""
+        """Return the Fault of a child that ended by itself."""
         try:
             code = self.process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -215,10 +214,10 @@ class _Child:
 
 
 def processes_of_session(leader: int) -> set[int]:
-    """Those that live, where the system lists them."""
+    """Return the living processes of a session, if the system lists them."""
     found = set()
     for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, IndexError):  # it has just ended
+        with suppress(OSError, IndexError):  # the process has just ended
             state, _, _, session, *_ = place.read_text().rpartition(")")[2].split()
             if int(session) == leader and state not in ("Z", "X"):
                 found.add(int(place.parent.name))

@@ -265,7 +265,7 @@ def test_an_answer_that_is_none_is_the_judges_fault(
     worker = Worker(Role.CPU)
     fault = worker.ask(Describe())
     assert isinstance(fault, Fault) and fault.cause == "judge"
-    assert fault.message == "the cpu worker sent an answer that is none"
+    assert fault.message == "the cpu worker sent an invalid answer"
     assert why in fault.details
     assert worker.process_id is None
 
