@@ -156,6 +156,7 @@ def _live(report: Report) -> str:
         ended=False,
         cancelled=False,
         shared=False,
+        person=None,
     )
 
 

@@ -1,0 +1,231 @@
+"""Every command that we hand out does what its text says, in a clean clone.
+
+Commands on indented lines of the documents and in the examples of each --help are run as they are
+written. One that is in neither RUN nor ELSEWHERE fails the test of coverage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.devices.available import why_no_cuda
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = (
+    "README.md",
+    "problem/README.md",
+    "solutions/README.md",
+    "reports/README.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    "harness/arena/README.md",
+    "harness/ptxcpu/README.md",
+)
+COMMANDS = sorted(path.stem for path in (ROOT / "harness/cli/commands").glob("[!_]*.py"))
+ENVIRONMENT = ROOT / ".nox" / "environment"
+
+TUNABLE = """\
+constexpr int STEP = 1;  // tune: 1 2
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                             int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0.0f;
+    for (int n = 0; n < N; n += STEP)
+        for (int i = n; i < n + STEP && i < N; i++) sum += A[row * N + i] * B[i * K + column];
+    C[row * K + column] = sum;
+}
+"""
+
+NEEDS_GPU = (2, "GPU")
+"""The outcome on a machine without one."""
+
+RUN: dict[str, tuple[int, str]] = {
+    # documents
+    "python3 -m pip install nox && python3 -m nox -s grade -- my_kernel.cu": (
+        0,
+        "my_kernel  accepted",
+    ),
+    "nox -s grade -- --quick my_kernel.cu": (0, "my_kernel  accepted"),
+    "nox -s explain -- my_kernel.cu": (0, "Findings"),
+    "nox -s tune -- --device cpu --limit 2 solutions/13_async_copies.cu": (0, "accepted"),
+    "nox -s leaderboard": (0, "36_wgmma_one_accumulator"),
+    "nox -s leaderboard -- --site site": (0, "pages written"),
+    "nox -s doctor": (0, "isolation"),
+    "nox -s export > contest.jsonl": (0, ""),
+    "nox -s import -- contest.jsonl --store other.sqlite": (0, "1 entered into other.sqlite"),
+    "nox -s merge -- leaderboard.sqlite --store other.sqlite": (0, "0 entered"),
+    # examples of --help
+    "python3 -m harness calibrate --json calibration.json": NEEDS_GPU,
+    "python3 -m harness compare ada/tile report.json": (0, "The sources are the same."),
+    "python3 -m harness compare reports/h100/02_*.json reports/h100/17_*.json": (0, "score"),
+    "python3 -m harness doctor --device cpu": (0, "works"),
+    "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
+    "python3 -m harness explain --shape 512x2048x512 my_kernel.cu": (0, "Findings"),
+    "python3 -m harness export --source ada/tile > tile.cu": (0, ""),
+    "python3 -m harness grade --quick --seed 12 my_kernel.cu": (0, "seed       12 "),
+    "python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome": (0, '"accepted"'),
+    "python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl": NEEDS_GPU,
+    "python3 -m harness import contest.jsonl --store leaderboard.sqlite": (0, "entered"),
+    "python3 -m harness keys": (0, "key"),
+    "python3 -m harness leaderboard --badge cuda-cores --site site": (0, "pages written"),
+    "python3 -m harness leaderboard --reports reports --readme reports/README.md": (
+        0,
+        "36_wgmma_one_accumulator",
+    ),
+    "python3 -m harness merge machine-b.sqlite --store machine-a.sqlite": (0, "1 entered"),
+    "python3 -m harness playoff one.cu other.cu": NEEDS_GPU,
+    "python3 -m harness playoff --gpus 0,1 --json result.json one.cu other.cu": NEEDS_GPU,
+    "python3 -m harness regrade": (0, "othing to regrade"),
+    "python3 -m harness submit report.json --store contest.sqlite": (0, "1 entered"),
+    "python3 -m harness tune --out best.cu my_kernel.cu": NEEDS_GPU,
+    "python3 -m harness tune --limit 20 my_kernel.cu": NEEDS_GPU,
+    "python3 -m harness tune --gpus all my_kernel.cu": NEEDS_GPU,
+    "python3 -m harness tune --device cpu my_kernel.cu": (0, "accepted"),
+}
+"""By command, without its comment: the exit code and words of what it says."""
+
+ELSEWHERE = {
+    r"nox -s (lint|tests)|-m pytest": ".ci/run",
+    r"harness arena|-s arena|harness worker|-s worker|--arena ": "tests/arena",
+    r"arena-data": "tests/arena",
+    r"postgresql://": "tests/board",
+    r"keys --(trust|distrust)": "tests/board",
+    r"regrade --gpu": "tests/board",
+    r"--submit --author": "tests/faults",
+}
+"""What needs a server, a person or minutes, and the tests that run it."""
+
+
+def documented() -> Iterator[tuple[str, str]]:
+    """Each command that is handed out, and where."""
+    starts = r"(?:nox -s|python3 -m (?:pip install nox|nox|harness)) ?"
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for line in re.findall(rf"^    ({starts}.*)$", text, re.MULTILINE):
+            yield re.split(r" {2,}", line)[0], name
+    for command in COMMANDS:
+        text = importlib.import_module(f"harness.cli.commands.{command}").HELP
+        for line in re.findall(rf"^  ({starts}.*)$", text, re.MULTILINE):
+            yield re.split(r" {2,}", line)[0], f"harness {command} --help"
+
+
+def same(command: str) -> str:
+    """The command in one form: nox and python3 -m harness run the same."""
+    command = re.sub(r"^python3 -m pip install nox && ", "", command)
+    command = re.sub(r"^(?:python3 -m )?nox -s (\w+)(?: --)?", r"harness \1", command)
+    return command.replace("python3 -m harness", "harness").strip()
+
+
+def test_every_documented_command_is_run_by_a_test() -> None:
+    known = {same(command) for command in RUN}
+    missing = [
+        f"{where}: {command}"
+        for command, where in documented()
+        if same(command) not in known
+        and not any(re.search(pattern, command) for pattern in ELSEWHERE)
+    ]
+    assert missing == []
+    handed_out = {same(command) for command, _ in documented()}
+    assert {command for command in RUN if same(command) not in handed_out} == set()
+    assert all((ROOT / tests).exists() for tests in ELSEWHERE.values())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_session_is_that_of_its_command(command: str) -> None:
+    """Documents may say `nox -s COMMAND` of every command, and every session that they name."""
+    sessions = {*COMMANDS, "tests", "bench", "lab", "mutants", "lint"}
+    for name in DOCUMENTS:
+        named = set(re.findall(r"nox -s ([a-z]+)", (ROOT / name).read_text(encoding="utf-8")))
+        assert named <= sessions, name
+    assert importlib.import_module(f"harness.cli.commands.{command}").__doc__
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tracked files, the environment, and the files that the examples name."""
+    if not ENVIRONMENT.exists():
+        pytest.skip("there is no environment of nox")
+    folder = tmp_path_factory.mktemp("clone")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("this is no checkout")
+    for name in listed.stdout.decode().rstrip("\0").split("\0"):
+        if (ROOT / name).is_file() and not name.startswith("tests/"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    (folder / ".nox").symlink_to(ROOT / ".nox")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (folder / "my_kernel.cu").write_text(readme.partition("```cuda\n")[2].partition("```")[0])
+    (folder / "tunable.cu").write_text(TUNABLE)
+    for name in ("tile.cu", "one.cu", "other.cu"):
+        shutil.copy(folder / "my_kernel.cu", folder / name)
+    programs = folder / "bin"
+    programs.mkdir()
+    python, base = ENVIRONMENT / "bin" / "python", Path(sys.base_prefix) / "bin" / "python3"
+    _script(programs / "nox", f'exec {python} -m nox "$@"')
+    _script(
+        programs / "python3",
+        # nox is in the environment, and pip has nothing to do; all else is the system's Python's.
+        f'case "$2" in nox) exec {python} "$@";; pip) exit 0;; *) exec {base} "$@";; esac',
+    )
+    _script(programs / "jq", f'exec {python} -c "import sys; sys.stdout.write(sys.stdin.read())"')
+    submit = "grade --quick --device cpu --author ada --submit --json report.json tile.cu"
+    done = shell(folder, f"python3 -m harness {submit}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("machine-a.sqlite", "machine-b.sqlite"):
+        shutil.copy(folder / "leaderboard.sqlite", folder / name)
+    (folder / "machine-a.sqlite").unlink()
+    shell(folder, "python3 -m harness export > contest.jsonl")
+    return folder
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env={
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(Path.home()),
+            "LANG": "C.UTF-8",
+        },
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_a_documented_command_does_what_the_text_says(command: str, clone: Path) -> None:
+    code, words = RUN[command]
+    if (code, words) == NEEDS_GPU and why_no_cuda() is None:
+        pytest.skip("there is a GPU here")
+    run = command
+    if " tune " in command:
+        run = command.replace("my_kernel.cu", "tunable.cu")
+    done = shell(clone, run)
+    said = done.stdout + done.stderr
+    nox_code = min(code, 1) if "nox" in command else code
+    assert done.returncode == nox_code, said
+    assert words in said
+
+
+def test_the_starter_is_accepted_as_shipped(clone: Path) -> None:
+    command = "cp problem/starter.cu mine.cu && python3 -m harness grade --quick mine.cu"
+    done = shell(clone, command)
+    assert done.returncode == 0 and "mine  accepted" in done.stdout, done.stdout + done.stderr
