@@ -17,7 +17,15 @@ from harness.board.ranking import Filter
 from harness.board.site import Site, file_names
 from harness.board.store import Store
 from harness.board.version import Version
-from harness.protocol.report import Badge, Report
+from harness.protocol.report import (
+    Accuracy,
+    AccuracyAt,
+    Badge,
+    ErrorFigures,
+    InputsAccuracy,
+    Report,
+)
+from problem.cases import Shape
 from tests.board import factory
 from tests.board.conftest import Call, Enter
 from tests.judge.explain.ladder import SOLUTIONS, recorded
@@ -286,13 +294,36 @@ def test_a_measured_report_without_a_device_has_its_page(tmp_path: Path) -> None
     assert list(site.write_entries(lambda _: document)) == [None]
 
 
-def test_a_board_shows_accuracy_where_it_is_known(tmp_path: Path) -> None:
-    entries = [factory.entry("a")._replace(accuracy="A"), factory.entry("b", score=0.5)]
-    for known, accuracy in ((True, entries), (False, entries[1:])):
-        site = Site(tmp_path / str(known), accuracy)
-        site.write_boards()
-        text = (site.folder / "index.html").read_text(encoding="utf-8")
-        assert ('class="accuracy"' in text) is known and ('data-accuracy="A"' in text) is known
+ACCURACY = Accuracy(
+    grade="B",
+    sizes=(
+        AccuracyAt(
+            shape=Shape(256, 256, 256),
+            baseline="cuBLAS",
+            grade="B",
+            results=(
+                InputsAccuracy(
+                    inputs="one outlier",
+                    grade="B",
+                    kernel=ErrorFigures(block=2e-6, by_rows=1e-7, by_components=3e-3),
+                    baseline=ErrorFigures(block=1e-6, by_rows=2e-7, by_components=4e-7),
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def test_pages_show_accuracy_where_it_is_known(write: Write) -> None:
+    graded = factory.report("a").model_copy(update={"accuracy": ACCURACY})
+    site = write(graded, factory.report("b", gpu="NVIDIA L4"))
+    board, other = (site / name for name in ("index.html", "nvidia-l4-1.html"))
+    assert 'data-accuracy="B"' in board.read_text() and "Accuracy" in Elements(board).text
+    assert 'class="accuracy"' not in other.read_text()
+    (page,) = (page for page in pages(site) if "one outlier" in page.read_text())
+    shown = " ".join(Elements(page).text.split())
+    assert "Grade B on structured inputs" in shown and "256×256×256, grade B" in shown
+    assert all(figure in shown for figure in ("2.0e-06", "3.0e-03", "4.0e-07"))
 
 
 def test_boards_have_files_named_after_their_gpus() -> None:

@@ -67,7 +67,7 @@ def test_entering_twice_is_entering_once(where: Where) -> None:
 
 
 @given(name=TEXTS, author=TEXTS, printed=TEXTS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_kept_or_refused(where: Where, name: str, author: str, printed: str) -> None:
     report = factory.report("tile", "ada", source=factory.SOURCE)
     submission = report.submission.model_copy(update={"name": name, "author": author})
