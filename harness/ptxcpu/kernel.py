@@ -19,22 +19,25 @@ from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.counters import Code, choose_blocks
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.execution.launch import Arguments, Instruments, Loaded, launch, load, load_units
+from harness.ptxcpu.execution.launch import (
+    TILE_BLOCKS,
+    Arguments,
+    Instruments,
+    Loaded,
+    launch,
+    load,
+    load_units,
+)
 from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
+from harness.ptxcpu.vector.translator import lanes_for
 
 SECONDS = 60.0
 """The time limit of a launch that is given none."""
-
-LANES = 32
-"""Threads that the vector path runs together: a warp."""
-
-TRIAL_BLOCKS = 64
-"""Blocks that are run to estimate how long all take."""
 
 VECTOR_ABOVE = 2.0
 """The seconds that `run` must need on the thread path for the vector path to be worth its
@@ -145,12 +148,14 @@ class Kernel:
     ) -> Result | None:
         """Run every block of a launch on the vector path, with all accesses checked.
 
-        None where the kernel has no such path, or would need more seconds than these.
+        None where the kernel has no such path, or would need more seconds than these, going by a
+        square of blocks.
         """
         count = prod(grid)
         if self.blocks_depend or self.units is None:
             return None
-        trial = range(0, count, max(1, count // TRIAL_BLOCKS))
+        columns, rows = (range(min(n, TILE_BLOCKS)) for n in grid[:2])
+        trial = [row * grid[0] + column for row in rows for column in columns]
         loaded, limit = self._load(Mode.RUN), max(seconds, 0.1)
         result = self._launch(loaded, grid, arguments, limit, trial, vector_above=0)[0]
         slow = result.vector_blocks < len(trial) // 2
@@ -199,7 +204,8 @@ class Kernel:
         """The kernel for the vector path; None where that cannot run it."""
         try:
             kernel = self._inline(Mode.RUN)
-            return load_units(self._cache, self._text, kernel, self.block, LANES)
+            lanes = lanes_for(kernel, self.block)
+            return load_units(self._cache, self._text, kernel, self.block, lanes)
         except CannotTranslate:
             return None
 

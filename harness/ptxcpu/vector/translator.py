@@ -51,6 +51,12 @@ _COMPUTED = {
 }
 """Instructions whose results depend on their operands alone."""
 
+_LINE = 64
+"""Bytes of a cache line of the host."""
+
+_PREFETCHED_LINES = 8
+"""The most that one load asks for ahead."""
+
 _SPACES = ("global", "shared", "const", "")
 
 
@@ -66,6 +72,25 @@ def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> s
     if blocks_depend_on_one_another(kernel):
         return "blocks that depend on one another"
     return ""
+
+
+def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
+    """How many threads a unit should have.
+
+    A thread with few sums leaves vector registers free for more threads. One with many sums keeps
+    them in memory anyway, and its code gets long: half of it is half the time to translate.
+    """
+    count: dict[str, int] = {}
+    for item in kernel.body:
+        if isinstance(item, Instruction) and item.opcode.startswith(("fma", "mov.f", "add.f")):
+            for name in written_by(item):
+                count[name] = count.get(name, 0) + 1
+    sums = sum(times > 1 for times in count.values())
+    wanted = 64 if sums <= 2 else 32 if sums <= 16 else 8
+    x, y, z = block
+    while wanted > 8 and x * y * z % wanted:
+        wanted //= 2
+    return wanted
 
 
 class VectorTranslator(LaneMemory, ThreadTranslator):
@@ -90,6 +115,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         self._delayed: list[tuple[Operand, IrValue, bool, int | None]] | None = None
         self._vectors: dict[str, LaneVector] = {}
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
+        self._prefetches: list[str] = []
+        """Where each prefetching load keeps the address that it read last."""
         self._accesses = {
             i: self._decoded(table, item, i)
             for i, item in enumerate(kernel.body)
@@ -162,6 +189,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
                 allocations.append(f"  {slot} = alloca {type_}")
                 if slot in unwritten:
                     self.store(IrValue("zeroinitializer", type_), IrValue(slot, "ptr"))
+        for name in self._prefetches:
+            allocations.append(f"  {name} = alloca i64")
+            self.store(constant("i64", 0), IrValue(name, "ptr"))
         self.lines[self._declared_at : self._declared_at] = ["  %carry = alloca i1", *allocations]
         self.lines += statements
 
@@ -448,6 +478,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         ]
         size = self.lanes // shape.groups
         parts = [shape.offsets[first : first + size] for first in range(0, self.lanes, size)]
+        if not access.is_store and access.space != "shared":
+            for host, part in zip(hosts, parts, strict=True):
+                self._prefetch(access, host, max(part) + access.bytes)
         if access.is_store:
             self._store(access, hosts, parts)
         elif shape.is_constant_in_groups:
@@ -461,6 +494,22 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             ]
             for item, pieces in zip(access.items, zip(*vectors, strict=True), strict=True):
                 self._write_vector(access, item, self.joined(pieces, llvm_type(access.type)))
+
+    def _prefetch(self, access: Access, host: IrValue, size: int) -> None:
+        """Ask for what this load should read when it is next executed: as far behind what it reads
+        now as that is behind what it read last. Arrays larger than the caches are read by columns
+        whose distance the processor's own prefetcher does not follow."""
+        if not self.is_in_loop(access.index):
+            return
+        before = IrValue(f"%before{len(self._prefetches)}", "ptr")
+        self._prefetches.append(before.text)
+        now = self.raw("i64", f"ptrtoint {host} to i64")
+        distance = self.op("sub", now, self.load("i64", before))
+        self.store(now, before)
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for line in range(0, min(size, _PREFETCHED_LINES * _LINE), _LINE):
+            where = self.offset(self.offset(host, distance), line)
+            self.emit(f"call void @llvm.prefetch.p0({where}, i32 0, i32 3, i32 1)")
 
     def _write_vector(self, access: Access, item: Operand, raw: IrValue) -> None:
         self._lane = None
@@ -631,6 +680,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         if access.is_store:
             self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
             return
+        if access.space != "shared":
+            for lane in range(0, self.lanes, max(1, self.lanes // _PREFETCHED_LINES)):
+                self._prefetch(access, self._pointer(pointers, lane), access.bytes)
         loaded = self.gather(pointers, access.type, len(access.items))
         for item, raw in zip(access.items, loaded, strict=True):
             self._write_vector(access, item, raw)
