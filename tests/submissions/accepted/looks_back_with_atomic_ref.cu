@@ -1,5 +1,5 @@
 // Each block gets its tile from the block before it: decoupled look-back with release and acquire.
-// expect: message=""
+// expect: message="" quick=yes
 #include <cuda/atomic>
 
 __device__ unsigned ticket, ready[1 << 20], tiles_before[1 << 20];

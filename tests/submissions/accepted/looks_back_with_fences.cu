@@ -1,6 +1,6 @@
 // Each block gets its tile from the block before it: decoupled look-back with volatile flags and
 // fences on both sides.
-// expect: message=""
+// expect: message="" quick=yes
 
 __device__ unsigned ticket, ready[1 << 20], tiles_before[1 << 20];
 

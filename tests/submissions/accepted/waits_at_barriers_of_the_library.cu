@@ -1,5 +1,5 @@
 // Tiles are loaded between a cuda::barrier, and the first of them behind a cuda::latch.
-// expect: message=""
+// expect: message="" quick=yes
 
 #include <cuda/barrier>
 #include <cuda/latch>
