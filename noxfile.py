@@ -1,4 +1,4 @@
-"""Sets everything up and runs it: `nox -s grade`, `nox -s tests`, `nox --list` for the rest.
+"""Install everything and run it: `nox -s grade`, `nox -s tests`, `nox --list` for the rest.
 
 All sessions share one environment: the libraries are large, and the tests run the judge itself.
 """
@@ -28,18 +28,18 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
 SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
-"""Four, even on two cores, for much of the time a test waits; and no more, for each collects the
-tests for itself, and a few of the submissions take all the memory that a worker may have."""
+"""Four processes, even on two cores, since a test waits much of its time. More would need too much
+memory: a few of the submissions take all that a worker may have."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""For those that share the cores: the threads of a product spin while they wait for one another,
-and half of the time of such tests went there."""
+"""The setting of processes that share the cores: the threads of NumPy's products spin while they
+wait for each other, which took half of the time of such tests."""
 
 PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
 
 def device_group() -> str:
-    """The dependency group that this machine's NVIDIA driver can run; "cpu" without a driver."""
+    """Return the dependency group for this machine's NVIDIA driver; "cpu" without a driver."""
     names = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
     try:
         driver = ctypes.CDLL(names.get(sys.platform, ""))
@@ -87,7 +87,7 @@ def run(session: nox.Session, *arguments: str, **environment: str) -> None:
 
 
 def add_command(file: Path) -> None:
-    """A session that runs a command of the judge: its file's first line says what it does."""
+    """Add a session that runs a command of the judge, and has its summary."""
 
     def command(session: nox.Session) -> None:
         service = ["arena"] if file.stem == "arena" else []
@@ -104,7 +104,7 @@ for command_file in sorted(Path("harness", "cli", "commands").glob("[!_]*.py")):
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, four at a time; those that need a GPU alone, and skipped where there is none.
+    """Run the tests, four at a time; tests of a GPU run alone, or are skipped without one.
 
     Tests that are named (nox -s tests -- -k name) run in one process.
     """

@@ -39,7 +39,7 @@ def main(
 
 
 def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Run what was chosen; what goes wrong becomes a sentence and an exit code."""
+    """Run the chosen command; turn an error into a sentence and an exit code."""
     try:
         preflight.check(chosen)
         code: Exit = chosen.run(chosen, terminal)

@@ -1,4 +1,4 @@
-"""Checks that cost nothing and come before any work, so that a long grading is not done in vain."""
+"""Checks that come before any work, so that a long grading is not done in vain."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from harness.protocol.errors import UsageError
 from harness.protocol.files import cache_directory
 
 FEWEST_FILES = 256
-"""Open files that the judge's own process may need with several workers."""
+"""The number of files that the judge's own process may need to open."""
 FEWEST_TASKS = 128
-"""Processes and threads that one grading may start."""
+"""The number of processes and threads that one grading may start."""
 
 
 def check(arguments: Namespace) -> None:
@@ -36,7 +36,7 @@ def check(arguments: Namespace) -> None:
 
 
 def _names_a_folder(arguments: Namespace, name: str) -> bool:
-    """Whether this option may name a folder, as `grade --json` does for several files."""
+    """Whether this option names a folder, as `grade --json` does for several files."""
     if name == "out":
         return str(arguments.command) == "study"
     files = getattr(arguments, "files", ())
@@ -71,7 +71,7 @@ def _check_store(store: Address) -> None:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether a file can be made there; permissions alone do not tell that."""
+    """Whether a file can be created there; permissions alone do not tell that."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -134,6 +134,6 @@ def check_regular(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        return  # whoever reads it says why it cannot
+        return  # reading it will say why it cannot be read
     if stat.S_ISFIFO(mode) and path.parts[:2] != ("/", "dev"):
         raise UsageError(f"{path} is a pipe; name a file.")

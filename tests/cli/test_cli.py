@@ -217,7 +217,7 @@ def test_an_error_shows_the_users_line(broken: Path) -> None:
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
 
 
-def test_several_files_end_with_a_table_and_a_missing_one_stops_nothing(broken: Path) -> None:
+def test_several_files_end_with_a_table_despite_a_missing_one(broken: Path) -> None:
     done = harness("grade", broken, "none.cu", broken)
     assert done.returncode == 2
     assert done.stdout.count("broken  compile-error") == 2 and "verdict" in done.stdout
@@ -237,7 +237,7 @@ def test_two_files_of_one_name_have_a_report_each(broken: Path, tmp_path: Path) 
     assert sources == {"broken.json": BROKEN, "broken-2.json": other.read_text()}
 
 
-def test_colour_where_it_is_wanted_and_none_where_it_is_not(broken: Path) -> None:
+def test_colour_is_shown_only_if_it_is_wanted(broken: Path) -> None:
     forced = harness("grade", broken, environment={"FORCE_COLOR": "1"}).stdout
     assert "\x1b[" in forced
     bare = harness("grade", broken, environment={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "reports" / "README.md"
 
 
-def test_our_own_reports_belong_to_our_kernels_and_the_readme_shows_them() -> None:
+def test_the_committed_reports_match_kernels_and_page() -> None:
     reports = committed.read(REPORTS)
     shown = readme.section(README.read_text(encoding="utf-8"))
     assert reports

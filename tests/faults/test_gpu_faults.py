@@ -191,7 +191,7 @@ def test_a_missing_sanitizer_is_said(monkeypatch: pytest.MonkeyPatch, compiling:
     assert all("pip install" in (run.message or "") for run in answer.runs)
 
 
-def test_a_sanitizer_that_does_not_start_is_replaced_by_the_next(
+def test_a_missing_sanitizer_is_replaced_by_the_next(
     monkeypatch: pytest.MonkeyPatch, compiling: Compiling, tmp_path: Path
 ) -> None:
     from harness.devices.cuda import sanitizer

@@ -53,7 +53,10 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """default: where none are named."""
+    """Add --gpus.
+
+    default: what it is if the option is not given.
+    """
     parser.add_argument(
         "--gpus",
         metavar="GPU,…",
@@ -64,7 +67,7 @@ def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> Non
 
 
 def chosen_gpus(arguments: argparse.Namespace) -> list[str]:
-    """The UUIDs that add_gpus was given. Raises UsageError."""
+    """Return the UUIDs of the GPUs that --gpus names. Raises UsageError."""
     from harness.devices import available
 
     if arguments.device == "cpu":
@@ -96,7 +99,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> Filter:
-    """What add_filters was given."""
+    """Return the filter that the options of add_filters describe."""
     return Filter(
         gpu=arguments.gpu,
         badges=frozenset(arguments.badge),
@@ -107,7 +110,7 @@ def chosen(arguments: argparse.Namespace) -> Filter:
 
 
 def count(text: str) -> int:
-    """Of workers."""
+    """Return a number of workers. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
         raise argparse.ArgumentTypeError(f"workers are a number from 1 to 1000, not {text!r}")
     return int(text)
@@ -131,7 +134,7 @@ def _day(text: str) -> date:
 
 
 def parse_shape(text: str) -> Shape:
-    """MxNxK. Raises ArgumentTypeError."""
+    """Return the shape that a text such as 256x256x256 names. Raises ArgumentTypeError."""
     sizes = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text, re.ASCII)
     if sizes is None:
         raise argparse.ArgumentTypeError(f"a shape is MxNxK, such as 256x256x256, not {text!r}")

@@ -1,4 +1,4 @@
-"""What a command is, and what its exit codes mean."""
+"""The interface of a command, and the meaning of its exit code."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from harness.cli.views.console import Terminal
 
 
 class Exit(IntEnum):
-    """Ends a command."""
+    """The exit code of a command."""
 
     YES = 0
-    """Done; for a judgement: accepted."""
+    """It is done; a kernel was accepted."""
     NO = 1
-    """Not accepted, or nothing found."""
+    """A kernel was not accepted, or nothing was found."""
     NO_ANSWER = 2
-    """Wrong usage, a fault of the judge, or a kernel that this device cannot run."""
+    """The usage was wrong, the judge failed, or this device cannot run the kernel."""
     INTERRUPTED = 130
 
 
 class Command(Protocol):
-    """What a module of this package has. Its `run` may raise UsageError."""
+    """The contents of a module of this package. Its `run` may raise UsageError."""
 
     __doc__: str | None
 
     HELP: str
-    """Examples, and what else to know: the end of the command's --help."""
+    """The end of the command's --help: examples, and what else to know."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None: ...
 

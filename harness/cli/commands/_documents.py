@@ -1,4 +1,4 @@
-"""Reports from files, and from stores, into stores."""
+"""Reading reports from files and stores, and entering them into stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read(path: Path) -> str:
-    """A file's text. Raises StoreError."""
+    """Return a file's text. Raises StoreError."""
     check_regular(path)
     try:
         return path.read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def read(path: Path) -> str:
 
 
 def read_lines(path: Path) -> Iterator[Document]:
-    """The reports of a file of JSON lines. Raises StoreError where there is none."""
+    """Yield the reports of a file of JSON lines. Raises StoreError if there is none."""
     text = read(path)
     if not text.strip():
         raise StoreError(f"{path} is empty: it holds no report.")
@@ -39,7 +39,8 @@ def read_lines(path: Path) -> Iterator[Document]:
 
 
 def find(store: Store, name: str) -> Document:
-    """The entry whose id begins so, or the best run of AUTHOR/NAME. Raises StoreError."""
+    """Return the entry whose id begins with `name`, or the best run of AUTHOR/NAME. Raises
+    StoreError."""
     entries = store.entries()
     found = [entry for entry in entries if len(name) >= 4 and entry.id.startswith(name)]
     if not found:

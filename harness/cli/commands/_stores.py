@@ -1,4 +1,4 @@
-"""Where a store is: in a file, in the folder of an arena, or in a PostgreSQL database."""
+"""The place of a store: in a file, in the folder of an arena, or in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Of a store, as a person names it."""
+    """The address of a store, as a person writes it."""
 
     text: str
 
     def __str__(self) -> str:
-        """Without a password."""
+        """Return the address without its password."""
         if not self.is_url:
             return self.text
         password = urlsplit(self.text).password
@@ -35,23 +35,24 @@ class Address:
 
     @property
     def is_arena(self) -> bool:
-        """The folder of one."""
+        """Whether it is the folder of an arena."""
         return not self.is_url and self.path.is_dir()
 
     @property
     def path(self) -> Path:
-        """Of a file or a folder."""
+        """The file or the folder."""
         return Path(self.text)
 
     @property
     def key(self) -> Path | None:
-        """The file of its signing key, which need not exist; None where nothing says which."""
+        """The file of its signing key, which need not exist; None for a database."""
         if self.is_url:
             return None
         return self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
 
     def beside(self, suffix: str) -> Path:
-        """A file that belongs to it; of a database's, here."""
+        """Return the path of a file that belongs to the store; a database's is in the current
+        folder."""
         if self.is_url:
             return Path(f"leaderboard{suffix}")
         folder, file = self.path / f"leaderboard{suffix}", self.path.with_suffix(suffix)
@@ -74,8 +75,10 @@ def check_place(address: Address) -> None:
 
 @contextmanager
 def open_store(address: Address, mode: Mode = "update", key: Path | None = None) -> Iterator[Store]:
-    """mode: as of a Store. key: the signing key's file, where it is another than the address has.
-    Raises UsageError."""
+    """Open the store at an address. Raises UsageError.
+
+    mode: as for a Store. key: the signing key's file, if it is not the address's own.
+    """
     from harness.board.store import Store  # slow to load
 
     check_place(address)

@@ -1,7 +1,7 @@
 """Run an arena: anybody submits, everybody watches.
 
 Prints its address and, when it is first started, an organiser's key. Ctrl-C ends it; everything
-that was handed in is kept, and goes on with the next start.
+that was submitted is kept, and graded after the next start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Check the judge itself: cuBLAS beside cuBLAS.
+"""Check the judge itself: cuBLAS must score 1 against cuBLAS.
 
-Time cuBLAS beside itself, which must score 1, and hold it in FP32, TF32 and FP16 to the rule for
-errors. Needs a GPU.
+It also measures the error of cuBLAS in FP32, TF32 and FP16: only FP32 may pass. It needs a GPU.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ exit codes:
 
 
 LARGE_SECONDS = 900.0
-"""Limit of counting at a size that somebody asked for."""
+"""The limit of counting at a size that the user asked for."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

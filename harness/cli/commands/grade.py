@@ -46,7 +46,7 @@ exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One file, read, and where its report goes."""
+    """One file that was read, and where its report goes."""
 
     name: str
     submission: Submission | Unreadable
@@ -136,7 +136,7 @@ def _in_turn(
     options: GradingOptions,
     terminal: Terminal,
 ) -> Graded:
-    """On one device, one after the other."""
+    """Grade on one device, one file after the other."""
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.grade import grade
     from harness.judge.workers.session import open_session
@@ -154,7 +154,7 @@ def _on_several(
     options: GradingOptions,
     terminal: Terminal,
 ) -> Graded:
-    """On several GPUs at once, in the order in which they are done."""
+    """Grade on several GPUs at once, and yield reports in the order in which they are done."""
     from harness.cli.views.progress import PoolProgress
     from harness.judge import gpu_process
     from harness.judge.pool import Lost, working
@@ -183,7 +183,7 @@ def exit_code(report: Report) -> Exit:
 
 
 def _places(files: Sequence[Path], json: Path | None) -> list[Path | None]:
-    """Where each file's report is written to; of two files of one name, the second gets a 2."""
+    """Return the path of each file's report; of two files of one name, the second gets a 2."""
     if json is None or str(json) == "-":
         return [None] * len(files)
     if len(files) == 1 and not json.is_dir():

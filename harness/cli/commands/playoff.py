@@ -1,7 +1,7 @@
-"""Play kernels off whose scores cannot order them.
+"""Find the order of kernels whose scores cannot tell it.
 
-Each is graded completely, then all are interleaved with cuBLAS in one run on one GPU, in random
-order, and again on the next GPU, until their order is known or they differ by less than 0.1 %.
+Each kernel is graded. Then all are timed alternately with cuBLAS in one run, GPU after GPU, until
+their order is known or they differ by less than 0.1 %.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Enter reports that `grade --json` has written, or hand kernel files to an arena."""
+"""Enter reports that `grade --json` has written, or submit kernel files to an arena."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Exit codes are those of `grade`: 0 accepted, 1 not accepted, 2 no judgement.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="REPORT.json or .cu")
-    parser.add_argument("--arena", metavar="URL", help="hand kernel files to this arena")
+    parser.add_argument("--arena", metavar="URL", help="submit kernel files to this arena")
     add_store(parser)
 
 
@@ -57,10 +57,10 @@ def _to_arena(address: str, files: Sequence[Path], terminal: Terminal) -> Exit:
     if not key:
         raise UsageError(f"set {KEY_VARIABLE} to your key, which the arena's organiser gives you")
     client = Client(address, key)
-    # All are handed in before any is waited for: they wait together.
-    handed_in = [(file, client.submit(file.name, _content(file))) for file in files]
+    # All are submitted before the first is watched, so that they wait together.
+    submitted = [(file, client.submit(file.name, _content(file))) for file in files]
     code = Exit.YES
-    for file, id in handed_in:
+    for file, id in submitted:
         terminal.note(f"{file.name} is submission {id}")
         with TerminalProgress(terminal.results, file.name) as progress:
             status = client.watch(id, progress)

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 @contextmanager
 def _sessions(arguments: argparse.Namespace) -> Iterator[Sequence[Session]]:
-    """On the one device, or on each of the GPUs that are named. Raises UsageError."""
+    """Open a session on the device, or on each of the GPUs that are named. Raises UsageError."""
     from harness.judge.workers.cores import shared_out
     from harness.judge.workers.session import open_session
 
@@ -139,7 +139,7 @@ def _limit(text: str) -> int:
 
 
 def _check_wishes(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for what a tuning, which takes long, could not do in the end."""
+    """Raise UsageError for a wish that a tuning could not fulfil in the end."""
     from harness.devices.available import why_no_cuda
 
     if arguments.out is not None and arguments.device == "cpu":

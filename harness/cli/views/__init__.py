@@ -1,1 +1,1 @@
-"""Ways to show a report."""
+"""The screens of the terminal: reports, explanations, rankings and progress."""

@@ -1,4 +1,4 @@
-"""The cure of a mistake that beginners make, in one sentence, where a report shows one."""
+"""One sentence that says how to cure a mistake that beginners make."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STATE = re.compile(
 
 
 def advice(report: Report) -> str | None:
-    """Return what to do about the verdict; None where the messages say it or nobody knows."""
+    """Return what to do about the verdict; None if the messages say it already."""
     outcome, source = report.outcome, report.submission.source
     if not isinstance(outcome, MemoryFault | Race | RuntimeFault | TimeLimit | WrongAnswer):
         return None

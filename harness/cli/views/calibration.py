@@ -1,4 +1,4 @@
-"""The screen of a calibration: cuBLAS beside itself, and the rule for errors."""
+"""The screen of a calibration: cuBLAS against itself, and the errors of three arithmetics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from problem.reference import MAX_ERROR
 
 
 def screen(found: Calibration) -> RenderableType:
-    """cuBLAS beside itself, and the rule for errors on three arithmetics."""
+    """Return a table of the score and the errors."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()

@@ -1,4 +1,4 @@
-"""Two submissions side by side in the terminal, their difference, and what follows."""
+"""The screen of a comparison: two submissions side by side, and their difference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one door to the terminal: what strangers wrote is shown as text, never obeyed.
+"""The only way to the terminal: text of a submission is shown, and never controls it.
 
 Nothing else in this project writes to standard output or standard error for people; the linter
-holds that (banned-api in pyproject.toml).
+enforces that (banned-api in pyproject.toml).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class SafeConsole(Console):
     """A console on which only the judge itself moves the cursor or changes a colour.
 
-    Text is never markup, and its control and format characters are replaced: once before it is
-    laid out, so that tables stay straight, and once more in whatever is about to be written.
+    Text is never markup. Control and format characters are replaced twice: before the layout, so
+    that tables stay straight, and in the final output.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -47,7 +47,7 @@ class SafeConsole(Console):
                 yield Segment(escaping.lines(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Whoever read our output has seen enough; main knows what to do."""
+        """Raise BrokenPipeError, which main handles: the reader of the output has seen enough."""
         raise BrokenPipeError
 
 
@@ -57,10 +57,10 @@ _PLAIN = {"×": "x", "³": "^3", "±": "+-", "│": "|", "█": "#", "·": ".", 
     "≥": ">=",
     "ᵀ": "^T",
 }
-"""How a character is written where the output's encoding does not have it."""
+"""The replacement of a character that the output's encoding does not have."""
 
 _WIDE = 10_000
-"""Columns of an output that is not a terminal: nothing is wrapped there."""
+"""The width of an output that is not a terminal: nothing is wrapped there."""
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
@@ -80,7 +80,7 @@ class Terminal:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="plain")
         self.results = _console()
-        """Where people read what was found, and watch it being found."""
+        """The console on which people read results and watch progress."""
         self._notes = _console(stderr=True)
 
     def leave_output_to_programs(self) -> None:
@@ -93,37 +93,37 @@ class Terminal:
             _print(self.results, renderable, style)
 
     def note(self, sentence: str) -> None:
-        """Say on standard error what happened besides the result."""
+        """Write a sentence that is no result to standard error."""
         _print(self._notes, sentence)
 
     def json(self, data: object) -> None:
-        """A result, for programs: a value, or text that is JSON already, and a new line."""
+        """Print a result for programs: a value, or text that is JSON already."""
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
         sys.stdout.write(escaping.json_text(text, sys.stdout.encoding or "utf-8") + "\n")
         sys.stdout.flush()
 
     def file(self, text: str) -> None:
-        """A file's content, word for word; harmless where it is a person who reads it."""
+        """Print a file's content unchanged; on a terminal, without control characters."""
         sys.stdout.write(escaping.lines(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
 
     def track(self, steps: Iterable[T], what: str, total: int) -> Iterable[T]:
-        """The steps, with a line that shows how many are done and goes away."""
+        """Yield the steps, and show how many are done in a line that disappears."""
         return track(steps, what, total, console=self._notes, transient=True)
 
     def hang_up(self) -> None:
-        """Nobody reads any more: the interpreter's last flush goes nowhere."""
+        """Let the interpreter's last flush go nowhere, since the reader has gone."""
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
     def confirm(self, question: str) -> bool:
-        """Whether a person says yes; where nobody sits there, the answer is no."""
+        """Ask a yes-no question; without a terminal, the answer is no."""
         if not sys.stdin.isatty():
             return False
         return self.results.input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _console(stderr: bool = False) -> SafeConsole:
-    """A console as wide as the terminal; without one, as wide as its longest line."""
+    """Return a console as wide as the terminal, or as the longest line if there is no terminal."""
     console = SafeConsole(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = SafeConsole(stderr=stderr, width=_WIDE)

@@ -1,4 +1,4 @@
-"""One line for each part of the judge: works, or what to do."""
+"""The line of each part of the judge: whether it works, or what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.judge.doctor import Part
 
 
 def line(part: Part) -> RenderableType:
-    """The part's name, whether it works, and what it says."""
+    """Return the part's name, whether it works, and what was found."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", width=12, no_wrap=True)
     table.add_column(width=5)

@@ -15,18 +15,18 @@ from harness.protocol.report import CompileError, Outcome, Submission, Verdict
 
 MAX_LINES = 8
 WORTH_SHOWING = 0.005
-"""Of the machine instructions: less rounds to nothing."""
+"""The smallest share of the machine instructions that is shown; less rounds to nothing."""
 _BAR = 12
-"""Characters of the longest bar."""
+"""The length of the longest bar, in characters."""
 
 
 def screen(explanation: Explanation, source: str) -> RenderableType:
-    """One screen; the findings stand last."""
+    """Return one screen, which ends with the findings."""
     return Group(*_parts(explanation, source))
 
 
 def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
-    """Why there is nothing to explain, as a grading says it."""
+    """Return why there is nothing to explain, in the words of a grading."""
     found = outcome.diagnostics if isinstance(outcome, CompileError) else ()
     line = Text.assemble(
         (submission.name, "bold"),
@@ -38,7 +38,7 @@ def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
 
 
 def first_finding(explanation: Explanation) -> Text:
-    """What a grading says of it, in one line."""
+    """Return the one line about the explanation that a grading shows."""
     if not explanation.units:
         return Text("why it is as fast as it is: explain FILE", "dim")
     if not explanation.findings:
@@ -50,7 +50,8 @@ def first_finding(explanation: Explanation) -> Text:
 def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
     if e.verdict is not None and e.verdict is not Verdict.ACCEPTED:
         yield Text.assemble((f"{e.verdict.value}: ", "bold red"), e.verdict_message)
-        yield Text("It is explained all the same; make it right before you make it fast.", "dim")
+        if e.verdict is not Verdict.JUDGE_ERROR:
+            yield Text("Make it right before you make it fast; here is its speed anyway.", "dim")
     yield _facts(e)
     if e.units:
         yield Text("\nHow long each unit alone would take, at the ranked size", "bold")
@@ -163,7 +164,7 @@ def _units(e: Explanation) -> Table:
 
 
 def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
-    """Those with most of the memory work, in the order of the file."""
+    """Return the lines with most of the memory work, in the order of the file."""
 
     def share(line: LineCost) -> float:
         return max(line.l1_share or 0.0, line.stall_share or 0.0)
@@ -195,7 +196,7 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
 
 
 def _beside(found: float | None, ideal: float | None) -> str:
-    """What it is, and what it could be where that is less."""
+    """Return a number, and the smallest possible number if that is less."""
     if found is None or ideal is None:
         return ""
     if found <= 1.05 * ideal:

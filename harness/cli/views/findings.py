@@ -1,4 +1,4 @@
-"""What is wrong with a kernel, and where: diagnostics, findings and counterexamples."""
+"""The part of a screen that shows diagnostics, findings and counterexamples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.protocol.report import Array, Counterexample, Diagnostic, Finding, 
 MAX_DIAGNOSTICS = 5
 MAX_FINDINGS = 4
 _MARGIN = 9
-"""Columns of the line number and the rule beside it."""
+"""The columns of the line number and the rule next to it."""
 
 
 def diagnostics(
@@ -50,7 +50,7 @@ def source_line(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A line of the source: all of it where it fits, else the part around the caret."""
+    """A line of the source: the whole line if it fits, else the part around the caret."""
 
     number: int
     text: str
@@ -103,7 +103,7 @@ def _circumstances(found: Finding) -> Iterable[str]:
 
 
 def _column_of(found: Finding, submission: Submission, line: int) -> int | None:
-    """Where on its line an access to A, B or C probably is; the tools name the line alone."""
+    """Return where on its line an access to A, B or C probably is; tools name the line only."""
     lines = submission.source.splitlines()
     if found.access is None or found.array is None or line > len(lines):
         return None

@@ -195,7 +195,7 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
 
 
 def _traffic(counted: Counters) -> str:
-    """Per warp and instruction: the fewest are 4 sectors and 1 wavefront for a float a thread."""
+    """Return the memory traffic per warp instruction: the minimum is 4 sectors and 1 wavefront."""
     words = []
     for name, cost, requests in (
         ("sectors a global load", counted.global_load_sectors, counted.global_load_requests),
@@ -266,7 +266,7 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
 
 
 def summary(reports: Sequence[Report]) -> Table:
-    """A table of many gradings, best score first."""
+    """Return a table of many gradings, best score first."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("submission", overflow="fold")
     table.add_column("verdict", no_wrap=True)

@@ -1,4 +1,4 @@
-"""What a play-off found, in the terminal: the differences, and the places that follow."""
+"""The screen of a play-off: the differences, and the order that follows."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def screen(playoff: PlayOff) -> RenderableType:
 
 
 def _sure(difference: Difference) -> float:
-    """Of whichever is said to be faster, or rather is."""
+    """Return the confidence in the direction of the difference."""
     return max(difference.confidence, 1 - difference.confidence)

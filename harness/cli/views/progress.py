@@ -1,4 +1,4 @@
-"""Progress on a terminal: lines that go away."""
+"""Progress on a terminal, in lines that disappear."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from harness.judge.progress import Progress
 from harness.protocol.report import Stage
 
 MAX_FOUND = 12
-"""Lines above the bar: the newest."""
+"""The number of findings above the bar; the newest are shown."""
 
 
 class _Bar(Bar):
-    """With what was found so far above it."""
+    """A bar with the findings so far above it."""
 
     def __init__(self, *columns: ProgressColumn, console: SafeConsole) -> None:
         self.found: list[Text] = []
@@ -51,10 +51,13 @@ def _bar(console: SafeConsole) -> _Bar:
 
 
 class _Line:
-    """Progress as one line of a bar."""
+    """The progress of one grading as one line of a bar."""
 
     def __init__(self, bar: _Bar, name: str, label: str = "") -> None:
-        """label: before what is found, where that may be of several."""
+        """Make a line.
+
+        label: what precedes each finding, if there are several gradings.
+        """
         self._name = name
         self._label = label
         self._bar = bar
@@ -86,7 +89,7 @@ class _Line:
 
 
 class TerminalProgress(_Line):
-    """One grading as lines that go away; nothing where there is no terminal."""
+    """The progress of one grading; nothing is shown if there is no terminal."""
 
     def __init__(self, console: SafeConsole, name: str) -> None:
         super().__init__(_bar(console), name)
@@ -111,7 +114,7 @@ class Named(Protocol):
 
 
 class PoolProgress:
-    """Many gradings at once: a line for all, and one for each."""
+    """The progress of many gradings: a line for all, and one for each."""
 
     def __init__(self, console: SafeConsole, total: int) -> None:
         self._bar = _bar(console)

@@ -1,4 +1,4 @@
-"""What a regrading changes, in the terminal."""
+"""The screen of a regrading: each result before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tuner's view: a line for each variant as it comes, then a table, best score first."""
+"""The screen of the tuner: a line for each variant, then a table, best score first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT_TABLE = re.compile(r"\n// Tuned by [^\n]*(\n//[^\n]*)*\n?\Z")
 
 
 class TuningProgress(TerminalProgress):
-    """The bar of the variant at hand; above it, a line for each that was tried."""
+    """The bar of the current variant, with a line above it for each earlier one."""
 
     def __init__(self, console: SafeConsole, name: str) -> None:
         super().__init__(console, name)
@@ -47,7 +47,7 @@ class TuningProgress(TerminalProgress):
         super().step(f"{self._number}/{self._planned} {text}")
 
     def found(self, sentences: Iterable[str]) -> None:
-        """Said of each variant in its line."""
+        """Show nothing: the line of each variant says it."""
 
     def tried(self, number: int, variant: Variant) -> None:
         line = Text.assemble(
@@ -66,7 +66,7 @@ def describe(setting: Setting) -> str:
 
 
 def screen(tuning: Tuning) -> RenderableType:
-    """The table; its last line is the one that matters."""
+    """Return the table and the sentences under it."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for title in _titles(tuning):
         table.add_column(title, justify="right", no_wrap=True)
@@ -77,7 +77,8 @@ def screen(tuning: Tuning) -> RenderableType:
 
 
 def kept(tuning: Tuning) -> str | None:
-    """The best variant's file, ending with the table as a comment; None where there is no best.
+    """Return the best variant's file, with the table as a comment at its end; None if there is
+    none.
 
     A table that an earlier tuning left there is replaced.
     """
@@ -169,7 +170,7 @@ def _extent(planned: int, possible: int) -> str:
 def _tried(tuning: Tuning) -> str:
     extent = _extent(tuning.planned, tuning.possible)
     tried = len(tuning.variants)
-    return extent if tried == tuning.planned else f"interrupted after {tried} of {extent}"
+    return extent if tried == tuning.planned else f"{extent}, interrupted after {tried}"
 
 
 def _closing(tuning: Tuning) -> list[Text]:

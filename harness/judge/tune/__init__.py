@@ -1,1 +1,1 @@
-"""Sweeping a kernel's parameters."""
+"""Tuning: trying the values that a kernel file lists for its constants. Start in tune.py."""

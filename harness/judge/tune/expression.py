@@ -1,6 +1,6 @@
-"""Whole-number expressions over names: `4 * STAGES * (BM + BN)`. Nothing else can be said in them.
+"""Whole-number expressions over names, such as `4 * STAGES * (BM + BN)`.
 
-They are read with Python's own parser and walked here; no text of a file is ever executed.
+Python's own parser reads them, and this module evaluates the tree. No text of a file is executed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST = (1 << 63) - 1
 
 
 def _quotient(a: int, b: int) -> int:
-    """As in C, towards zero."""
+    """Divide as C does, towards zero."""
     size = abs(a) // abs(b)
     return size if (a < 0) == (b < 0) else -size
 
@@ -31,13 +31,13 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 class ExpressionError(Exception):
-    """The expression has no value; says why."""
+    """An expression has no value; the message says why."""
 
 
 def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
-    """The value; division is that of C, towards zero. Raises ExpressionError.
+    """Return the value of an expression; division is that of C. Raises ExpressionError.
 
-    value_of: the value of a name; may raise ExpressionError itself.
+    value_of: returns the value of a name; may raise ExpressionError itself.
     """
     shown = expression.strip()
     if len(shown) > MAX_CHARACTERS:

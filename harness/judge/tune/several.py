@@ -1,7 +1,7 @@
-"""Tuning on several GPUs of one machine at once: one queue of variants, which all of them serve.
+"""Tuning on several GPUs of one machine at once: one queue of variants for all.
 
-Two GPUs of one model differ by more than two good variants do. So those that come near the best are
-timed again, all on one GPU, and by that the best is chosen.
+Two GPUs of one model differ by more than two good variants do. So the variants that come near the
+best are timed again on one GPU, and the best of those is chosen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.judge.tune.tune import Planned, Trial, Tuning, TuningOptions, Varia
 from harness.protocol.report import Stage, Submission
 
 NEAR = 0.03
-"""Of the best score: as far as GPUs of one model differ at most, and more."""
+"""How near a score must be to the best to be timed again: GPUs of one model differ by less."""
 
 MOST_AGAIN = 10
 
@@ -25,8 +25,10 @@ MOST_AGAIN = 10
 def tune_on(
     submission: Submission, sessions: Sequence[Session], options: TuningOptions, watcher: Watcher
 ) -> Tuning:
-    """As tune, with a session on each GPU; an interruption ends it with what there is. Raises
-    UsageError."""
+    """Tune with a session on each GPU; an interruption ends it with the variants so far.
+
+    Raises UsageError.
+    """
     planned = plan(submission, options)
     watcher.plan(len(planned.settings), planned.tunables.count, planned.seed)
     tried: dict[int, Variant] = {}
@@ -89,7 +91,7 @@ def _try_all(
 def _again(
     planned: Planned, session: Session, watcher: Watcher, tried: dict[int, Variant]
 ) -> dict[int, Variant]:
-    """The best, timed again on one GPU."""
+    """Time the best variants again on one GPU."""
     scores = {number: each.score.ratio for number, each in tried.items() if each.score}
     best = sorted(scores, key=lambda number: -scores[number])
     near = [number for number in best if scores[number] >= (1 - NEAR) * scores[best[0]]]

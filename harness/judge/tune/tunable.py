@@ -1,4 +1,4 @@
-"""What a kernel file says may vary, and the file with other values put in.
+"""The constants of a kernel file that may vary, and the file with other values.
 
     constexpr int BK = 16;  // tune: 8 16 32
     // tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * BK * (BM + BN)}
@@ -30,7 +30,7 @@ Setting = dict[str, int | bool]
 
 _EXAMPLE = "`constexpr int BK = 16;  // tune: 8 16 32`"
 _DEEPEST = 32
-"""Constants that are defined by constants that are defined by constants ..."""
+"""The longest chain of constants that are defined by other constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,17 @@ class Tunables:
 
     @property
     def written(self) -> Setting:
-        """The file as it stands."""
+        """The setting of the file as it is written."""
         return {each.constant.name: each.written for each in self.tuned}
 
     @property
     def count(self) -> int:
-        """All variants: every combination of the values, and the file as it stands."""
+        """The number of variants: every combination of the values, and the file as written."""
         return self._combinations + (not self._lists_written)
 
     def settings(self, limit: int, seed: int) -> list[Setting]:
-        """At most so many variants, the file as it stands first; a random sample of the others
-        where there are more."""
+        """Return at most `limit` settings: that of the file first, then a random sample of the
+        others."""
         written = self._written_index
         others = self.count - 1
         numbers: Iterable[int] = range(others)
@@ -99,7 +99,7 @@ class Tunables:
         return [self.written, *(self._setting(i + (i >= skipped)) for i in numbers)]
 
     def source(self, setting: Setting) -> str:
-        """The file with these values; every other byte stays. Raises UsageError."""
+        """Return the file with these values and no other change. Raises UsageError."""
         edits = [
             (each.constant.start, each.constant.end, as_written(setting[each.constant.name]))
             for each in self.tuned
@@ -113,7 +113,7 @@ class Tunables:
         return code.decode()
 
     def launch_words(self, setting: Setting) -> str:
-        """The template's words with the values of its expressions. Raises UsageError."""
+        """Return the template's words with the values of its expressions. Raises UsageError."""
         assert self.template is not None
         known = {name: int(value) for name, value in setting.items()}
 
@@ -146,7 +146,7 @@ class Tunables:
 
     @property
     def _written_index(self) -> int | None:
-        """Where the file as it stands is among the combinations."""
+        """Return the index of the file's own setting among the combinations."""
         if not self._lists_written:
             return None
         index = 0
@@ -155,7 +155,7 @@ class Tunables:
         return index
 
     def _setting(self, index: int) -> Setting:
-        """Combination number `index`; the last constant varies fastest."""
+        """Return combination number `index`; the last constant varies fastest."""
         setting: Setting = {}
         for each in reversed(self.tuned):
             index, digit = divmod(index, len(each.values))
@@ -164,7 +164,7 @@ class Tunables:
 
 
 def as_written(value: int | bool) -> str:
-    """A value as C++ writes it."""
+    """Return a value as C++ writes it."""
     return str(value).lower()
 
 
@@ -209,7 +209,7 @@ def find_tunables(text: str) -> Tunables:
 
 
 def _check_template(tunables: Tunables) -> None:
-    """With the file's own values the template must say what the file's launch line says."""
+    """Raise UsageError unless the template gives the file's launch line for the file's values."""
     template = tunables.template
     if template is None:
         return
@@ -263,7 +263,7 @@ _DEFINITIONS = {
     "enumerator": ("name", "value"),
     "preproc_def": ("name", "value"),
 }
-"""Nodes that give a name a value, and the fields in which they keep the two."""
+"""The nodes that give a name a value, and their fields for the two."""
 
 
 def _constants(root: Node) -> Iterator[Constant]:

@@ -1,4 +1,4 @@
-"""The tuner: every variant of a kernel file compiled, checked and timed as a quick grading does."""
+"""The tuner compiles, checks and times every variant of a kernel file, as a quick grading does."""
 
 from __future__ import annotations
 
@@ -55,38 +55,38 @@ class TuningOptions:
 
 
 class Variant(Value):
-    """One setting of the tuned constants, and what came of it."""
+    """One setting of the tuned constants, and its result."""
 
     setting: Setting
     outcome: Outcome
     kernel: DisassembledKernel | KernelFacts | None = None
-    """None where it did not compile; disassembled where it was timed."""
+    """The facts of the kernel; None if it did not compile."""
     gpu: str | None = None
-    """Where it was tried, by its UUID, if several GPUs tuned."""
+    """The UUID of the GPU that tried it, if several GPUs tuned."""
 
     @property
     def score(self) -> Score | None:
-        """The score, where there is one."""
+        """The score, if there is one."""
         if isinstance(self.outcome, Accepted) and isinstance(self.outcome.score, Score):
             return self.outcome.score
         return None
 
 
 class Tuning(Value):
-    """All that a tuning found. Times are those of quick gradings: to steer by, never ranked."""
+    """The result of a tuning. Its times are those of quick gradings and are never ranked."""
 
     judge: str
     created: datetime
     seed: NonNegativeInt
-    """Drew the inputs, and the sample where not all variants were tried."""
+    """The seed of the inputs and of the sample."""
     submission: Submission
     device: DeviceInfo
     possible: PositiveInt
-    """Variants that the file allows."""
+    """The number of variants that the file allows."""
     planned: PositiveInt
-    """Variants that were to be tried: fewer where there are more than the limit."""
+    """The number of variants that were to be tried: at most the limit."""
     variants: tuple[Variant, ...]
-    """Those that were tried, the file as it stands first: fewer after an interruption."""
+    """The variants that were tried, the file as written first; fewer after an interruption."""
 
     @property
     def as_it_stands(self) -> Variant | None:
@@ -94,20 +94,20 @@ class Tuning(Value):
 
     @property
     def best(self) -> Variant | None:
-        """The highest score."""
+        """The variant with the highest score."""
         scored = [(variant.score.ratio, variant) for variant in self.variants if variant.score]
         return max(scored, key=lambda pair: pair[0])[1] if scored else None
 
     @property
     def best_source(self) -> str | None:
-        """The file with the best values put in."""
+        """The file with the best values."""
         if self.best is None:
             return None
         return find_tunables(self.submission.source).source(self.best.setting)
 
 
 class Watcher(Progress, Protocol):
-    """Progress, told besides what is planned and what came of each variant."""
+    """A progress display that also learns what is planned, and the result of each variant."""
 
     def plan(self, planned: int, possible: int, seed: int) -> None: ...
 
@@ -119,9 +119,9 @@ class Watcher(Progress, Protocol):
 def tune(
     submission: Submission, session: Session, options: TuningOptions, watcher: Watcher
 ) -> Tuning:
-    """Try the variants of one kernel file; an interruption (Ctrl-C) ends it with what there is.
+    """Try the variants of one kernel file; an interruption ends it with the variants so far.
 
-    Raises UsageError when there is nothing to tune, or the GPU is taken.
+    Raises UsageError if there is nothing to tune, or the GPU is in use.
     """
     planned = plan(submission, options)
     with session.exclusive_lock(watcher):
@@ -132,17 +132,17 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be tried."""
+    """The variants to try."""
 
     submission: Submission
     tunables: Tunables
     settings: Sequence[Setting]
-    """The file as it stands first."""
+    """The settings, that of the file as written first."""
     seed: int
     seconds: float
 
     def tuning(self, device: DeviceInfo, variants: Iterable[Variant]) -> Tuning:
-        """What came of it."""
+        """Return the result for these variants."""
         return Tuning(
             judge=__version__,
             created=datetime.now(UTC).replace(microsecond=0),
@@ -156,7 +156,7 @@ class Planned:
 
 
 def plan(submission: Submission, options: TuningOptions) -> Planned:
-    """Raises UsageError when there is nothing to tune."""
+    """Return the variants to try. Raises UsageError if there is nothing to tune."""
     seed = secrets.randbits(48) if options.seed is None else options.seed
     tunables = find_tunables(submission.source)
     settings = tunables.settings(options.limit, seed)
@@ -225,7 +225,7 @@ class Trial:
         return self._timed(kernel, found.kernel, timing), found.kernel
 
     def _failure(self, kernel: Kernel) -> Outcome | None:
-        """Why the variant need not be timed."""
+        """Return why the variant need not be timed."""
         ready = load_kernel(self.session.device, kernel)
         if not isinstance(ready, Ready):
             return ready

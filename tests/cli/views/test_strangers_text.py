@@ -174,7 +174,7 @@ def test_progress_lets_no_text_act() -> None:
         assert forbidden not in out.getvalue()
 
 
-def test_a_terminal_lets_no_text_act_and_a_program_reads_every_character(
+def test_json_is_harmless_to_a_terminal_and_complete(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     terminal = Terminal()

@@ -101,7 +101,7 @@ def test_the_last_line_names_the_best_and_what_it_gained(tuning: Tuning) -> None
 
 def test_an_interrupted_tuning_says_so(tuning: Tuning) -> None:
     cut = tuning.model_copy(update={"variants": tuning.variants[:2]})
-    assert any("interrupted after 2 of 4 variants" in line for line in shown(cut))
+    assert any("4 variants, interrupted after 2" in line for line in shown(cut))
     assert shown(cut)[-1].endswith("the file as it stands")
     nothing = tuning.model_copy(update={"variants": ()})
     assert shown(nothing)[-1] == "no variant has a score"

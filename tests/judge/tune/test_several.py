@@ -72,7 +72,7 @@ def test_every_variant_is_tried_once_on_whichever_gpu_is_free() -> None:
     assert [machine.turns for machine in machines] == [1, 1]
 
 
-def test_what_comes_near_the_best_is_timed_again_on_one_gpu() -> None:
+def test_variants_near_the_best_are_timed_again_on_one_gpu() -> None:
     """The second GPU is 2 % faster than its twin, so that its best is none."""
     slow = {row: 10.0 + row for row in range(1, 13)} | {3: 8.0, 5: 8.05}
     fast = {row: ms * 0.98 for row, ms in slow.items()}
@@ -149,7 +149,7 @@ class Stopping(Listener):
         raise KeyboardInterrupt
 
 
-def test_the_file_as_it_stands_is_among_what_there_is_or_nothing_is() -> None:
+def test_the_files_own_setting_is_tried_first_or_nothing_is() -> None:
     found = tuned(Machine(), listener=Stopping(threading.Event()))
     assert rows(found) == [1]
     second, released = threading.Event(), threading.Event()

@@ -205,7 +205,7 @@ def test_without_a_seed_one_is_drawn() -> None:
     assert 0 <= first.seed < 1 << 48
 
 
-def test_each_variant_is_compiled_for_the_device_and_verified_with_the_seed() -> None:
+def test_each_variant_is_compiled_and_verified_with_the_seed() -> None:
     machine = Machine()
     found = tuned(machine, seconds=7.0)
     compiles = [request for request in machine.asked if isinstance(request, Compile)]
@@ -297,7 +297,7 @@ def test_a_variant_that_is_wrong_when_timed_has_no_score() -> None:
     ]
 
 
-def test_a_variant_faster_than_the_gpu_can_be_is_not_the_best() -> None:
+def test_an_impossibly_fast_variant_is_not_the_best() -> None:
     found = tuned(Machine(ms={1: 8.0, 2: 0.1, 3: 9.0}))
     impossible = found.variants[1].outcome
     assert isinstance(impossible, RuleViolation) and impossible.rule is Rule.IMPOSSIBLE_SCORE
@@ -358,7 +358,7 @@ def test_a_defect_of_the_judge_costs_one_variant() -> None:
         Fault(cause="judge", message="it was ended by SIGKILL"),
     ],
 )
-def test_what_may_be_a_worn_out_worker_is_tried_in_a_new_one(fault: Fault) -> None:
+def test_a_suspicious_failure_is_tried_again_in_a_new_worker(fault: Fault) -> None:
     tries: list[int] = []
 
     def worn_out(rows: int) -> Fault | None:

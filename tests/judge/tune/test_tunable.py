@@ -50,7 +50,7 @@ def test_constants_are_found_wherever_one_may_stand() -> None:
     assert tunables.count == 3 * 2 * 2 * 2 * 2 * 3
 
 
-def test_the_file_as_it_stands_is_the_first_variant_byte_for_byte() -> None:
+def test_the_first_variant_is_the_file_byte_for_byte() -> None:
     tunables = find_tunables(TILE)
     first = tunables.settings(limit=5, seed=1)[0]
     assert tunables.source(first) == TILE
@@ -82,20 +82,20 @@ def test_every_variant_can_be_turned_back_into_the_file(newline: str, data: st.D
     assert changed.source(tunables.written) == text
 
 
-def test_the_product_is_whole_and_has_the_file_as_it_stands_once() -> None:
+def test_all_combinations_are_tried_once() -> None:
     settings = find_tunables(TILE).settings(limit=1000, seed=1)
     assert len(settings) == 144
     assert len({tuple(setting.items()) for setting in settings}) == 144
     assert settings.count(find_tunables(TILE).written) == 1
 
 
-def test_a_file_whose_own_value_is_not_listed_is_tried_besides() -> None:
+def test_an_unlisted_own_value_is_tried_as_well() -> None:
     tunables = find_tunables("constexpr int BK = 4;  // tune: 8 16\n")
     assert tunables.count == 3
     assert tunables.settings(limit=10, seed=1) == [{"BK": 4}, {"BK": 8}, {"BK": 16}]
 
 
-def test_more_than_the_limit_is_a_sample_that_its_seed_repeats() -> None:
+def test_a_sample_is_repeated_by_its_seed() -> None:
     lines = [f"constexpr int C{i} = 0;  // tune: 0 1 2 3 4 5 6 7 8 9\n" for i in range(25)]
     tunables = find_tunables("".join(lines))
     assert tunables.count == 10**25
@@ -220,7 +220,7 @@ def test_a_file_without_a_template_keeps_its_launch_line() -> None:
     assert find_tunables(text).source({"BM": 64}) == text.replace("BM = 128", "BM = 64")
 
 
-def test_a_launch_line_is_written_anew_only_where_a_value_changes() -> None:
+def test_a_launch_line_changes_only_with_its_values() -> None:
     text = TILE.replace("// solve: tile=128x64 ", "// solve:   tile=128x64   ")
     assert find_tunables(text).source(variant()) == text
     assert "// solve: tile=256x64 " in find_tunables(text).source(variant(BM=256))

@@ -158,7 +158,7 @@ def test_each_variant_gets_the_judges_verdict_in_the_same_workers(
     assert Tuning.model_validate_json(found.model_dump_json()) == found
 
 
-def test_a_worker_that_its_earlier_work_has_worn_out_costs_no_variant(
+def test_a_worn_out_worker_costs_no_variant(
     kernel: Path,
 ) -> None:
     found, _, compiler = on_cpu(kernel, limit=4, fatal=(2,))
