@@ -14,12 +14,12 @@ import sys
 import time
 import warnings
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.compiling import diagnostics, disassembly, headers
-from harness.compiling import text as source_text
+from harness.compiling import diagnostics, disassembly, headers, lexical
 from harness.compiling.errors import SourceError
-from harness.compiling.host_code import without_host_code, without_what_failed
+from harness.compiling.host_code import without_failed_host_code
 from harness.compiling.refusal import Refused, refuse, refuse_for
 from harness.compiling.source import Source, parse
 from harness.protocol import background
@@ -46,11 +46,9 @@ if TYPE_CHECKING:
 FILE_NAME = "kernel.cu"
 """What the compiler is told the file is called, whatever its real name."""
 
-MAX_PASSES = 8
-"""Over one source, each with more of its host code set aside."""
-
-_LAMBDAS = "-default-device"
-"""NVRTC takes generic lambdas inside a kernel for host code, which nvcc does not."""
+_FOR_THE_DEVICE = "-default-device"
+"""An option that makes device code of what says nothing else. NVRTC takes generic lambdas for host
+code otherwise, even those in kernels; nvcc does not."""
 
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault:
@@ -117,50 +115,83 @@ def version() -> str:
 
 
 def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
-    """PTX, and warnings. Where NVRTC calls something host code, or does not know what a declaration
-    without a word of CUDA is about, it is set aside and the rest is compiled again."""
-    supplied = headers.stand_ins(source.includes)
-    options = [
-        f"--gpu-architecture={arch.replace('sm_', 'compute_')}",
-        "-lineinfo",
-        f"--pre-include={headers.PRELUDE_NAME}",
-        *(f"--include-path={directory}" for directory in headers.include_directories()),
-    ]
-    code = source.device_code
-    instances = (source.instance,) if source.instance else ()
+    """Return PTX and warnings. Raises Refused.
+
+    The first compilation is usually the last. If it fails, what may be the cause is changed: the
+    template's instance, the standard library, and declarations that can only be host code.
+    """
+    supplied = headers.stand_ins(source.includes, source.device_code)
+    attempt = _Attempt(source.device_code, source.instances, dict(supplied.virtual), _options(arch))
     host_lines = source.host_lines
     first: tuple[Diagnostic, ...] = ()
-    """Errors before anything but host code was set aside."""
-    for _ in range(MAX_PASSES):
-        text = nvrtc.Source(code, FILE_NAME, supplied.virtual, instances)
-        output = nvrtc.compile_to_ptx(text, options)
-        if any(not headers.is_allowed(name, supplied) for name in output.included):
+    """The errors before a declaration was taken away because of them."""
+    while True:
+        text = nvrtc.Source(attempt.code, FILE_NAME, attempt.headers, attempt.instances[:1])
+        output = nvrtc.compile_to_ptx(text, attempt.options)
+        if any(not headers.is_allowed(name, attempt.headers) for name in output.included):
             raise refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
         said = diagnostics.of_nvrtc(output.log, FILE_NAME)
         if output.succeeded:
-            if source_text.may_hold_the_time(code):
+            if lexical.may_hold_the_time(attempt.code):
                 started = time.time()
-                source_text.check_for_present_time(nvrtc.preprocess(text, options), started)
+                lexical.check_for_present_time(nvrtc.preprocess(text, attempt.options), started)
             more = diagnostics.warnings_of(diagnostics.bounded(said))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
-        errors = diagnostics.errors_of(diagnostics.bounded(said))
-        if instances and any(map(diagnostics.is_about_an_instance, errors)):
-            instances = ()  # of something that the host's function alone knows
-            continue
-        of_the_host = [each for each in said if diagnostics.is_about_host_code(each)]
-        host_lines = diagnostics.declared_at(of_the_host, code) | host_lines
-        remaining = without_host_code(code, of_the_host)
-        if remaining == code:
-            first = first or errors
-            remaining = without_what_failed(code, errors)
-        if remaining == code:
-            if not of_the_host or _LAMBDAS in options:
+        errors = diagnostics.errors_of(said)
+        if any(map(diagnostics.is_about_an_instance, errors)):
+            attempt.instances = attempt.instances[1:]
+        elif not attempt.has_standard_library and headers.may_need_standard_library(
+            errors, attempt.code
+        ):
+            attempt.add_standard_library(headers.standard_library(source.includes, attempt.code))
+        else:
+            of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
+            host_lines = diagnostics.declared_at(of_the_host, attempt.code) | host_lines
+            remaining = without_failed_host_code(
+                attempt.code, of_the_host or errors, keep_lambdas=not attempt.is_for_the_device
+            )
+            if remaining != attempt.code:
+                first = first or (() if of_the_host else errors)
+                attempt.code = remaining
+            elif of_the_host and not attempt.is_for_the_device:
+                attempt.compile_for_the_device()
+            else:
                 break
-            options.append(_LAMBDAS)
-        code = remaining
     lasting = tuple(error for error in first if error in errors)
     told = lasting or first or errors or diagnostics.unexplained(output.log)
-    raise refuse_for(*diagnostics.with_host_lines(told, host_lines))
+    told = tuple(diagnostics.bounded(list(diagnostics.with_host_lines(told, host_lines))))
+    raise refuse_for(*told, warnings=supplied.warnings)
+
+
+@dataclass
+class _Attempt:
+    """What one run of NVRTC is given."""
+
+    code: str
+    instances: tuple[str, ...]
+    headers: dict[str, str]
+    options: list[str]
+    has_standard_library: bool = False
+    is_for_the_device: bool = False
+
+    def add_standard_library(self, text: str) -> None:
+        self.has_standard_library = True
+        self.headers[headers.STANDARD_NAME] = text
+        self.options.append(f"--pre-include={headers.STANDARD_NAME}")
+
+    def compile_for_the_device(self) -> None:
+        self.is_for_the_device = True
+        self.options.append(_FOR_THE_DEVICE)
+
+
+def _options(arch: str) -> list[str]:
+    return [
+        f"--gpu-architecture={arch.replace('sm_', 'compute_')}",
+        "-lineinfo",
+        "-Xcudafe=--extended-lambda",
+        f"--pre-include={headers.PRELUDE_NAME}",
+        *(f"--include-path={directory}" for directory in headers.include_directories()),
+    ]
 
 
 # ------------------------------------------------------------- machine code → its instructions

@@ -27,7 +27,10 @@ _PTXAS = re.compile(
 _PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>Potential Performance Loss.*)$")
 _DECLARED = re.compile(r"(\w+)\s*[(=;\[{]")
 _UNKNOWN = re.compile(r'(?:identifier|has no member) "(\w+)"')
-_HOST = re.compile(r"is considered a host (?:function|variable), and host (?:function|variable)s")
+_HOST = re.compile(
+    r"is considered a host (?:function|variable), and host (?:function|variable)s"
+    r"|was inferred to be __host__"
+)
 
 
 def of_nvrtc(log: str, file_name: str) -> list[Diagnostic]:

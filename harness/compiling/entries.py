@@ -63,6 +63,10 @@ NO_INSTANCE = (
     f"{KERNEL_NAME} is a template, and the file has no instance of it; add one, like `template "
     f"__global__ void {KERNEL_NAME}<16>(const float*, const float*, float*, int, int, int);`"
 )
+SEVERAL_INSTANCES = (
+    f"{KERNEL_NAME} is a template that host code launches with several arguments ({{}}), but the "
+    "judge launches one kernel for all sizes; keep one launch, or instantiate one explicitly"
+)
 WRONG_PARAMETERS = f"the parameters of {KERNEL_NAME} are not ({SIGNATURE})"
 
 

@@ -1,12 +1,14 @@
-"""Which headers a submission gets: CUDA's own, and stand-ins for everything else.
+"""The headers that a submission gets: CUDA's own, and stand-ins for all others.
 
-No header is ever read from the submission's machine. CUDA's own device headers come from
-NVIDIA's packages; any other name gets a stand-in, empty unless listed here.
+No header is ever read from the submission's machine. CUDA's device headers come from NVIDIA's
+packages, and any other name gets an empty stand-in. Names of the C++ standard library that device
+code uses come from libcu++, which has them under `cuda::std`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -18,48 +20,73 @@ from harness.protocol.report import Diagnostic
 
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
 PRELUDE_NAME = "matmul_arena_prelude.h"
+STANDARD_NAME = "matmul_arena_standard_library.h"
+_EMPTY = "#pragma once\n"
 
 _HOST_ONLY = {
-    *("assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h"),
-    *("stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h"),
+    *("assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "memory.h"),
+    *("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h"),
+    *("sys/time.h", "unistd.h", "omp.h"),
     *("cassert", "cctype", "cerrno", "cfloat", "cinttypes", "climits", "cmath", "cstdarg"),
-    *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime"),
-    *("algorithm", "chrono", "fstream", "functional", "iomanip", "iostream", "iterator", "map"),
-    *("memory", "numeric", "random", "sstream", "stdexcept", "string", "thread", "vector"),
-    *("cublas_v2.h", "cublasLt.h", "cuda_profiler_api.h", "cuda_runtime.h"),
-    *("cuda_runtime_api.h", "curand.h", "device_launch_parameters.h", "helper_cuda.h", "solve.h"),
-    "driver_types.h",
+    *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "csignal", "cwchar"),
+    *("algorithm", "any", "array", "atomic", "bit", "bitset", "charconv", "chrono", "compare"),
+    *("complex", "concepts", "condition_variable", "deque", "exception", "execution", "filesystem"),
+    *("format", "forward_list", "fstream", "functional", "future", "initializer_list", "iomanip"),
+    *("ios", "iosfwd", "iostream", "istream", "iterator", "limits", "list", "locale", "map"),
+    *("memory", "mutex", "new", "numbers", "numeric", "optional", "ostream", "queue", "random"),
+    *("ranges", "ratio", "regex", "set", "source_location", "span", "sstream", "stack"),
+    *("stdexcept", "streambuf", "string", "string_view", "system_error", "thread", "tuple"),
+    *("type_traits", "typeindex", "typeinfo", "unordered_map", "unordered_set", "utility"),
+    *("valarray", "variant", "vector", "version"),
+    *("cublas_v2.h", "cublas.h", "cublasLt.h", "cuda_profiler_api.h", "cuda_runtime.h"),
+    *("cuda_runtime_api.h", "curand.h", "device_launch_parameters.h", "driver_types.h", "solve.h"),
+    *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
 }
-"""Headers that kernel files include for their host code; a stand-in needs no warning."""
+"""Headers that kernel files include for their host code; their stand-ins need no warning."""
 
 _HOST_API = {
     *("cuda.h", "cudaGL.h", "cudaTypedefs.h", "cuda_gl_interop.h", "cuda_occupancy.h", "nvrtc.h"),
-    *("channel_descriptor.h", "driver_functions.h"),
+    *("channel_descriptor.h", "driver_functions.h", "cub/util_allocator.cuh"),
 }
 _HOST_LIBRARIES = ("thrust/", "cub/device/")
-"""CUDA's own, but for programs of the host: NVRTC compiles none of them."""
+"""CUDA's own headers for host programs; NVRTC compiles none of them."""
 
-_CUB = "#pragma once\n" + "".join(
-    f"#include <cub/{level}/{level}_{name}.cuh>\n"
-    for level in ("block", "warp")
-    for name in ("exchange", "load", "reduce", "scan", "store")
+_CUB = ("util_type.cuh", "util_ptx.cuh", "thread/thread_operators.cuh")
+_CUB_FOLDERS = ("block", "warp", "thread", "iterator", "grid")
+
+_USED_EVERYWHERE = (
+    *("cstddef", "cstdint", "cstdlib", "cstring", "cmath", "climits", "cfloat"),
+    *("utility", "limits", "type_traits", "array", "tuple", "algorithm", "numeric"),
 )
-"""What blocks and warps can use of <cub/cub.cuh>; the rest is for the host."""
+"""Standard headers that files often use without including them, because others include them."""
 
-_REPLACED = {"cub/cub.cuh": _CUB} | {
-    name: f"#pragma once\n#include <cuda/std/{name}>\n"
-    "namespace std { using namespace cuda::std; }\n"
-    for name in ("array", "limits", "tuple", "type_traits", "utility")
-}
-"""Headers of which device code can use a part: of C++'s own, libcu++ has it."""
+_NOT_IN_LIBCUDACXX = (
+    *("fmod", "remainder", "remquo", "fma", "fmaf", "fdim", "nan", "erf", "erfc", "modf"),
+    *("printf", "clock"),
+)
+_DEFINES_MATHEMATICS = {"cmath", "complex", "ccomplex", "linalg"}
+_MATHEMATICS = (
+    *("abs", "fabs", "fmod", "remainder", "remquo", "fma", "fmax", "fmin", "fdim", "nan", "exp"),
+    *("exp2", "expm1", "log", "log10", "log2", "log1p", "pow", "sqrt", "cbrt", "hypot", "sin"),
+    *("cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh"),
+    *("atanh", "erf", "erfc", "tgamma", "lgamma", "ceil", "floor", "trunc", "round", "lround"),
+    *("llround", "nearbyint", "rint", "lrint", "llrint", "frexp", "ldexp", "modf", "scalbn"),
+    *("ilogb", "logb", "nextafter", "copysign", "isfinite", "isinf", "isnan", "signbit"),
+)
+"""Functions that are in the global namespace of every kernel."""
+_USES_NAMESPACE_STD = re.compile(r"\busing\s+namespace\s+std\b")
+_STANDARD_LIBRARY_IS_MISSING = re.compile(
+    r'namespace "std" has no member|name followed by "::" must be a class or namespace name'
+    r"|identifier .* is undefined|is not a template|not a class or struct name"
+)
 
 MAX_NAME = 255
-"""Of a header, in characters: file systems refuse to be asked for longer ones."""
+"""The length of a header's name in characters; file systems refuse to look for longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """Virtual headers by name, and what to tell the user about them."""
+    """Virtual headers by name, and warnings about them."""
 
     virtual: dict[str, str]
     warnings: tuple[Diagnostic, ...]
@@ -67,7 +94,7 @@ class Headers:
 
 @cache
 def include_directories() -> tuple[Path, ...]:
-    """Where NVIDIA's packages keep CUDA's device headers."""
+    """Return the folders in which NVIDIA's packages keep CUDA's device headers."""
     found: list[Path] = []
     for library in ("cudart", "cccl"):
         directory = pathfinder.find_nvidia_header_directory(library)
@@ -80,40 +107,91 @@ def include_directories() -> tuple[Path, ...]:
     return tuple(found)
 
 
-def stand_ins(includes: Iterable[Include]) -> Headers:
-    """Virtual headers for all includes that are not CUDA's own."""
+def stand_ins(includes: Iterable[Include], code: str) -> Headers:
+    """Return virtual headers for all includes that are not CUDA's own device headers."""
     virtual = {PRELUDE_NAME: PRELUDE}
     warnings: list[Diagnostic] = []
     for include in includes:
         name = include.header
         if name in virtual:
             continue
-        if name in _REPLACED:
-            virtual[name] = _REPLACED[name]
+        if name == "cub/cub.cuh":
+            virtual[name] = _EMPTY + "".join(f"#include <{each}>\n" for each in _cub_headers(code))
         elif _is_for_the_host(name) or not _is_cudas_own(name):
-            virtual[name] = "#pragma once\n"
+            virtual[name] = _EMPTY
             if not _is_for_the_host(name) and name not in _HOST_ONLY:
-                warnings.append(
-                    Diagnostic(
-                        severity="warning",
-                        message=f'header "{name}" is not available to a submission; '
-                        "it was taken as empty",
-                        line=include.line,
-                    )
-                )
+                message = f'header "{name}" is not available to a submission; it was taken as empty'
+                found = Diagnostic(severity="warning", message=message, line=include.line)
+                warnings.append(found)
     return Headers(virtual, tuple(warnings))
 
 
-def is_allowed(opened: str, supplied: Headers) -> bool:
-    """Whether a file that the compiler opened is a stand-in or one of CUDA's own."""
-    if opened in supplied.virtual:
+def _cub_headers(code: str) -> Iterator[str]:
+    """Yield CUB's headers for threads, warps and blocks that the code uses names of. The whole
+    <cub/cub.cuh> has host code, and would take seconds."""
+    yield from (f"cub/{name}" for name in _CUB)
+    for word in sorted(set(re.findall(r"\b[A-Z]\w+", code))):
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
+        if "direct" in name:  # LoadDirectBlocked and its like
+            yield from ("cub/block/block_load.cuh", "cub/block/block_store.cuh")
+        yield from (
+            f"cub/{folder}/{name}.cuh"
+            for folder in _CUB_FOLDERS
+            if _is_cudas_own(f"cub/{folder}/{name}.cuh")
+        )
+
+
+def may_need_standard_library(errors: Iterable[Diagnostic], code: str) -> bool:
+    """Whether errors could come from a name of the standard library that the file uses."""
+    return re.search(r"\bstd\b", code) is not None and any(
+        _STANDARD_LIBRARY_IS_MISSING.search(error.message) for error in errors
+    )
+
+
+def standard_library(includes: Iterable[Include], code: str) -> str:
+    """Return a header that makes libcu++'s names known under `std`: of the standard headers that
+    the file includes, and of those that nearly every other header includes."""
+    wanted = dict.fromkeys((*_USED_EVERYWHERE, *(include.header for include in includes)))
+    functions: tuple[str, ...] = _NOT_IN_LIBCUDACXX
+    is_ambiguous = _USES_NAMESPACE_STD.search(code) is not None
+    if is_ambiguous:
+        # A call of `abs` or `sqrt` without `std::` would find CUDA's function and libcu++'s.
+        wanted = {name: None for name in wanted if name not in _DEFINES_MATHEMATICS}
+        functions += _MATHEMATICS
+    lines = [f"#include <{name}>" for each in wanted for name in _of_libcudacxx(each)]
+    if is_ambiguous:
+        lines = ["#define abs __std_abs", *lines, "#undef abs"]
+    uses = "".join(f"using ::{name};" for name in dict.fromkeys(functions))
+    lines.append(f"namespace std {{ using namespace cuda::std; {uses} }}")
+    return _EMPTY + "\n".join(lines) + "\n"
+
+
+@cache
+def _of_libcudacxx(name: str) -> tuple[str, ...]:
+    """Return libcu++'s headers for one of C++: a file of this name, or all of a folder."""
+    name = f"c{name[:-2]}" if name.endswith(".h") else name
+    if not re.fullmatch(r"\w+", name):
+        return ()
+    if _is_cudas_own(f"cuda/std/{name}"):
+        return (f"cuda/std/{name}",)
+    folders = (each / "cuda" / "std" / f"__{name}" for each in include_directories())
+    return tuple(
+        f"cuda/std/__{name}/{header.name}"
+        for folder in folders
+        for header in sorted(folder.glob("*.h"))
+    )
+
+
+def is_allowed(opened: str, virtual: Container[str]) -> bool:
+    """Whether a file that the compiler opened is a stand-in or one of CUDA's own headers."""
+    if opened in virtual:
         return True
     path = Path(opened).resolve()
     return any(path.is_relative_to(directory.resolve()) for directory in include_directories())
 
 
 def _is_for_the_host(name: str) -> bool:
-    """Whether a header of CUDA's is of no use to device code."""
+    """Whether a header of CUDA's is for host programs only."""
     return name in _HOST_API or name.startswith(_HOST_LIBRARIES)
 
 

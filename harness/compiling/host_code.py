@@ -1,143 +1,145 @@
-"""Code of a file that runs on the host: found where that is certain, and set aside.
+"""Host code of a file: found, and blanked out before the file is compiled for the device.
 
-A function is certainly host code where nothing in front of its body says otherwise, be it a word of
-CUDA or a macro that could stand for one. The compiler names the rest. What can be computed while
-compiling is for the host and for the device.
+A function is host code if nothing before its body says otherwise: no word of CUDA, no `constexpr`,
+and no macro that could stand for one. What else is host code shows when it does not compile.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
 from harness.compiling.macros import leading_to
-from harness.compiling.syntax import Walked, leaves, syntax_tree, text_of
+from harness.compiling.syntax import Walked, descendants, leaves, path_to, text_of, walked
 from harness.protocol.report import Diagnostic
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _CONSTANT_WORDS = {"constexpr", "consteval"}
 _CONSTEXPR_FOR_BOTH = b"__hdconst"
-"""A macro of prelude.h, as long as the word that it replaces, so that nothing moves."""
+"""A macro of prelude.h. It is as long as the word that it replaces, so that nothing moves."""
 _ENDS_A_DECLARATION = {";", "{", "}"}
-_DECLARATIONS = {"declaration", "function_definition"}
 _CLASSES = {"class_specifier", "struct_specifier", "union_specifier"}
 _ITEMS = {
-    *(*_DECLARATIONS, *_CLASSES),
-    *("template_declaration", "type_definition", "alias_declaration"),
+    *("declaration", "function_definition", "field_declaration", "friend_declaration"),
+    *("template_declaration", "type_definition", "alias_declaration", "linkage_specification"),
+    *_CLASSES,
 }
-_LISTS = {"translation_unit", "declaration_list", "preproc_if", "preproc_ifdef", "preproc_else"}
+_LISTS = {
+    *("translation_unit", "declaration_list", "field_declaration_list"),
+    *("preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif"),
+}
 
 
-def host_functions(tree: Walked) -> list[Node]:
-    """Definitions that are certainly for the host, in the order of the source."""
-    device = _DEVICE_WORDS | _CONSTANT_WORDS | _device_macros(tree)
-    found = _with_words_before(tree, functions(tree.root))
-    return [function for function, words in found if not words.keys() & device]
+@dataclass(frozen=True)
+class Functions:
+    """The function definitions of a file.
+
+    host: free functions that are host code, in the order of the source.
+    device: the nodes' ids of all functions with a word of CUDA, also inside classes.
+    constant: the words `constexpr` of functions that do not say whether they are device code.
+    """
+
+    host: tuple[Node, ...]
+    device: frozenset[int]
+    constant: tuple[Node, ...]
 
 
-def with_constants_for_both(code: bytes, tree: Walked) -> bytes:
-    """The code with its constant functions for host and device, unless they say for which: nvcc
-    computes them while it compiles for either side, which NVRTC takes for a call of host code."""
-    result = bytearray(code)
-    every = (node for node in tree.nodes if node.type == "function_definition")
-    for _, words in _with_words_before(tree, every):
-        word = words.get("constexpr")
-        if word is not None and not words.keys() & _DEVICE_WORDS:
-            result[word.start_byte : word.end_byte] = _CONSTEXPR_FOR_BOTH
-    return bytes(result)
-
-
-def functions(root: Node) -> Iterator[Node]:
-    """Definitions of free functions; those inside classes belong to their class."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if node.type == "function_definition":
-            yield node
-        elif node.type not in _CLASSES:
-            stack.extend(reversed(node.children))
-
-
-def _with_words_before(
-    tree: Walked, definitions: Iterable[Node]
-) -> Iterator[tuple[Node, dict[str, Node]]]:
-    """Definitions with a body, and the words of each up to that, however the grammar divides them
-    up: attributes of CUDA that it does not know end a declaration for it."""
+def functions(tree: Walked) -> Functions:
+    """Find the function definitions of a file and what each of them is for."""
+    device_words = _DEVICE_WORDS | _macros_for(_DEVICE_WORDS, tree)
+    words_for_both = _CONSTANT_WORDS | _macros_for(_CONSTANT_WORDS, tree)
     index = {leaf.start_byte: i for i, leaf in enumerate(tree.leaves)}
     directives = (node for node in tree.nodes if node.type.startswith("preproc"))
     in_directives = {part.id for directive in directives for part in directive.children}
-    for function in definitions:
-        body = function.child_by_field_name("body")
+    host: list[Node] = []
+    device: set[int] = set()
+    constant: list[Node] = []
+    class_until = 0
+    for node in tree.nodes:
+        if node.type in _CLASSES:
+            class_until = max(class_until, node.end_byte)
+        body = node.child_by_field_name("body") if node.type == "function_definition" else None
         if body is None or body.start_byte not in index:
             continue
-        words = {}
+        # The grammar does not know all attributes of CUDA, and lets some of them end a declaration.
+        words: dict[str, Node] = {}
         for place in reversed(range(index[body.start_byte])):
             leaf = tree.leaves[place]
             text = text_of(leaf)
             if text in _ENDS_A_DECLARATION or leaf.id in in_directives:
                 break
             words[text] = leaf
-        yield function, words
+        if words.keys() & device_words:
+            device.add(node.id)
+        elif words.keys() & words_for_both:
+            constant += [words["constexpr"]] if "constexpr" in words else []
+        elif node.start_byte >= class_until:
+            host.append(node)
+    return Functions(tuple(host), frozenset(device), tuple(constant))
 
 
-def _device_macros(tree: Walked) -> set[str]:
-    """Macros of the file that stand for a word of CUDA, or for another such macro."""
+def _macros_for(words: set[str], tree: Walked) -> set[str]:
+    """Return the file's macros that stand for one of these words, directly or by other macros."""
     bodies: dict[str, set[str]] = {}
     for node in tree.nodes:
         if node.type in ("preproc_def", "preproc_function_def"):
             name, value = (node.child_by_field_name(field) for field in ("name", "value"))
             if name is not None and value is not None:
                 bodies.setdefault(text_of(name), set()).update(re.findall(r"\w+", text_of(value)))
-    return leading_to(_DEVICE_WORDS | _CONSTANT_WORDS, bodies.items())
+    return leading_to(words, bodies.items())
 
 
-def without_host_code(code: str, found: Iterable[Diagnostic]) -> str:
-    """The code without declarations that the compiler found to be for the host; one that the
-    grammar does not understand, or that holds a word of CUDA, stays."""
-    return _without(code, found, _declaration)
+def with_constants_for_both(code: bytes, found: Functions) -> bytes:
+    """Return the code with its `constexpr` functions declared for host and device. To nvcc they are
+    constants for both; NVRTC would refuse to call them from device code."""
+    result = bytearray(code)
+    for word in found.constant:
+        result[word.start_byte : word.end_byte] = _CONSTEXPR_FOR_BOTH
+    return bytes(result)
 
 
-def without_what_failed(code: str, found: Iterable[Diagnostic]) -> str:
-    """The code without whole declarations, classes among them, in which the compiler found errors:
-    a class of the host's has members of types that are not there."""
-    return _without(code, found, _item)
-
-
-def _declaration(node: Node) -> Node | None:
-    """The innermost that a node is part of."""
-    while node.type not in _DECLARATIONS:
-        if node.parent is None:
-            return None
-        node = node.parent
-    return node
-
-
-def _item(node: Node) -> Node | None:
-    """The outermost in its file or namespace that a node is part of."""
-    while node.parent is not None and node.parent.type not in _LISTS:
-        node = node.parent
-    return node if node.type in _ITEMS else None
-
-
-def _without(code: str, found: Iterable[Diagnostic], part_of: Callable[[Node], Node | None]) -> str:
+def without_failed_host_code(
+    code: str, errors: Iterable[Diagnostic], *, keep_lambdas: bool = False
+) -> str:
+    """Return the code without the declarations in which the compiler found errors, as far as they
+    can be host code: no declaration with a word of CUDA, and nothing inside a device function."""
     text = code.encode()
-    root = syntax_tree(text)
-    parts = []
-    for each in found:
-        if each.line is not None:
-            at = (each.line - 1, (each.column or 1) - 1)
-            part = part_of(root.descendant_for_point_range(at, at) or root)
-            if part is not None and not part.has_error:
-                words = {text_of(leaf) for leaf in leaves(part)}
-                if not words & _DEVICE_WORDS:
-                    parts.append(part)
-    return blanked(text, parts).decode()
+    tree = walked(text)
+    device = functions(tree).device
+    starts = [0, *(match.end() for match in re.finditer(rb"\n", text))]
+    removed: list[Node] = []
+    for error in errors:
+        if error.line is not None and error.line <= len(starts):
+            at = min(starts[error.line - 1] + (error.column or 1) - 1, len(text))
+            found = _removable(path_to(tree.root, at, at + 1), device)
+            if found and not (keep_lambdas and _has_lambda(found)):
+                removed.append(found)
+    return blanked(text, removed).decode()
 
 
-def blanked(code: bytes, nodes: list[Node]) -> bytes:
-    """Overwrite nodes with spaces, keeping every line break."""
+def _has_lambda(declaration: Node) -> bool:
+    return any(node.type == "lambda_expression" for node in descendants(declaration))
+
+
+def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | None:
+    """Return the smallest whole declaration on this path that can only be host code."""
+    if any(node.id in device_functions for node in path):
+        return None
+    inside = [i for i, node in enumerate(path) if node.type == "function_definition"]
+    for place in reversed(range(1, min([len(path), *(i + 1 for i in inside)]))):
+        parent, node = path[place - 1], path[place]
+        if parent.type not in _LISTS or node.type not in _ITEMS or node.has_error:
+            continue
+        if not {text_of(leaf) for leaf in leaves(node)} & _DEVICE_WORDS:
+            return node
+    return None
+
+
+def blanked(code: bytes, nodes: Iterable[Node]) -> bytes:
+    """Return the code with these nodes overwritten by spaces; every line break stays."""
     result = bytearray(code)
     for node in nodes:
         for i in range(node.start_byte, node.end_byte):

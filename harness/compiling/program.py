@@ -62,7 +62,9 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
     if isinstance(entry, str):
         if source.template_line is None:
             raise refuse(entry)
-        message, line = entries.NO_INSTANCE, source.template_line
+        used = ", ".join(f"<{arguments}>" for arguments in source.instances_used)
+        message = entries.SEVERAL_INSTANCES.format(used) if "," in used else entries.NO_INSTANCE
+        line = source.template_line
         raise refuse_for(Diagnostic(severity="error", message=message, line=line))
     for other in entries.entries(program):
         if other is not entry:

@@ -6,7 +6,7 @@ from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stag
 
 
 class Refused(Exception):
-    """Why a submission does not compile."""
+    """A submission does not compile; the outcome says why."""
 
     def __init__(self, outcome: CompileError | RuntimeFault) -> None:
         self.outcome = outcome
@@ -16,8 +16,10 @@ def refuse(message: str, *found: Diagnostic) -> Refused:
     return Refused(CompileError(stage=Stage.COMPILE, message=message, diagnostics=found))
 
 
-def refuse_for(first: Diagnostic, *others: Diagnostic) -> Refused:
-    """The first error says what is wrong."""
+def refuse_for(
+    first: Diagnostic, *others: Diagnostic, warnings: tuple[Diagnostic, ...] = ()
+) -> Refused:
+    """Refuse a submission because of errors. The first says what is wrong; warnings may say why."""
     where = f"line {first.line}: " if first.line else ""
     more = f" (and {len(others)} more)" if others else ""
-    return refuse(f"{where}{first.message}{more}", first, *others)
+    return refuse(f"{where}{first.message}{more}", first, *others, *warnings)

@@ -1,7 +1,6 @@
-"""What a CUDA source says: its launch line, its kernel's parameters, host code, headers.
+"""A submission's source text, read with tree-sitter's CUDA grammar before it is compiled.
 
-Everything is found with tree-sitter's CUDA grammar; text is only ever blanked, never moved, so the
-line numbers of the user's file stay true.
+Text is only ever blanked and never moved, so that line numbers stay those of the user's file.
 """
 
 from __future__ import annotations
@@ -15,18 +14,21 @@ from typing import Any
 
 from tree_sitter import Node
 
-from harness.compiling import text as source_text
+from harness.compiling import lexical
 from harness.compiling.errors import SourceError
-from harness.compiling.host_code import (
-    blanked,
-    functions,
-    host_functions,
-    with_constants_for_both,
-)
+from harness.compiling.host_code import blanked, functions, with_constants_for_both
+from harness.compiling.host_launch import instance_expressions, launch_warnings, read_host_code
 from harness.compiling.includes import Include, includes
-from harness.compiling.own_launch import launch_warnings, launched_instance
 from harness.compiling.signature import KERNEL_NAME, SIGNATURE
-from harness.compiling.syntax import Walked, leaves, position, text_of, walked
+from harness.compiling.syntax import (
+    Walked,
+    declared_name,
+    leaves,
+    path_to,
+    position,
+    text_of,
+    walked,
+)
 from harness.protocol.report import Diagnostic
 from problem.launcher import LaunchLine
 
@@ -38,9 +40,13 @@ class Source:
     """What a source file says.
 
     device_code: the file with host functions blanked out, line for line.
-    code_sha256: of the words of the code, without comments and white space, and the launch line:
-        it tells whether a report is of this file. What a kernel is, its PTX says.
-    code_lines: the lines of the file that these words begin on.
+    code_sha256: the hash of the code without comments and white space, and of the launch line. It
+        tells whether a report is about this file; the identity of a kernel is the hash of its PTX.
+    code_lines: the lines on which the code has a word.
+    template_line: the line of the kernel's definition if the kernel is a template.
+    instances: expressions for the instance of that template, in the order to try them.
+    instances_used: the template arguments that the file's host code uses the kernel with.
+    host_lines: the lines on which host functions are defined, by name.
     """
 
     device_code: str
@@ -50,64 +56,66 @@ class Source:
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
     template_line: int | None
-    """Where the kernel is defined, if it is a template."""
-    instance: str | None
-    """Of that template: what the file's own host code launches."""
+    instances: tuple[str, ...]
+    instances_used: tuple[str, ...]
     host_lines: dict[str, int]
-    """Where functions of the host are defined, by their names."""
 
 
 def parse(text: str) -> Source:
-    """Read CUDA source. Raises SourceError where it cannot be a submission."""
-    code = source_text.normalised(text).encode()
+    """Read CUDA source. Raises SourceError if it cannot be a submission."""
+    text = lexical.normalised(text)
+    lexical.comments(text)
+    code = text.encode()
     tree = walked(code)
-    hosts = host_functions(tree)
-    kernels = [f for f in functions(tree.root) if _name_of(f) == KERNEL_NAME and f not in hosts]
+    found = functions(tree)
+    defined = (node for node in tree.nodes if node.type == "function_definition")
+    hosts = {host.id for host in found.host}
+    kernels = [f for f in defined if declared_name(f) == KERNEL_NAME and f.id not in hosts]
     _check_signature(kernels)
     launch, near_misses = _launch_line(tree)
-    device_code = blanked(code, hosts)
-    if hosts:
-        tree = walked(device_code)
-    words = tree.leaves
-    template_line = next(map(_template_line, kernels), None)
-    instance = launched_instance(hosts) if template_line is not None else None
-    compiled = with_constants_for_both(device_code, tree).decode()
+    host_code = read_host_code(tree, found.device)
+    templates = [kernel for kernel in kernels if _is_template(kernel)]
+    instances = instance_expressions(_qualified(tree, templates[0]), host_code) if templates else ()
+    words = (walked(blanked(code, found.host)) if found.host else tree).leaves
+    device_code = blanked(with_constants_for_both(code, found), found.host)
     return Source(
-        device_code=source_text.at_a_fixed_time(compiled),
-        code_sha256=_fingerprint(words, device_code, launch, instance),
+        device_code=lexical.at_a_fixed_time(device_code.decode()),
+        code_sha256=_fingerprint(words, device_code, launch, instances),
         code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
         includes=includes(code),
-        warnings=(*near_misses, *launch_warnings(hosts, launch)),
-        template_line=template_line,
-        instance=instance,
-        host_lines={_name_of(host): position(host)[0] for host in hosts},
+        warnings=(*near_misses, *launch_warnings(host_code, launch)),
+        template_line=position(templates[0])[0] if templates else None,
+        instances=instances,
+        instances_used=host_code.instances,
+        host_lines={declared_name(host): position(host)[0] for host in found.host},
     )
 
 
 # ------------------------------------------------------------------------------------ signature
 
 
+def _is_template(kernel: Node) -> bool:
+    return kernel.parent is not None and kernel.parent.type == "template_declaration"
+
+
+def _qualified(tree: Walked, kernel: Node) -> str:
+    """Return the name of a kernel with the namespaces that it stands in."""
+    around = path_to(tree.root, kernel.start_byte, kernel.end_byte)
+    names = [declared_name(node) for node in around if node.type == "namespace_definition"]
+    return "::".join([*filter(None, names), KERNEL_NAME])
+
+
 def _declarators(function: Node) -> Iterator[Node]:
-    """A definition, and what it declares: from the outermost, like a pointer, to the name."""
+    """Yield a definition and its declarators, from the outermost to the name."""
     inner: Node | None = function
     while inner is not None:
         yield inner
         inner = inner.child_by_field_name("declarator")
 
 
-def _name_of(function: Node) -> str:
-    *_, name = _declarators(function)
-    return text_of(name)
-
-
-def _template_line(kernel: Node) -> int | None:
-    is_template = kernel.parent is not None and kernel.parent.type == "template_declaration"
-    return position(kernel)[0] if is_template else None
-
-
 def _check_signature(kernels: list[Node]) -> None:
-    """Where the definition of the kernel can be read, its parameters must be the problem's."""
+    """Raise SourceError if the kernel's parameters can be read and are not the problem's."""
     for declarator in chain.from_iterable(map(_declarators, kernels)):
         parameters = declarator.child_by_field_name("parameters")
         if parameters is None or parameters.has_error:
@@ -145,15 +153,14 @@ def _parameter_type(parameter: Node) -> str:
 
 
 def _fingerprint(
-    tree: tuple[Node, ...], device_code: bytes, launch: LaunchLine, instance: str | None
+    leaves: tuple[Node, ...], device_code: bytes, launch: LaunchLine, instances: tuple[str, ...]
 ) -> str:
-    words = [text_of(leaf) for leaf in tree if leaf.type != "comment"]
-    comments = [text_of(leaf) for leaf in tree if leaf.type == "comment"]
-    if comments != source_text.comments(device_code.decode()):
-        # The grammar takes something for a comment that is code, or the other way round.
+    words = [text_of(leaf) for leaf in leaves if leaf.type != "comment"]
+    comments = [text_of(leaf) for leaf in leaves if leaf.type == "comment"]
+    if comments != lexical.comments(device_code.decode()):
+        # The grammar takes code for a comment, or a comment for code.
         words += ["comments", *comments]
-    if instance is not None:
-        words += ["instance", instance]
+    words += [word for instance in instances[:1] for word in ("instance", instance)]
     return sha256("\n".join([repr(launch), *words]).encode()).hexdigest()
 
 

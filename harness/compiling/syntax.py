@@ -52,6 +52,32 @@ def walked(code: bytes) -> Walked:
     return Walked(nodes, tuple(node for node in nodes if node.child_count == 0))
 
 
+def declared_name(node: Node | None) -> str:
+    """Return the name that a declarator, a definition or a macro declares, or an empty text."""
+    while node is not None:
+        inner = node.child_by_field_name("declarator") or node.child_by_field_name("name")
+        if inner is None:
+            named = [c for c in parts(node) if c.type.endswith(("identifier", "declarator"))]
+            if not named or node.type.endswith("identifier"):
+                return text_of(node) if node.type.endswith("identifier") else ""
+            inner = named[0]
+        node = inner
+    return ""
+
+
+def path_to(root: Node, start: int, end: int) -> list[Node]:
+    """Return the nodes that hold this range of bytes, from the root to the smallest.
+
+    It takes time linear in the size of the tree; going up by `parent` would be quadratic.
+    """
+    found = [root]
+    while True:
+        inner = [c for c in found[-1].children if c.start_byte <= start and end <= c.end_byte]
+        if not inner:
+            return found
+        found.append(inner[0])
+
+
 def text_of(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
 

@@ -146,7 +146,9 @@ def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling)
     one, other = (made.kernel for made in found if isinstance(made, Compiled))
     assert one.facts.code_sha256 != other.facts.code_sha256
     assert one.facts.program_sha256 != other.facts.program_sha256
-    unknown = refused(compiling, template(f"{name}<N>", "constexpr int N = 16;"))
+    several = refused(compiling, template(f"{name}<16><<<1, 1>>>(); {name}<32>"))
+    assert "host code launches with several arguments (<16>, <32>)" in several.message
+    unknown = refused(compiling, template(f"{name}<n>", "int n = f();"))
     assert unknown.message.startswith(f"line 3: {name} is a template, and the file has no instance")
 
 

@@ -14,7 +14,6 @@ import pytest
 from harness.compiling import compiler, disassembly, machine_code, program, ptxas
 from harness.compiling.compiler import (
     FILE_NAME,
-    MAX_PASSES,
     compile_source,
     disassemble_kernel,
     translate_source,
@@ -269,24 +268,6 @@ def test_what_follows_is_imported_once_while_the_compiler_is_at_work(
 # ----------------------------------------------------------------------------------- templates
 
 TEMPLATE = f"template <int T>\n__global__ void {NAME}{SIGNATURE} {{ C[0] = T; }}\n"
-LAUNCHED = f"{TEMPLATE}void solve() {{ {NAME}<16><<<1, dim3(16, 16)>>>(); }}\n"
-
-
-def test_a_template_is_compiled_as_the_instance_that_the_file_launches(tools: Tools) -> None:
-    compiled(LAUNCHED)
-    compiled(TEMPLATE)
-    compiled(KERNEL)
-    assert [source.instances for source in tools.sources] == [(f"{NAME}<16>",), (), ()]
-
-
-def test_an_instance_that_the_compiler_does_not_know_is_not_asked_for_again(tools: Tools) -> None:
-    unknown = '__nv_name_map(1): error: identifier "N" is undefined\n'
-    tools.outputs = [Output(False, unknown)]
-    compiled(LAUNCHED)
-    assert [source.instances for source in tools.sources] == [(f"{NAME}<16>",), ()]
-    assert tools.sources[0].text == tools.sources[1].text
-    tools.outputs = [Output(False, FAILED)]
-    assert refused(LAUNCHED).message.startswith("line 3: no such thing")
 
 
 def test_a_template_without_an_instance_is_refused_with_its_line(tools: Tools) -> None:
@@ -313,15 +294,6 @@ def test_the_first_error_says_what_is_wrong(tools: Tools) -> None:
         Diagnostic(severity="error", message="nor this", line=4),
     )
     assert len(tools.sources) == 1
-
-
-def test_what_failed_is_set_aside_unless_it_holds_a_word_of_cuda(tools: Tools) -> None:
-    tools.outputs = [Output(False, FAILED)]
-    assert refused("__device__ int a;\n" * 4 + KERNEL).message.startswith("line 3: ")
-    assert len(tools.sources) == 1
-    tools.outputs = [Output(False, FAILED)]
-    compiled("int a;\n" * 4 + KERNEL)
-    assert tools.sources[-1].text.startswith("int a;\nint a;\n      \n      \n" + KERNEL[:9])
 
 
 def test_of_the_first_errors_those_that_last_are_told(tools: Tools) -> None:
@@ -352,18 +324,6 @@ def about_host(line: int) -> Output:
     return Output(False, f"kernel.cu({line}): error: {HOST}\n")
 
 
-def test_what_the_compiler_calls_host_code_though_it_must_stay_is_compiled_for_the_device(
-    tools: Tools,
-) -> None:
-    """Generic lambdas in a kernel are."""
-    tools.outputs = [about_host(1)]
-    compiled()
-    assert len(tools.sources) == 2 and "-default-device" in tools.options
-    tools.outputs = [about_host(1)] * 3
-    assert "is considered a host function" in refused().message
-    assert len(tools.outputs) == 1
-
-
 def test_what_a_kernel_lacks_is_said_to_be_defined_for_the_host_alone(tools: Tools) -> None:
     functions = "int f() {\n    return 1;\n}\nint S = 1;\n"
     for name, line in (("f", 1), ("S", 4)):
@@ -373,27 +333,6 @@ def test_what_a_kernel_lacks_is_said_to_be_defined_for_the_host_alone(tools: Too
             f'line 5: identifier "{name}" is undefined: line {line} defines it for the host; '
             "write `__device__` or `constexpr` before it"
         )
-
-
-def test_what_the_compiler_calls_host_code_is_set_aside(tools: Tools) -> None:
-    host = "#define PLAIN __host__\n#define HERE PLAIN\nstruct S {\nint f() { return 1; }\n};\n"
-    tools.outputs = [about_host(4)]
-    compiled(host + KERNEL)
-    first, second = (source.text for source in tools.sources)
-    assert "return 1" in first and "return 1" not in second
-    assert first.count("\n") == second.count("\n") and NAME in second
-
-
-def test_host_code_is_set_aside_so_many_times_and_no_more(tools: Tools) -> None:
-    members = (f"struct S{n} {{\nint f() {{ return {n}; }}\n}};\n" for n in range(MAX_PASSES + 1))
-    functions = "".join(members)
-    tools.outputs = [about_host(3 * n + 2) for n in range(MAX_PASSES - 1)]
-    compiled(functions + KERNEL)
-    assert len(tools.sources) == MAX_PASSES
-    tools.sources.clear()
-    tools.outputs = [about_host(3 * n + 2) for n in range(MAX_PASSES + 1)]
-    assert "is considered a host function" in refused(functions + KERNEL).message
-    assert len(tools.sources) == MAX_PASSES
 
 
 def test_a_file_of_the_machine_that_was_opened_is_refused(tools: Tools) -> None:
@@ -414,7 +353,7 @@ def test_the_time_is_looked_for_where_it_could_be_hidden(
         checked.append((preprocessed, started))
         raise SourceError("the time")
 
-    monkeypatch.setattr(compiler.source_text, "check_for_present_time", check)
+    monkeypatch.setattr(compiler.lexical, "check_for_present_time", check)
     monkeypatch.setattr(compiler.time, "time", lambda: 1234.5)
     tools.preprocessed = "all of it"
     compiled()

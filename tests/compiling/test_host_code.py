@@ -1,4 +1,4 @@
-"""Host code is set aside where it is certain, to the byte, and nothing else is."""
+"""Tests of finding host code: it leaves blanks, and device code stays as it is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from harness.compiling.host_code import blanked, without_host_code, without_what_failed
+from harness.compiling.host_code import without_failed_host_code
 from harness.compiling.source import parse
-from harness.compiling.syntax import descendants, syntax_tree
 from harness.protocol.report import Diagnostic
 from tests.compiling.test_source import KERNEL
 
@@ -71,50 +70,49 @@ def at(line: int | None, column: int | None = None) -> list[Diagnostic]:
     return [Diagnostic(severity="error", message="not this", line=line, column=column)]
 
 
-def test_a_declaration_is_taken_out_where_the_compiler_says_so() -> None:
+def test_a_failed_declaration_is_taken_out() -> None:
     code = f"// first\n{HOST} int next() {{ return 2; }}\n"
     for column in (1, 5, len(HOST)):
-        left = without_host_code(code, at(2, column))
+        left = without_failed_host_code(code, at(2, column))
         assert left == f"// first\n{GONE} int next() {{ return 2; }}\n"
-    assert without_host_code(code, at(1, 3)) == code
-
-
-@pytest.mark.parametrize("text", ["int f() { return (; }", "__device__ int f() { return 1; }"])
-def test_a_declaration_that_may_be_more_stays(text: str) -> None:
-    assert without_host_code(text, at(1, 5)) == text
-
-
-def test_a_place_without_a_column_is_the_first_of_its_line() -> None:
-    for without in (without_host_code, without_what_failed):
-        for code, left in ((HOST, GONE), (f" {HOST}", f" {HOST}")):
-            assert without(code, [*at(None), *at(1)]) == left
-
-
-def test_what_failed_is_taken_out_whole() -> None:
-    member = "struct S {\n  int a;\n  cudaStream_t b;\n}"
-    assert without_what_failed(f"{member};\n{HOST}", at(3, 3)) == f"{blank(member)};\n{HOST}"
-    inside = f"namespace n {{\n{HOST}\n{HOST}\n}}"
-    assert without_what_failed(inside, at(2, 20)) == f"namespace n {{\n{GONE}\n{HOST}\n}}"
+    assert without_failed_host_code(code, at(1, 3)) == code
 
 
 @pytest.mark.parametrize(
-    "text", ["static_assert(TILE == 16);", "CHECK(1);", "#error no", "int a[", "using namespace n;"]
+    ("code", "line", "gone"),
+    [
+        ("struct S {\n  int a;\n  cudaStream_t b;\n};", 3, "cudaStream_t b;"),
+        ("namespace n {\nint a;\nstd::string b;\n}", 3, "std::string b;"),
+        ("struct S {\n  __device__ int f();\n  std::string b;\n};", 3, "std::string b;"),
+        ('extern "C" {\nint a;\nvoid f(std::string);\n}', 3, "void f(std::string);"),
+        ('int a;\nextern "C" void f(std::string);', 2, 'extern "C" void f(std::string);'),
+    ],
 )
-def test_what_asks_something_of_the_compiler_stays(text: str) -> None:
-    code = f"{text}\n{HOST}"
-    assert without_what_failed(code, at(1, 1)) == code
+def test_only_the_smallest_failed_declaration_is_taken_out(code: str, line: int, gone: str) -> None:
+    column = code.split("\n")[line - 1].index(gone) + len(gone) - 1
+    assert without_failed_host_code(code, at(line, column)) == code.replace(gone, blank(gone))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int f() { return (; }",
+        "__device__ int f() { return 1; }",
+        "__global__ void f() {\nauto g = [](auto x) { return x; };\n#if 1\nint a;\n#endif\n}",
+        "static_assert(TILE == 16);",
+        "#error no",
+        "using namespace n;",
+    ],
+)
+def test_what_may_be_device_code_is_never_taken_out(text: str) -> None:
+    errors = [found for line in range(1, 7) for found in at(line, 6)]
+    assert without_failed_host_code(text, errors) == text
 
 
 def test_a_place_outside_of_the_file_is_none() -> None:
     """`#line` lets a file say where it is."""
-    assert without_host_code(HOST, at(99, 1)) == without_what_failed(HOST, at(99, 1)) == HOST
+    assert without_failed_host_code(HOST, at(99, 1)) == HOST
 
 
 def blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
-
-
-def test_the_root_itself_can_be_blanked() -> None:
-    code = HOST.encode()
-    root = next(descendants(syntax_tree(code)))
-    assert blanked(code, [root]) == GONE.encode()

@@ -21,7 +21,7 @@ SOLUTIONS = Path(__file__).parents[2] / "solutions"
 def of_nvrtc(text: str) -> bytes:
     """Machine code by NVRTC alone, whose own ptxas reads its own text."""
     source = parse(text)
-    virtual = headers.stand_ins(source.includes).virtual
+    virtual = headers.stand_ins(source.includes, text).virtual
     _, program = nvrtc.nvrtcCreateProgram(
         source.device_code.encode(),
         b"kernel.cu",

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.board.document import Document
 from harness.board.errors import StoreError
 from harness.compiling.source import SourceError, parse, parse_launch_line
-from harness.compiling.text import normalised
+from harness.compiling.lexical import normalised
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.judge.grade import GradingOptions
 from harness.judge.submission import Unreadable, read

@@ -209,15 +209,40 @@ class Program:
     names: set[str] = field(default_factory=set)
 
     def with_entry(self, name: str) -> Program:
-        """The program without kernels other than `name` that nothing in it refers to."""
-        mentioned = {
-            token for s in self.statements for token in s.tokens if token != s.function
-        } | {name}
-        gone = {f.name for f in self.functions.values() if f.is_entry} - mentioned
+        """Return the program of one kernel, visible so that it can be launched by its name.
+
+        Kernels and tables of addresses that it does not reach are left out: tables come from the
+        pointers of host code.
+        """
+        module = self.variables.keys() | self.functions.keys() | self.declared.keys()
+        subjects = [
+            s.function or next((token for token in s.tokens if token in module), "")
+            for s in self.statements
+        ]
+        mentioned: dict[str, set[str]] = {}
+        for subject, statement in zip(subjects, self.statements, strict=True):
+            mentioned.setdefault(subject, set()).update(module.intersection(statement.tokens))
+        reached: set[str] = set()
+        waiting = [name]
+        while waiting:
+            each = waiting.pop()
+            if each not in reached:
+                reached.add(each)
+                waiting += mentioned.get(each, ())
+        gone = {f.name for f in self.functions.values() if f.is_entry}
+        gone |= {v.name for v in self.variables.values() if v.pointees}
+        gone -= reached
         return replace(
             self,
             functions={f.name: f for f in self.functions.values() if f.name not in gone},
-            statements=[s for s in self.statements if s.function not in gone],
+            variables={v.name: v for v in self.variables.values() if v.name not in gone},
+            statements=[
+                replace(s, tokens=(".visible", *s.tokens), text=f".visible {s.text}")
+                if subject == name and s.tokens[0] == ".entry"
+                else s
+                for subject, s in zip(subjects, self.statements, strict=True)
+                if subject not in gone
+            ],
         )
 
     def line_of(self, line: int) -> int | None:

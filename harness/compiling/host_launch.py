@@ -1,0 +1,286 @@
+"""What the file's own host code says about the launch: the template instance, and the sizes.
+
+The judge launches the kernel itself. Host code is therefore read for two things only: which
+instance of a template it uses, and whether it launches something else than the judge does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from harness.compiling.lexical import at_a_fixed_time, without_comments
+from harness.compiling.signature import KERNEL_NAME
+from harness.compiling.syntax import Walked, declared_name, descendants, parts, position, text_of
+from harness.protocol.report import Diagnostic
+from problem.launcher import BLOCK, LaunchLine
+
+MAX_LAUNCHES = 16
+"""The number of launches that are compared with the judge's."""
+MAX_EXPRESSION = 200
+"""The number of characters up to which a constant expression is read."""
+MAX_EXPANSIONS = 8
+"""How many names may stand for each other in turn."""
+
+_POINTERS = tuple(
+    f"(void (*)({const}float*, {const}float*, float*, int, int, int))" for const in ("const ", "")
+)
+"""Casts from which the compiler finds the template arguments that host code leaves out."""
+
+
+@dataclass(frozen=True)
+class HostCode:
+    """The parts of a file's host code that concern the launch.
+
+    has_instance: whether the file instantiates or specialises the kernel template itself.
+    instances: the template arguments that the kernel is used with, as written in the file.
+    launches: each launch's kernel, what is between `<<<` and `>>>`, and the names it may use.
+    """
+
+    has_instance: bool
+    instances: tuple[str, ...]
+    launches: tuple[tuple[str, Node, dict[str, Node]], ...]
+    constants: dict[str, str]
+
+
+def read_host_code(tree: Walked, device_functions: frozenset[int]) -> HostCode:
+    """Read everything outside of the device functions, which are given by their nodes' ids."""
+    found = _Reader(tree, device_functions)
+    instances = {
+        text
+        for function, node in found.uses
+        if _name(node) == KERNEL_NAME
+        for text in found.arguments(function, node)
+    }
+    return HostCode(
+        found.has_instance, tuple(sorted(instances)), tuple(found.launches), found.constants
+    )
+
+
+def instance_expressions(kernel: str, code: HostCode) -> tuple[str, ...]:
+    """Return the expressions by which the compiler is asked for the instance of a kernel template,
+    in the order in which they should be tried. There are none if host code uses several."""
+    if len(code.instances) > 1 or (code.has_instance and not code.instances):
+        return ()
+    arguments = "".join(code.instances)
+    named = f"{kernel}<{at_a_fixed_time(arguments)}>" if arguments else kernel
+    casts = tuple(pointer + named for pointer in _POINTERS)
+    return (named, *casts) if arguments else casts
+
+
+class _Reader:
+    """One walk through the host code of a file."""
+
+    def __init__(self, tree: Walked, device_functions: frozenset[int]) -> None:
+        self.uses: list[tuple[Node | None, Node]] = []
+        """Each use of a template with arguments, and the function that it is in."""
+        self.has_instance = False
+        self.launches: list[tuple[str, Node, dict[str, Node]]] = []
+        self.constants: dict[str, str] = {}
+        self._declared: dict[int, dict[str, Node]] = {}
+        skipped_until = function_until = 0
+        function: Node | None = None
+        for node in tree.nodes:
+            if node.type in ("preproc_def", "init_declarator"):
+                self._define(node)
+            is_use = node.type in ("template_function", "template_type")
+            if node.start_byte < skipped_until:
+                self.has_instance |= is_use and _name(node) == KERNEL_NAME
+                continue
+            if node.id in device_functions or node.type == "template_instantiation":
+                skipped_until = node.end_byte
+                is_template = node.type == "template_instantiation"
+                self.has_instance |= is_template and declared_name(node) == KERNEL_NAME
+                continue
+            if node.type == "function_definition" and node.start_byte >= function_until:
+                function, function_until = node, node.end_byte
+            elif node.start_byte >= function_until:
+                function = None
+            if is_use:
+                self.uses.append((function, node))
+            elif node.type == "kernel_call_syntax" and len(self.launches) < MAX_LAUNCHES:
+                self._launch(function, node)
+
+    def _define(self, node: Node) -> None:
+        value = node.child_by_field_name("value")
+        name = declared_name(node)
+        if name and value:
+            self.constants[name] = without_comments(text_of(value))
+
+    def _launch(self, function: Node | None, node: Node) -> None:
+        call = node.parent
+        if call is not None and call.type == "call_expression":
+            declared = self._declarations(function)
+            called = text_of(call.children[0])
+            meant = declared.get(called)
+            self.launches.append((text_of(meant) if meant else called, node, declared))
+
+    def _declarations(self, function: Node | None) -> dict[str, Node]:
+        """What the names mean that a host function declares once."""
+        if function is None:
+            return {}
+        if function.id not in self._declared:
+            found: dict[str, list[Node]] = {}
+            for node in descendants(function):
+                # `dim3 block(16, 16);` looks like the declaration of a function.
+                parent_type = node.parent.type if node.parent else ""
+                if node.type == "init_declarator" or (
+                    node.type == "function_declarator" and parent_type == "declaration"
+                ):
+                    found.setdefault(declared_name(node), []).append(parts(node)[-1])
+            self._declared[function.id] = {n: v[0] for n, v in found.items() if len(v) == 1}
+        return self._declared[function.id]
+
+    def arguments(self, function: Node | None, use: Node, depth: int = 3) -> Iterator[str]:
+        """Yield the arguments of a template, with those names replaced that only the function
+        around it knows: its constants, and what its own template parameters stand for."""
+        listed = use.child_by_field_name("arguments")
+        written = without_comments(text_of(listed) if listed else "")[1:-1].strip()
+        local = {name: text_of(value) for name, value in self._declarations(function).items()}
+        text = expanded(written, local)
+        parameters = _template_parameters(function)
+        if depth == 0 or not set(_NAME.findall(text)) & parameters.keys():
+            yield text
+            return
+        name = declared_name(function)
+        for caller, other in self.uses:
+            if _name(other) == name:
+                others = other.child_by_field_name("arguments")
+                given = [text_of(part) for part in parts(others)] if others else []
+                bound = parameters | dict(zip(parameters, given, strict=False))
+                bound_here = expanded(text, {n: v for n, v in bound.items() if v})
+                yield self._bound_in(caller, bound_here)
+
+    def _bound_in(self, caller: Node | None, text: str) -> str:
+        return expanded(text, {n: text_of(v) for n, v in self._declarations(caller).items()})
+
+
+def _name(use: Node) -> str:
+    name = use.child_by_field_name("name")
+    return text_of(name) if name else ""
+
+
+def _template_parameters(function: Node | None) -> dict[str, str]:
+    """Return the template parameters of a function, each with its default or an empty text."""
+    template = function.parent if function else None
+    if template is None or template.type != "template_declaration":
+        return {}
+    found: dict[str, str] = {}
+    for parameter in parts(template.children[1]):
+        names = [node for node in parts(parameter) if node.type.endswith("identifier")]
+        default = parameter.child_by_field_name("default_value") or parameter.child_by_field_name(
+            "default_type"
+        )
+        if names:
+            found[text_of(names[0])] = text_of(default) if default else ""
+    return found
+
+
+# ---------------------------------------------------------------------------- constant expressions
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_INTEGER = re.compile(r"\b([0-9]{1,12})[uUlL]{0,3}\b")
+_ARITHMETIC = re.compile(r"[0-9\s()+*/-]+")
+
+
+def expanded(text: str, names: dict[str, str]) -> str:
+    """Return an expression with names replaced by what they stand for, as far as it stays short."""
+    for _ in range(MAX_EXPANSIONS):
+        longer = _NAME.sub(lambda match: _grouped(names.get(match[0], match[0])), text)
+        if longer == text or len(longer) > MAX_EXPRESSION:
+            break
+        text = longer
+    return text
+
+
+def _grouped(text: str) -> str:
+    return f"({text})" if re.search(r"[^\w\s:]", text) else text
+
+
+def _number(expression: Node, constants: dict[str, str]) -> int | None:
+    """Return the value of an arithmetic expression of whole numbers, or None."""
+    text = without_comments(text_of(expression)).replace("sizeof(float)", "4")
+    text = _INTEGER.sub(r"\1", expanded(text, constants)).strip()
+    if len(text) > MAX_EXPRESSION or not _ARITHMETIC.fullmatch(text) or "**" in text:
+        return None
+    try:
+        # There are no letters in the text, so all that it can do is calculate.
+        value = eval(text.replace("/", "//"), {"__builtins__": {}})
+    except (SyntaxError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, int) else None
+
+
+# ---------------------------------------------------------------------------------------- warnings
+
+
+def launch_warnings(code: HostCode, launch: LaunchLine) -> Iterator[Diagnostic]:
+    """Yield a warning for each difference between a launch of the file's own and the judge's."""
+    for kernel, call, declared in code.launches:
+        line, column = position(call)
+        for message in _differences(kernel, call, launch, _Sizes(declared, code.constants)):
+            yield Diagnostic(severity="warning", message=message, line=line, column=column)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """How the arguments of a launch are understood."""
+
+    declared: dict[str, Node]
+    constants: dict[str, str]
+
+    def written(self, argument: Node) -> list[Node]:
+        """Return the sizes that a dim3 or a number is made of."""
+        meant = self.declared.get(text_of(argument), argument)
+        for node in descendants(meant):
+            if node.type in ("argument_list", "initializer_list", "parameter_list"):
+                return parts(node)
+        return [meant]
+
+    def number(self, expression: Node) -> int | None:
+        return _number(self.declared.get(text_of(expression), expression), self.constants)
+
+    def divisor(self, expression: Node) -> int | None:
+        """Return the 64 of `(K + 63) / 64` or of `ceil_div(K, 64)`."""
+        if expression.type == "binary_expression" and text_of(expression.children[1]) == "/":
+            return self.number(expression.children[2])
+        arguments = expression.child_by_field_name("arguments")
+        if arguments is not None and len(parts(arguments)) == 2:
+            return self.number(parts(arguments)[1])
+        return None
+
+
+def _differences(kernel: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> Iterator[str]:
+    if KERNEL_NAME not in _NAME.findall(kernel):
+        yield f"the file's own host code also launches `{kernel}`; the judge does not"
+        return
+    grid, block, shared, *_ = (*parts(call), None, None, None)
+    written: list[Node] = sizes.written(block) if block else []
+    threads = [sizes.number(each) for each in written]
+    if all(threads) and tuple(threads) != BLOCK[: len(threads)]:
+        shown = "×".join(str(size) for size in (*threads, 1)[: max(2, len(threads))])
+        names = sorted({text_of(each) for each in written if _NAME.fullmatch(text_of(each))})
+        cure = " and ".join(f"`{name}`" for name in names) if names else "the kernel's tile size"
+        yield (
+            f"the file's own host code launches blocks of {shown} threads, but the judge always "
+            f"launches 16×16: set {cure} to 16, or compute several elements a thread"
+        )
+        return
+    columns, rows = (sizes.divisor(each) for each in (*sizes.written(grid), grid, grid)[:2])
+    if rows and columns and (rows, columns) != (16, 16) and _has_default_tile(launch):
+        yield (
+            f"the file's own host code launches a block for every {rows}×{columns} elements of "
+            f"C, the judge for every 16×16; write `// solve: tile={rows}x{columns}`"
+        )
+    if shared and text_of(shared) != "0" and not launch.shared_memory:
+        yield (
+            "the file's own host code launches with dynamic shared memory, the judge without; "
+            f"write `// solve: shared_memory={sizes.number(shared) or 'BYTES'}`"
+        )
+
+
+def _has_default_tile(launch: LaunchLine) -> bool:
+    return launch.tile_rows == launch.tile_columns == 16

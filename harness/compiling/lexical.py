@@ -1,0 +1,87 @@
+"""The words of a source file, as a C++ compiler divides it into strings, comments and names.
+
+One regular expression reads the file once. Its time is linear in the length of the file, because a
+word that has no end takes the rest of its line or of the file.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from harness.compiling.errors import SourceError
+
+_WORD = re.compile(
+    r"""(?P<raw>\b(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\((?:.*?\)(?P=mark)"|.*))
+      | (?P<string>"(?:\\.|[^"\\\n])*+"?)
+      | (?P<number>\b[0-9][0-9A-Za-z_.']*)
+      | (?P<character>'(?:\\.|[^'\\\n])*+'?)
+      | (?P<comment>//(?:\\\n|[^\n])*|/\*(?:.*?\*/|.*))
+      | (?P<name>[A-Za-z_]\w*)""",
+    re.X | re.S | re.A,
+)
+
+_FIXED_TIME = {
+    "__DATE__": '"Jan  1 1970"',
+    "__TIME__": '"00:00:00"',
+    "__TIMESTAMP__": '"Thu Jan  1 00:00:00 1970"',
+}
+"""With the present time, each compilation would make another kernel."""
+
+
+def normalised(text: str) -> str:
+    """Return the text without a byte order mark, with one kind of line end, and with no white space
+    between a backslash and the line end that it splices."""
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return re.sub(r"\\[ \t\v\f]+\n", "\\\\\n", lines)
+
+
+def comments(code: str) -> list[str]:
+    """Return all comments, in order. Raises SourceError if the last one is never closed."""
+    found: list[str] = []
+    for match in _WORD.finditer(code):
+        word, kind = match[0], match.lastgroup
+        if kind == "comment":
+            if word.startswith("/*") and (len(word) < 4 or not word.endswith("*/")):
+                raise _not_closed(code, match.start(), "this comment", "*/")
+            found.append(word.rstrip("\n"))
+        elif kind == "raw" and not word.endswith(f'){match["mark"]}"'):
+            raise _not_closed(code, match.start(), "this raw string", f'){match["mark"]}"')
+    return found
+
+
+def without_comments(code: str) -> str:
+    """Return the code with a space in place of each comment."""
+    return _WORD.sub(lambda match: " " if match.lastgroup == "comment" else match[0], code)
+
+
+def _not_closed(code: str, start: int, what: str, end: str) -> SourceError:
+    line = code.count("\n", 0, start) + 1
+    column = start - code.rfind("\n", 0, start)
+    return SourceError(f"{what} is never closed; write `{end}` where it ends", line, column)
+
+
+def at_a_fixed_time(code: str) -> str:
+    """Return the code with `__DATE__`, `__TIME__` and `__TIMESTAMP__` replaced by one fixed moment,
+    because NVRTC does not let anyone define them. Raises SourceError if a line splice hides one."""
+    spliced = code.replace("\\\n", "")
+    for name in _FIXED_TIME:
+        if spliced.count(name) != code.count(name):
+            raise SourceError(f"{name} is not allowed with a line splice in it")
+    return _WORD.sub(lambda match: _FIXED_TIME.get(match[0], match[0]), code)
+
+
+def may_hold_the_time(code: str) -> bool:
+    """Whether `at_a_fixed_time` could have missed a name, because tokens are pasted or because the
+    name is inside what looks like a string or a comment."""
+    return any(sign in code for sign in ("##", "%:%:", "??=", *_FIXED_TIME))
+
+
+def check_for_present_time(preprocessed: str, started: float) -> None:
+    """Raise SourceError if the preprocessed source holds the time of its compilation."""
+    # The clock behind C's time() is late by up to a few milliseconds, so the second before counts.
+    for second in range(int(started) - 1, int(time.time()) + 1):
+        for clock in (time.localtime(second), time.gmtime(second)):
+            date = f"{time.strftime('%b', clock)} {clock.tm_mday:2d} {clock.tm_year}"
+            if date in preprocessed or time.strftime("%H:%M:%S", clock) in preprocessed:
+                raise SourceError("the time of compilation is not allowed in a submission")

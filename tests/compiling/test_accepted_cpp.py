@@ -1,0 +1,151 @@
+"""Tests that the C++ which nvcc accepts in kernel files compiles here, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.protocol.compiler import Compiled
+from tests.compile_worker import Compiling
+
+NAME = "matrix_multiplication_kernel"
+PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"
+BODY = """{
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+}
+"""
+KERNEL = f"__global__ void {NAME}({PARAMETERS}) {BODY}"
+LAUNCH = "<<<dim3((K + 15) / 16, (M + 15) / 16), dim3(16, 16)>>>(A, B, C, M, N, K)"
+TEMPLATE = f"template <int T> {KERNEL}"
+
+
+def kernel(body: str) -> str:
+    return f"__global__ void {NAME}({PARAMETERS}) {{ {body} }}\n"
+
+
+LANGUAGE = {
+    "generic lambda in a kernel": kernel(
+        "auto at = [](auto* p, auto i) { return p[i]; };\n"
+        "auto add = [&](auto n, float& s) { s += at(A, n) * at(B, n); };\n"
+        "float s = 0; for (int n = 0; n < N; n++) add(n, s); C[0] = s;"
+    ),
+    "generic lambda at file scope": "constexpr auto at = [](auto* p, auto i) { return p[i]; };\n"
+    "auto twice = [](auto x) { return x + x; };\n" + kernel("C[0] = twice(at(A, 1));"),
+    "lambda for the device at file scope": "auto f = [] __device__(float x) { return x; };\n"
+    "__device__ auto g = [](float x) { return x; };\n" + kernel("C[0] = g(f(A[0]));"),
+    "structured bindings": "struct P { int x, y; }; __device__ P p() { return {1, 2}; }\n"
+    + kernel("auto [x, y] = p(); if constexpr (sizeof(float) == 4) C[x] = y;"),
+    "block of extern C": 'extern "C" {\n__device__ int one() { return 1; }\nint host(int x);\n'
+    f"{KERNEL}\nvoid solve({PARAMETERS}) {{ {NAME}{LAUNCH}; }}\n}}",
+    "empty blocks": f'extern "C" {{}}\nnamespace {{}}\n{KERNEL}',
+    "strings and tables of host pointers": "#include <map>\n#include <string>\n"
+    'const char* title = "x";\nstatic const char* const names[] = {"a", nullptr};\n'
+    'float* buffers[4];\nstd::map<std::string, int> sizes = {{"a", 1}};\n'
+    f'struct Row {{ const char* name; int n; }};\nRow rows[] = {{{{"x", 1}}}};\n{KERNEL}',
+    "comments for documentation": "/** It's \"quoted\n * @param A */\n/// don't\n//! \\file\n/**/\n"
+    + KERNEL,
+    "byte order mark": "\ufeff#include <cstdint>\n" + KERNEL,
+    "carriage returns": f"#define TWO \\\n  2\n/* a\n b */\n{KERNEL}".replace("\n", "\r\n"),
+    "host members of a class": "#include <string>\n#include <iostream>\n"
+    "struct S { int n = 64; std::string name; __host__ __device__ int get() const { return n; }\n"
+    "void print() { std::cout << name; } };\n"
+    + kernel("Size* s = nullptr; if (s) C[0] = s->get();"),
+    "static kernel": f"static {KERNEL}",
+    "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
+    "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",
+    "macros for device functions": "#ifdef __CUDACC__\n#define HD __host__ __device__\n#else\n"
+    "#define HD\n#endif\nHD inline float f(float x) { return x; }\n" + kernel("C[0] = f(A[0]);"),
+}
+
+TEMPLATES = {
+    "launched directly": f"{TEMPLATE} void solve({PARAMETERS}) {{ {NAME}<16>{LAUNCH}; }}",
+    "launched by auto": f"{TEMPLATE} void f({PARAMETERS}) {{ auto k = {NAME}<16>; k{LAUNCH}; }}",
+    "launched by a pointer": f"{TEMPLATE} void f({PARAMETERS}) {{\nvoid (*k)(const float*, "
+    f"const float*, float*, int, int, int) = {NAME}<16>; k{LAUNCH}; }}",
+    "launched by a template": f"constexpr int T = 16;\n{TEMPLATE} template <int S> void run"
+    f"({PARAMETERS}) {{ {NAME}<S>{LAUNCH}; }}\n"
+    f"void solve({PARAMETERS}) {{ run<T>(A, B, C, M, N, K); }}",
+    "with a constant of the launcher": f"{TEMPLATE} void solve({PARAMETERS}) {{ const int T = 16; "
+    f"{NAME}<T>{LAUNCH}; }}",
+    "defaults, launched": f"template <int T = 16> {KERNEL} void solve({PARAMETERS}) "
+    f"{{ {NAME}{LAUNCH}; }}",
+    "defaults, launched with brackets": f"template <int T = 16> {KERNEL} void solve({PARAMETERS}) "
+    f"{{ {NAME}<>{LAUNCH}; }}",
+    "defaults, not launched": f"template <int T = 16, bool Edge = true> {KERNEL}",
+    "type that is deduced": f"template <typename X> {KERNEL}".replace("const float*", "const X*"),
+    "pointers that are not const": f"template <typename X> {KERNEL}".replace("const float*", "X*"),
+    "one instance": f"{TEMPLATE} template __global__ void {NAME}<16>({PARAMETERS});",
+    "in a namespace": f"namespace a {{ template <int T = 16> {KERNEL} }}",
+}
+
+HEADERS = {
+    "integers": "#include <cstdint>\n#include <cstddef>\n"
+    + kernel("std::uint32_t i = 1; std::size_t j = i; std::ptrdiff_t d = 2; C[j] = d;"),
+    "cmath": "#include <cmath>\n"
+    + kernel("C[0] = std::fma(A[0], A[1], std::sqrt(std::abs(A[2]))) + std::fmod(A[3], 2.0f);"),
+    "algorithm": "#include <algorithm>\n"
+    + kernel("C[0] = std::clamp(std::max(A[0], std::min(A[1], 2.0f)), 0.0f, 1.0f);"),
+    "utility": "#include <utility>\n#include <tuple>\n"
+    + kernel("auto [a, b] = std::make_tuple(1, 2.0f); std::swap(C[0], C[1]); C[a] = std::move(b);"),
+    "limits": "#include <limits>\n" + kernel("C[0] = std::numeric_limits<float>::max();"),
+    "traits": "#include <type_traits>\n"
+    + kernel("static_assert(std::is_same_v<std::remove_const_t<const int>, int>); C[0] = 1;"),
+    "array": "#include <array>\n" + kernel("std::array<float, 4> a{}; C[0] = a[1] + a.size();"),
+    "others": "#include <optional>\n#include <bit>\n#include <span>\n"
+    + kernel(
+        "std::span<const float> a(A, N); std::optional<float> s; for (auto x : a) s = x;\n"
+        "C[0] = s.value_or(1) + std::countr_zero(8u);"
+    ),
+    "no header": kernel("C[0] = std::min(A[0], A[1]);"),
+    "namespace std": "#include <array>\n#include <cmath>\nusing namespace std;\n"
+    + kernel("array<float, 2> a{}; C[0] = abs(max(sqrt(A[0]), a[0])) + abs(N) + pow(A[1], 2.0f);"),
+    "libcu++": "#include <cuda/std/array>\n#include <cuda/atomic>\n#include <cuda/std/span>\n"
+    + kernel("cuda::std::array<float, 2> a{}; C[0] = a[0];"),
+    "all of CUB": "#include <cub/cub.cuh>\n"
+    + kernel(
+        "using R = cub::WarpReduce<float>; __shared__ R::TempStorage t[8];\n"
+        "float s = R(t[threadIdx.y / 2]).Sum(A[threadIdx.x]); C[0] = s;"
+    ),
+    "a header of CUB": "#include <cub/block/block_reduce.cuh>\n"
+    + kernel(
+        "using R = cub::BlockReduce<float, 16, cub::BLOCK_REDUCE_WARP_REDUCTIONS, 16>;\n"
+        "__shared__ R::TempStorage t; C[0] = R(t).Sum(A[threadIdx.x]);"
+    ),
+}
+
+PROGRAM = f"""
+#include <chrono>
+#include <cublas_v2.h>
+#include <iostream>
+#include <random>
+#include <vector>
+#include "helper_cuda.h"
+#define CHECK(call) do {{ cudaError_t e = (call); if (e) {{ \\
+    std::cerr << cudaGetErrorString(e) << __FILE__ << __LINE__; exit(1); }} }} while (0)
+template <typename T> void check(T result, char const* const f, int const line) {{ exit(1); }}
+{KERNEL}
+class Timer {{ std::chrono::steady_clock::time_point t; cudaEvent_t e; public: Timer() {{}} }};
+struct Matrix {{ int r, c; std::vector<float> d; Matrix(int r) : r(r), c(r), d(r) {{}} }};
+std::ostream& operator<<(std::ostream& out, const Matrix& m) {{ return out << m.r; }}
+static std::mt19937 random(42);
+template <typename F> double time(F&& f) {{ f(); return 0; }}
+int main(int argc, char** argv) {{
+    int M = argc > 1 ? atoi(argv[1]) : 64, N = M, K = M; float *A, *B, *C, one = 1;
+    CHECK(cudaMalloc(&A, 4)); checkCudaErrors(cudaMalloc(&B, 4));
+    cublasHandle_t h; cublasCreate(&h);
+    cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, K, M, N, &one, B, K, A, N, &one, C, K);
+    double t = time([&] {{ {NAME}{LAUNCH}; cudaDeviceSynchronize(); }});
+    std::cout << t << std::endl;
+}}
+"""
+
+EVERYTHING = LANGUAGE | TEMPLATES | HEADERS | {"a whole program": PROGRAM}
+
+
+@pytest.mark.parametrize("source", EVERYTHING.values(), ids=EVERYTHING.keys())
+def test_what_nvcc_accepts_compiles(source: str, compiling: Compiling) -> None:
+    answer = compiling(source)
+    assert isinstance(answer, Compiled), answer
