@@ -10,6 +10,7 @@ fed by strangers is itself attacked.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import warnings
@@ -21,6 +22,7 @@ from harness.compiling import diagnostics, disassembly, headers, lexical
 from harness.compiling.errors import SourceError
 from harness.compiling.host_code import without_failed_host_code
 from harness.compiling.refusal import Refused, refuse, refuse_for
+from harness.compiling.signature import KERNEL_NAME
 from harness.compiling.source import Source, parse
 from harness.protocol import background
 from harness.protocol.compiler import (
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 FILE_NAME = "kernel.cu"
 """What the compiler is told the file is called, whatever its real name."""
+
+_KERNEL_IS_UNUSED = re.compile(rf"{KERNEL_NAME}.* was declared but never referenced")
 
 _FOR_THE_DEVICE = "-default-device"
 """An option that makes device code of what says nothing else. NVRTC takes generic lambdas for host
@@ -136,6 +140,8 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
                 started = time.time()
                 lexical.check_for_present_time(nvrtc.preprocess(text, attempt.options), started)
             more = diagnostics.warnings_of(diagnostics.bounded(said))
+            # A `static` kernel is launched by the judge, which the compiler does not know.
+            more = tuple(each for each in more if not _KERNEL_IS_UNUSED.search(each.message))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
         errors = diagnostics.errors_of(said)
         if any(map(diagnostics.is_about_an_instance, errors)):

@@ -75,10 +75,16 @@ _MATHEMATICS = (
 )
 """Functions that are in the global namespace of every kernel."""
 _USES_NAMESPACE_STD = re.compile(r"\busing\s+namespace\s+std\b")
-_STANDARD_LIBRARY_IS_MISSING = re.compile(
-    r'namespace "std" has no member|name followed by "::" must be a class or namespace name'
-    r"|identifier .* is undefined|is not a template|not a class or struct name"
+_MISSING = re.compile(
+    r'(?:namespace "std" has no member|identifier) "(?P<name>\w+)"'
+    r'|name followed by "::" must be a class or namespace name|is not a template'
 )
+_OF_THE_HOST = {
+    *("cout", "cerr", "cin", "endl", "ostream", "istream", "ofstream", "ifstream", "stringstream"),
+    *("unique_ptr", "shared_ptr", "make_unique", "make_shared", "to_string", "runtime_error"),
+    *("string", "mt19937", "random_device", "uniform_real_distribution", "normal_distribution"),
+}
+"""Names of the standard library that no device code can use, beside those of their headers."""
 
 MAX_NAME = 255
 """The length of a header's name in characters; file systems refuse to look for longer ones."""
@@ -142,10 +148,15 @@ def _cub_headers(code: str) -> Iterator[str]:
 
 
 def may_need_standard_library(errors: Iterable[Diagnostic], code: str) -> bool:
-    """Whether errors could come from a name of the standard library that the file uses."""
-    return re.search(r"\bstd\b", code) is not None and any(
-        _STANDARD_LIBRARY_IS_MISSING.search(error.message) for error in errors
-    )
+    """Whether errors could come from names that libcu++ has. Reading it takes seconds."""
+    if not re.search(r"\bstd\b", code):
+        return False
+    found = filter(None, (_MISSING.search(error.message) for error in errors))
+    return any(not _is_of_the_host(match["name"] or "") for match in found)
+
+
+def _is_of_the_host(name: str) -> bool:
+    return name in _OF_THE_HOST or (name in _HOST_ONLY and not _of_libcudacxx(name))
 
 
 def standard_library(includes: Iterable[Include], code: str) -> str:

@@ -51,8 +51,7 @@ LANGUAGE = {
     "carriage returns": f"#define TWO \\\n  2\n/* a\n b */\n{KERNEL}".replace("\n", "\r\n"),
     "host members of a class": "#include <string>\n#include <iostream>\n"
     "struct S { int n = 64; std::string name; __host__ __device__ int get() const { return n; }\n"
-    "void print() { std::cout << name; } };\n"
-    + kernel("Size* s = nullptr; if (s) C[0] = s->get();"),
+    "void print() { std::cout << name; } };\n" + kernel("S* s = nullptr; if (s) C[0] = s->get();"),
     "static kernel": f"static {KERNEL}",
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
     "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",

@@ -233,7 +233,6 @@ REFUSED = {
         KERNEL + "__global__ void matrix_multiplication_kernel(int x) {}\n",
         "it must take",
     ),
-    "a kernel of this file alone": ("static" + KERNEL.replace('extern "C"', ""), "not visible"),
     "a module": ("export module x;\n" + KERNEL, ""),
     "the time in other letters": (
         "__device__ const char t[] = __T\\u0049ME__;\n" + KERNEL,

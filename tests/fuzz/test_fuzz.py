@@ -21,8 +21,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.board.document import Document
 from harness.board.errors import StoreError
-from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.compiling.lexical import normalised
+from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.judge.grade import GradingOptions
 from harness.judge.submission import Unreadable, read
