@@ -31,7 +31,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from problem.cases import Case, Shape
+from problem.cases import Shape
 from problem.inputs import Matrix
 from problem.reference import MAX_ERROR, Float64, compare, reference
 
@@ -124,8 +124,3 @@ def grade_of(inner: int, kernel: Errors, baseline: Errors) -> Grade:
     ) and kernel.block <= max(MAX_ERROR, TIMES_BASELINE * baseline.block):
         return Grade.A
     return Grade.B if kernel.by_rows <= max(allowed, TIMES_BASELINE * baseline.by_rows) else Grade.C
-
-
-def cases(shape: Shape = SMALL_SHAPE) -> tuple[Case, ...]:
-    """The cases from which a kernel is graded at one size."""
-    return tuple(Case(shape, inputs) for inputs in INPUTS)

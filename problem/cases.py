@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -298,24 +297,12 @@ class Extent:
     large_work: int
 
 
-def extent(*, quick: bool, sampled: bool) -> Extent:
-    """sampled: the device is slow."""
+def extent(quick: bool, sampled: bool) -> Extent:
+    """The extent of a grading. sampled: the device is slow."""
     small_work, large_work = (1 << 26, 1 << 28) if sampled else (1 << 30, 1 << 35)
     if quick:
         return Extent(4, 1, 2, small_work, large_work // 2)
     return Extent(28, 4, 4, small_work, large_work)
-
-
-def cases(seed: int, *, quick: bool, sampled: bool) -> tuple[Case, ...]:
-    """What a grading verifies before the ranked size; part of it is known to nobody before."""
-    known = QUICK_CASES if quick else CASES
-    how = extent(quick=quick, sampled=sampled)
-    return (
-        *known,
-        *outlier_cases(seed, how.outliers),
-        *drawn_cases(seed, how.small, how.small_work),
-        *drawn_cases(seed, how.large, how.large_work, how.large_work // 8),
-    )
 
 
 _LARGE_INPUTS = (LARGE_IN_A, LARGE_IN_B)
@@ -338,13 +325,6 @@ def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
 def ranked_case(shape: Shape, seed: int) -> Case:
     """How the ranked size is verified, which is timed on inputs of other kinds, too."""
     return Case(shape, _LARGE_INPUTS[np.random.default_rng([seed, CASES_VERSION, 6]).integers(2)])
-
-
-def small_cases(seed: int, count: int, max_work: int) -> Sequence[Case]:
-    """Those of the unknown cases that are little work, for slow tools."""
-    how = extent(quick=False, sampled=True)
-    drawn = drawn_cases(seed, how.small, how.small_work)
-    return [case for case in drawn if work(case.shape) <= max_work][:count]
 
 
 def counting_case(seed: int) -> Case:

@@ -21,6 +21,7 @@ from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, V
 from harness.protocol.request import Fault
 from harness.protocol.timing import Arithmetic, RunBaseline
 from problem.cases import RANKED
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
 
@@ -55,6 +56,7 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
         progress.begin(Stage.MEASURE, None)
         timed = timed_rounds(
             workers,
+            MATRIX_MULTIPLICATION,
             FULL,
             baseline=True,
             seconds=FULL.seconds,
@@ -77,7 +79,7 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
         created=datetime.now(UTC).replace(microsecond=0),
         seed=seed,
         device=session.info,
-        score=score(timed.rounds, session.info),
+        score=score(timed.rounds, session.info, RANKED.shape),
         rounds=timed.rounds,
         precision=tuple(precision),
     )

@@ -16,6 +16,7 @@ from harness.judge.submission import Unreadable
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import Outcome, Stage, Submission, Unsupported
 from problem.cases import Case, Shape
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 
 SHAPE = Shape(256, 1024, 256)
 """The size at which accesses are counted, so that two kernels' counters can be compared."""
@@ -33,11 +34,12 @@ def examine(
     session: Session,
     options: GradingOptions = GradingOptions(quick=True),
     progress: Progress | None = None,
+    problem: Problem = MATRIX_MULTIPLICATION,
 ) -> Examined | Outcome:
     """Return what an explanation needs, or an outcome if the kernel does not compile."""
     if isinstance(submission, Unreadable):
         return submission.error
-    grading = Grading(submission, session, options, progress or Silent(), few_cases=True)
+    grading = Grading(submission, session, options, progress or Silent(), problem, few_cases=True)
     examination = _Examination()
     parts = (
         Part(compile_submission, Stage.COMPILE, Lock.NONE),

@@ -36,7 +36,7 @@ from harness.protocol.report import (
     Submission,
     Unscored,
 )
-from problem.cases import CASES_VERSION
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 
 __all__ = ["GradingOptions", "grade"]
 
@@ -99,12 +99,13 @@ def grade(
     session: Session,
     options: GradingOptions = GradingOptions(),
     progress: Progress | None = None,
+    problem: Problem = MATRIX_MULTIPLICATION,
 ) -> Report:
     """Grade one submission. Every end is a verdict in the report, even a defect of the judge."""
     if isinstance(submission, Unreadable):
-        grading = Grading(submission.submission, session, options, progress or Silent())
+        grading = Grading(submission.submission, session, options, progress or Silent(), problem)
         return _report(grading, submission.error)
-    grading = Grading(submission, session, options, progress or Silent())
+    grading = Grading(submission, session, options, progress or Silent(), problem)
     parts = CHECKING if session.timing is None else CHECKING + MEASURING
     outcome = run(grading, parts)
     message = "scores come from a GPU; this device gives every verdict but no score"
@@ -153,7 +154,7 @@ def _report(grading: Grading, outcome: Outcome) -> Report:
     return Report(
         environment=Environment(
             judge=__version__,
-            cases=CASES_VERSION,
+            cases=grading.problem.version,
             python=platform.python_version(),
             system=f"{platform.system()} {platform.release()} {platform.machine()}",
             nvrtc=compiled.nvrtc if compiled else None,

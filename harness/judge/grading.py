@@ -33,6 +33,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.timing import Fetched
 from problem.cases import Case, Shape
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import Comparison
 
 COUNTING_SECONDS = 30.0
@@ -89,6 +90,7 @@ class Grading:
     session: Session
     options: GradingOptions
     progress: Progress
+    problem: Problem = MATRIX_MULTIPLICATION
     few_cases: bool = False
     """The kernel is only looked at, to be explained: a few small cases will do."""
 

@@ -100,7 +100,7 @@ def report(
     scored = score is not None and outcome is None
     device = _device(gpu, uuid) if scored or outcome else _CPU
     measurement = _measurement(score or 1, half_width, rounds, quick) if scored else None
-    found = scoring.score(measurement.rounds, device) if measurement else None
+    found = scoring.score(measurement.rounds, device, RANKED.shape) if measurement else None
     cases = QUICK_CASES if quick else (*CASES, RANKED)
     resources = Resources(
         registers=128,

@@ -19,7 +19,6 @@ from harness.cli.main import main
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Silent
 from harness.judge.session import Session
-from harness.judge.stages import verify
 from harness.judge.submission import read
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.session import open_session
@@ -30,6 +29,7 @@ from harness.protocol.report import JudgeError, Report, Stage
 from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
+from problem.problem import Problem
 from tests.grading import grade_file, with_parts
 from tests.waiting import PATIENCE, eventually
 
@@ -52,7 +52,7 @@ TILE = ROOT / "solutions" / "02_shared_tile.cu"
 @pytest.fixture(autouse=True)
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tested here is not which mistakes a grading finds."""
-    monkeypatch.setattr(verify, "cases", lambda *_, **how: QUICK_CASES[:3])
+    monkeypatch.setattr(Problem, "cases", lambda *_, **how: QUICK_CASES[:3])
 
 
 @pytest.fixture(autouse=True)

@@ -68,6 +68,7 @@ from harness.protocol.timing import (
 from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, Case, Extent, Shape
 from problem.inputs import Draw
 from problem.launcher import LaunchLine
+from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
 from tests.judge.explain.test_records import profile
 from tests.judge.stages.fakes import (
@@ -85,12 +86,13 @@ SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a ke
 SMALL = Case(Shape(512, 48, 512))
 """Stands for the ranked size."""
 
+PROBLEM = replace(
+    MATRIX_MULTIPLICATION, ranked=SMALL, extent=lambda *_: Extent(4, 1, 1, 1 << 22, 1 << 24)
+)
+
 
 @pytest.fixture(autouse=True)
 def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("verify", "sanitize", "measure", "rounds"):
-        monkeypatch.setattr(f"harness.judge.stages.{module}.RANKED", SMALL)
-    monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
@@ -152,7 +154,7 @@ def with_times(device: FakeGpu) -> FakeSession:
 
 
 def graded(session: FakeSession, **options: Any) -> Report:
-    report = grade(SUBMISSION, session, GradingOptions(seed=3, **options))
+    report = grade(SUBMISSION, session, GradingOptions(seed=3, **options), problem=PROBLEM)
     assert Report.model_validate_json(report.model_dump_json()) == report
     return report
 
@@ -254,7 +256,7 @@ def test_the_cpu_device_starts_before_the_lock_only_on_its_own_cores(own_cores: 
     report = graded(made)
     assert report.score is not None and done.is_set()
     asked = next(each for each in made.events if isinstance(each, Sanitize))
-    whole = [case.shape for case in sanitizer_cases(LaunchLine(), 3, quick=False)]
+    whole = [case.shape for case in sanitizer_cases(PROBLEM, LaunchLine(), 3, quick=False)]
     assert [each.shape for each in asked.launches] == [*whole, SMALL.shape]
     assert [*report.sanitizing[1].shapes] == whole
 
@@ -367,7 +369,7 @@ class Told:
 def said(session: FakeSession, **options: Any) -> list[tuple[Stage, str]]:
     """What whoever watches learns, in the order in which they do."""
     told = Told()
-    grade(SUBMISSION, session, GradingOptions(seed=3, **options), told)
+    grade(SUBMISSION, session, GradingOptions(seed=3, **options), told, PROBLEM)
     return told.found_in
 
 
@@ -508,12 +510,12 @@ PROFILE = profile(4, 5)
 
 
 def test_whatever_is_explained_is_disassembled() -> None:
-    examined = examine(SUBMISSION, session(WRONG))
+    examined = examine(SUBMISSION, session(WRONG), problem=PROBLEM)
     assert isinstance(examined, Examined) and isinstance(examined.outcome, WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
     broken = replace(session(FakeDevice()), compiler=Disassembler(lambda _: fault))
-    assert isinstance(examine(SUBMISSION, broken), JudgeError)
+    assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), JudgeError)
 
 
 @dataclass
@@ -536,7 +538,7 @@ class Watched(FakeDevice):
 
 def examined(device: Watched, submission: Submission = SUBMISSION) -> Examined:
     timing = TimingWorkers(device, FakeGpu(), checker=FakeGpu())
-    found = examine(submission, session(device, timing=timing))
+    found = examine(submission, session(device, timing=timing), problem=PROBLEM)
     assert isinstance(found, Examined), found
     return found
 
@@ -590,9 +592,9 @@ def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
             counts.extend([request] if isinstance(request, Count) else [])
             return super().ask(request)
 
-    examine(SUBMISSION, session(Counting()))
+    examine(SUBMISSION, session(Counting()), problem=PROBLEM)
     asked = GradingOptions(quick=True, examined=Shape(48, 32, 64), counting_seconds=7.0)
-    examine(SUBMISSION, session(Counting()), asked)
+    examine(SUBMISSION, session(Counting()), asked, problem=PROBLEM)
     usual, other = counts
     assert (usual.inputs.shape, usual.seconds) == (Shape(256, 1024, 256), 30.0)
     assert (other.inputs.shape, other.seconds) == (Shape(48, 32, 64), 7.0)
@@ -623,10 +625,12 @@ def test_a_kernel_with_other_matrix_instructions_is_counted_at_a_larger_size(
         return Disassembled(kernel=known, warnings=())
 
     made = replace(session(Counting()), compiler=Disassembler(with_products))
-    examined = examine(SUBMISSION, made)
+    examined = examine(SUBMISSION, made, problem=PROBLEM)
     assert isinstance(examined, Examined) and counted == shapes
     assert examined.counters and examined.counters.shape == shapes[-1]
-    examine(SUBMISSION, made, GradingOptions(quick=True, examined=Shape(16, 32, 48)))
+    examine(
+        SUBMISSION, made, GradingOptions(quick=True, examined=Shape(16, 32, 48)), problem=PROBLEM
+    )
     assert counted == [*shapes, Shape(16, 32, 48)]
 
 
@@ -652,7 +656,9 @@ def test_a_gpu_that_others_hold_is_said() -> None:
 
 
 def test_every_grading_has_a_seed_of_its_own() -> None:
-    seeds = {grade(SUBMISSION, session(FakeDevice(run=stop))).seed for _ in range(5)}
+    seeds = {
+        grade(SUBMISSION, session(FakeDevice(run=stop)), problem=PROBLEM).seed for _ in range(5)
+    }
     assert len(seeds) == 5
 
 

@@ -20,7 +20,6 @@ from problem.cases import (
     SIZES,
     Case,
     Shape,
-    cases,
     counting_case,
     drawn_cases,
     drawn_kind,
@@ -31,6 +30,7 @@ from problem.cases import (
     work,
 )
 from problem.inputs import Distribution, Kind, Magnitude, Outliers, Structure, Tolerance
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
 
@@ -98,7 +98,7 @@ def cell(shape: Shape) -> tuple[int, ...]:
 def test_each_cell_of_shapes_and_kinds_may_be_drawn(sampled: bool) -> None:
     """Shape and kind are independent, so each is looked at by itself: the kinds of a shape come
     from the same distribution, whatever the shape."""
-    most = extent(quick=False, sampled=sampled).large_work
+    most = extent(False, sampled).large_work
     generator = np.random.default_rng(1)
     found = {cell(drawn_shape(generator, most)) for _ in range(60_000)}
     last = MAX_SIZE.bit_length() - 1
@@ -135,13 +135,15 @@ def test_words_that_name_no_kind_are_refused(text: str) -> None:
 
 def test_cases_are_new_for_each_seed() -> None:
     for quick in (False, True):
-        first, again, other = (cases(seed, quick=quick, sampled=True) for seed in (1, 1, 2))
+        first, again, other = (
+            MATRIX_MULTIPLICATION.cases(seed, quick=quick, sampled=True) for seed in (1, 1, 2)
+        )
         assert first == again and set(first) & set(other) == set(QUICK_CASES if quick else CASES)
 
 
 def test_large_cases_are_as_large_as_a_device_can_do() -> None:
     for sampled, most in ((True, 1 << 28), (False, 1 << 35)):
-        drawn = cases(5, quick=False, sampled=sampled)
+        drawn = MATRIX_MULTIPLICATION.cases(5, quick=False, sampled=sampled)
         assert sum(most / 8 <= work(case.shape) <= most for case in drawn) >= 4
         assert all(work(case.shape) <= most for case in drawn if case not in CASES)
 
@@ -215,7 +217,11 @@ DIGESTS = Path(__file__).with_name("digests.json")
 
 def digests() -> dict[str, str]:
     """Logarithms and cosines may differ in their last bit: no normal numbers."""
-    chosen = [str(case) for seed in range(5) for case in cases(seed, quick=False, sampled=False)]
+    chosen = [
+        str(case)
+        for seed in range(5)
+        for case in MATRIX_MULTIPLICATION.cases(seed, quick=False, sampled=False)
+    ]
     drawn = {"chosen": hashlib.sha256(repr(chosen).encode()).hexdigest()[:16]}
     for case in (*CASES, *drawn_cases(1, 20, 1 << 20)):
         if "normal" not in case.inputs:

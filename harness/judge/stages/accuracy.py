@@ -36,12 +36,12 @@ def grade_accuracy(grading: Grading) -> Outcome | None:
         return None
     grading.progress.step("accuracy on structured inputs")
     found: list[Found] = []
-    for case in accuracy.cases():
+    for case in grading.problem.accuracy_cases():
         launched = _launch(grading, case)
         if not isinstance(launched, tuple):
             return launched
         found.append(launched)
-    add(grading, accuracy.SMALL_SHAPE, PLAIN_SUMS, found)
+    add(grading, grading.problem.accuracy_shape, PLAIN_SUMS, found)
     return None
 
 

@@ -39,8 +39,7 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     TimingWorkers,
 )
-from problem.accuracy import INPUTS
-from problem.cases import OTHER_SIZES, RANKED, Case, Matrix, Shape
+from problem.cases import Case, Matrix, Shape
 from problem.inputs import Draw
 from problem.reference import MAX_ERROR, compare, compare_repeated
 
@@ -57,6 +56,7 @@ def measure(grading: Grading) -> Outcome | None:
     """Measure at the ranked size, and for information at other sizes."""
     workers = grading.session.timing
     assert workers is not None and grading.disassembled is not None
+    shape = grading.problem.ranked.shape
     grading.progress.begin(Stage.MEASURE, None)
     seconds = min(grading.options.seconds, MAX_LAUNCH_SECONDS)
     first = _first_launches(grading, workers, seconds)
@@ -70,25 +70,27 @@ def measure(grading: Grading) -> Outcome | None:
         return load_outcome(ready, seconds)
     if isinstance(ready, Refusal):
         return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
-    rows, columns = _few_rows(grading.seed)
+    rows, columns = _few_rows(grading)
     compared = background.begin(compare_repeated, rows, columns, first.C)
     timed = timed_rounds(
         workers,
+        grading.problem,
         QUICK if grading.quick else FULL,
         baseline=False,
         seconds=seconds,
         progress=grading.progress,
         audit=not grading.quick,
-        accuracy=() if grading.quick else INPUTS,
+        accuracy=() if grading.quick else grading.problem.accuracy_inputs,
         quiet=lambda: wait([compared]),
     )
     if not isinstance(timed, Timed):
         return timed
     others: list[SizeScore] = []
-    for size in OTHER_SIZES if grading.options.sizes else ():
+    for size in grading.problem.other_sizes if grading.options.sizes else ():
         grading.progress.step(f"{size}")
         other = timed_rounds(
             workers,
+            grading.problem,
             OTHER_SIZE,
             baseline=False,
             seconds=seconds,
@@ -100,7 +102,7 @@ def measure(grading: Grading) -> Outcome | None:
             return other
         scored = score(other.rounds, grading.session.info, size)
         others.append(SizeScore(shape=size, score=scored))
-    result = score(timed.rounds, grading.session.info)
+    result = score(timed.rounds, grading.session.info, shape)
     measurement = Measurement(
         rounds=timed.rounds,
         warm_up_launches=timed.warm_up.launches,
@@ -114,22 +116,23 @@ def measure(grading: Grading) -> Outcome | None:
         by_inputs=timed.by_inputs,
     )
     if timed.accuracy:
-        accuracy.add(grading, RANKED.shape, "cuBLAS", timed.accuracy)
+        accuracy.add(grading, grading.problem.ranked.shape, "cuBLAS", timed.accuracy)
     grading.measured = Measured(result, measurement, compared, timed.audited)
     return impossible(result, grading.session.info, grading.disassembled.kernel)
 
 
-def _few_rows(seed: int) -> tuple[Matrix, Matrix]:
-    return Case(Shape(FEW_ROWS, RANKED.shape.N, FEW_ROWS)).draw(seed)
+def _few_rows(grading: Grading) -> tuple[Matrix, Matrix]:
+    inner = grading.problem.ranked.shape.N
+    return Case(Shape(FEW_ROWS, inner, FEW_ROWS)).draw(grading.seed)
 
 
 def _first_launches(
     grading: Grading, workers: TimingWorkers, seconds: float
 ) -> FirstLaunches | Outcome:
     """Measure what a program pays once, in a process that has not touched the GPU."""
-    shape = RANKED.shape
+    shape = grading.problem.ranked.shape
     grading.progress.step("first launch")
-    rows, columns = _few_rows(grading.seed)
+    rows, columns = _few_rows(grading)
     compiling = sum(each.seconds for each in grading.times if each.stage is Stage.COMPILE)
     first = workers.kernel.ask(
         MeasureFirstLaunch(
@@ -155,11 +158,12 @@ def _host_memory(
 ) -> list[HostMemory] | Outcome:
     """Measure each kind of host memory; a quick grading measures none."""
     found: list[HostMemory] = []
+    shape = grading.problem.ranked.shape
     for kind in () if grading.quick else grading.options.host_memory:
         grading.progress.step(f"{kind} host memory")
-        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, shape=RANKED.shape))
+        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, shape=shape))
         if isinstance(memory, Fault):
-            return launch_outcome(memory, RANKED.shape, seconds, Stage.MEASURE)
+            return launch_outcome(memory, shape, seconds, Stage.MEASURE)
         found.append(memory)
     return found
 
@@ -180,12 +184,14 @@ def audit(grading: Grading) -> Outcome | None:
     error = None
     if measured.timed is not None:
         grading.progress.step("full product of a timed launch on the CPU")
-        shape = RANKED.shape
+        shape = grading.problem.ranked.shape
         A = Draw.plain(measured.timed.seed_of_A).matrix(shape.M, shape.N)
         B = Draw.plain(measured.timed.seed_of_B).matrix(shape.N, shape.K)
         timed = compare(A, B, measured.timed.C)
         if not timed.passed:
-            return wrong_answer(Stage.MEASURE, RANKED, grading.seed, A, B, measured.timed.C, timed)
+            return wrong_answer(
+                Stage.MEASURE, grading.problem.ranked, grading.seed, A, B, measured.timed.C, timed
+            )
         error = timed.worst
     grading.measurement = measured.measurement.model_copy(update={"audit_error": error})
     return None

@@ -42,6 +42,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.timing import TimingWorkers
 from problem.cases import RANKED, Shape
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 
 EQUAL = 0.001
 """Two kernels that surely differ by less are equal."""
@@ -160,14 +161,17 @@ def play(
     seconds: float,
     progress: Progress,
     extent: Extent = EXTENT,
-    shape: Shape = RANKED.shape,
+    shape: Shape | None = None,
+    problem: Problem = MATRIX_MULTIPLICATION,
 ) -> Game | Ended:
     """Time the kernels that are loaded in these workers, which share baseline and checker.
 
     seconds: time limit of one launch.
     """
     progress.begin(Stage.MEASURE, None)
-    match = _Match([Measuring(each, shape, seconds) for each in workers])
+    match = _Match(
+        [Measuring(each, problem, shape or problem.ranked.shape, seconds) for each in workers]
+    )
     result: Game | Ended
     try:
         progress.step("warm-up")
@@ -277,7 +281,7 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Estimate | None:
         if len(ratios) < MIN_RATIOS:
             return None
         return Estimate.of_ratio(statistics.median(ratios), *median_interval(ratios))
-    scores = [score(rounds, _ANY) for rounds in (one, other)]
+    scores = [score(rounds, _ANY, RANKED.shape) for rounds in (one, other)]
     found = [
         Estimate.of_ratio(each.ratio, each.low, each.high)
         for each in scores

@@ -44,7 +44,8 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.accuracy import Errors
-from problem.cases import RANKED, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS, Shape
+from problem.cases import UNIFORM, Shape
+from problem.problem import Problem
 
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ class Extent:
         return max(MIN_RATIOS, min(self.rounds, fit))
 
 
-FULL = Extent(rounds=MIN_RATIOS * len(SCORED_INPUTS), seconds=25.0)
+FULL = Extent(rounds=36, seconds=25.0)
 QUICK = Extent(rounds=12, seconds=3.0)
 OTHER_SIZE = Extent(rounds=12, seconds=5.0, checks=0)
 
@@ -101,14 +102,14 @@ class Deck:
     """Kinds of inputs in an order that nobody knows before, each as often as each other."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._left: list[str] = []
         self.dealt: Counter[str] = Counter()
 
     def deal(self) -> str:
         """Return the next kind."""
         if not self._left:
-            self._left = [*self._kinds]
+            self._left = [*self.kinds]
             secrets.SystemRandom().shuffle(self._left)
         kind = self._left.pop()
         self.dealt[kind] += 1
@@ -117,7 +118,7 @@ class Deck:
     @property
     def fewest(self) -> int:
         """How often each kind was dealt at least."""
-        return min(self.dealt[kind] for kind in self._kinds)
+        return min(self.dealt[kind] for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +144,24 @@ class Timed:
 
 def timed_rounds(
     workers: TimingWorkers,
+    problem: Problem,
     extent: Extent,
     *,
     baseline: bool,
     seconds: float,
     progress: Progress,
-    shape: Shape = RANKED.shape,
+    shape: Shape | None = None,
     audit: bool = True,
     accuracy: Sequence[str] = (),
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
     """Time the loaded kernel and the baseline in turn, or the baseline and itself.
 
-    seconds: time limit of one launch. audit: keep one launch, to hold it to the full CPU product
-    besides the checks of every one. accuracy: kinds of inputs on which errors are measured. quiet:
-    waits until this host does nothing else.
+    shape: the ranked one, if no other. seconds: time limit of one launch. audit: keep one launch,
+    to hold it to the full CPU product besides the checks of every one. accuracy: kinds of inputs on
+    which errors are measured. quiet: waits until this host does nothing else.
     """
-    measuring = Measuring(workers, shape, seconds)
+    measuring = Measuring(workers, problem, shape or problem.ranked.shape, seconds)
     result: Timed | Outcome
     try:
         progress.step("warm-up")
@@ -231,12 +233,14 @@ class MeasurementAborted(Exception):
 class Measuring:
     """Timing workers on one shape. Raises MeasurementAborted where something is wrong."""
 
-    def __init__(self, workers: TimingWorkers, shape: Shape, seconds: float) -> None:
+    def __init__(
+        self, workers: TimingWorkers, problem: Problem, shape: Shape, seconds: float
+    ) -> None:
         self.workers = workers
         self.shape = shape
         self.seconds = seconds
-        self.scored = Deck(SCORED_INPUTS)
-        self.unscored = Deck(UNSCORED_INPUTS)
+        self.scored = Deck(problem.scored_inputs)
+        self.unscored = Deck(problem.unscored_inputs)
         self.unannounced_seconds = 0.0
         """How long the unannounced checks took."""
         self._unscored_ms: dict[str, list[float]] = {}
@@ -272,7 +276,7 @@ class Measuring:
         readings: list[int] = []
         launches = 0
         while True:
-            inputs = secrets.choice(SCORED_INPUTS)
+            inputs = secrets.choice(self.scored.kinds)
             self._baseline(inputs, "warm-up")
             timed, _ = self._kernel(inputs, "during warm-up")
             readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]

@@ -42,13 +42,12 @@ from problem.cases import (
     CHANGING_SCALE,
     INTEGERS,
     NORMAL,
-    RANKED,
     UNIFORM,
     Case,
     Shape,
-    small_cases,
 )
 from problem.launcher import Clusters, LaunchLine
+from problem.problem import Problem
 from problem.reference import compare
 
 SECONDS = 120.0
@@ -199,16 +198,18 @@ def _on_cpu(grading: Grading) -> SanitizingStep:
 
 
 def _cases(grading: Grading) -> tuple[Case, ...]:
-    cases = sanitizer_cases(grading.kernel.launch, grading.seed, quick=grading.quick)
+    cases = sanitizer_cases(
+        grading.problem, grading.kernel.launch, grading.seed, quick=grading.quick
+    )
     failed = grading.failure.case if grading.failure else None
     return (failed, *cases) if failed and failed.shape.flop <= SMALL_FLOP else cases
 
 
 def _samples(grading: Grading) -> tuple[Sample, ...]:
     failed = grading.failure.case if grading.failure else None
-    if grading.quick or (failed is not None and failed.shape != RANKED.shape):
+    if grading.quick or (failed is not None and failed.shape != grading.problem.ranked.shape):
         return ()
-    return (ranked_sample(grading.kernel.launch, grading.seed),)
+    return (ranked_sample(grading.problem, grading.kernel.launch, grading.seed),)
 
 
 def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: SanitizingStep) -> None:
@@ -340,7 +341,9 @@ def tools_of(quick: bool, gpu: bool) -> tuple[Tool, ...]:
     return (Tool.MEMCHECK, Tool.RACECHECK) if quick and gpu else tuple(Tool)
 
 
-def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case, ...]:
+def sanitizer_cases(
+    problem: Problem, launch: LaunchLine, seed: int, *, quick: bool
+) -> tuple[Case, ...]:
     """Return shapes that take a kernel through its edges and, in more than one block, its inside:
     drawn from ranges, so that no kernel can tell by its size that it is watched."""
     generator = np.random.default_rng([seed, CASES_VERSION, 2])
@@ -361,14 +364,14 @@ def sanitizer_cases(launch: LaunchLine, seed: int, *, quick: bool) -> tuple[Case
         shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
     inputs = generator.choice(_INPUTS, len(shapes))
     cases = tuple(Case(shape, str(way)) for shape, way in zip(shapes, inputs, strict=True))
-    return cases if quick else (*cases, *small_cases(seed, 2, EXTRA_FLOP))
+    return cases if quick else (*cases, *problem.small_cases(seed, 2, EXTRA_FLOP))
 
 
-def ranked_sample(launch: LaunchLine, seed: int) -> Sample:
+def ranked_sample(problem: Problem, launch: LaunchLine, seed: int) -> Sample:
     """Return the first blocks of the ranked size, and secret others: a kernel may forget a barrier
     only there. It is for the CPU device, which need not run the whole grid."""
     generator = np.random.default_rng([seed, CASES_VERSION, 7])
-    shape = RANKED.shape
+    shape = problem.ranked.shape
     clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
     columns, rows, _ = clusters.sizes
     chosen = {0, int(generator.integers(columns * rows))}

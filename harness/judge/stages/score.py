@@ -17,7 +17,7 @@ from harness.protocol.report import (
     Score,
     Unscored,
 )
-from problem.cases import RANKED, Shape
+from problem.cases import Shape
 
 TARGET = 0.0025
 """The score is steady when its 95 % interval reaches no further than ±0.25 % from the median."""
@@ -48,9 +48,7 @@ TENSOR_PEAK_OVER_FP32 = 16.0
 """Dense FP16 tensor cores over FP32 CUDA cores, at most, on any GPU so far."""
 
 
-def score(
-    rounds: Sequence[Round], info: DeviceInfo, shape: Shape = RANKED.shape
-) -> Score | Unscored:
+def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Unscored:
     """The score of all rounds, or of those with the inputs on which the kernel is slower: a kernel
     may not be fast for one kind of inputs only."""
     if too_many_dropped(rounds):

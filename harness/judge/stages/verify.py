@@ -34,9 +34,10 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from problem.cases import RANKED, Case, Matrix, Shape, cases, ranked_case
+from problem.cases import Case, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.launcher import Clusters, LaunchLine
+from problem.problem import Problem
 from problem.reference import Expected, compare
 
 SAMPLED_BLOCKS = 32
@@ -114,7 +115,9 @@ def verify(grading: Grading) -> Outcome | None:
         for each in preparing:
             yield steps.take(each)
         if smaller:
-            largest = ranked_case(_largest(results, seconds), grading.seed)
+            largest = grading.problem.ranked_case(
+                grading.seed, _largest(grading.problem, results, seconds)
+            )
             yield steps.take(Preparing(largest, grading.seed))
 
     grading.progress.begin(Stage.VERIFY, len(preparing) + smaller)
@@ -137,8 +140,9 @@ def verify(grading: Grading) -> Outcome | None:
         cases=tuple(results),
         worst_error=max(r.error for r in results if r.case.tolerance is Tolerance.RANDOM),
         note=(
-            f"the kernel's blocks depend on one another, so no sample of {RANKED.shape} can be "
-            f"run here; {results[-1].case.shape} was run whole"
+            "the kernel's blocks depend on one another, so no sample of "
+            f"{grading.problem.ranked.shape} can be run here; {results[-1].case.shape} was run "
+            "whole"
             if smaller
             else None
         ),
@@ -158,11 +162,11 @@ def _preparing(grading: Grading) -> list[Preparing]:
     """Return the steps that prepare the cases, in the order in which they are launched."""
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
-    chosen = cases(seed, quick=quick, sampled=sampled)
+    chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
     found = [Preparing(case, seed) for case in chosen if case.shape.flop <= max_flop]
     depend = grading.ready is not None and _runs_smaller(grading)
     if not quick and not depend:
-        found.append(Preparing(ranked_case(RANKED.shape, seed), seed, whole=not sampled))
+        found.append(Preparing(grading.problem.ranked_case(seed), seed, whole=not sampled))
     return found
 
 
@@ -193,14 +197,11 @@ def run_cases(
     return None
 
 
-def _largest(results: Sequence[CaseResult], seconds: float) -> Shape:
+def _largest(problem: Problem, results: Sequence[CaseResult], seconds: float) -> Shape:
     """Return a smaller ranked shape that should take a quarter of the limit, at the speed of the
     slowest case."""
     slowest = max(results, key=lambda result: result.seconds)
-    flop = slowest.case.shape.flop / slowest.seconds * seconds / 4
-    scale = min(1.0, (flop / RANKED.shape.flop) ** (1 / 3))
-    sizes = (RANKED.shape.M, RANKED.shape.N, RANKED.shape.K)
-    return Shape(*(max(1, int(size * scale)) for size in sizes))
+    return problem.smaller(slowest.case.shape.flop / slowest.seconds * seconds / 4)
 
 
 def _too_slow(seconds: float) -> TimeLimit:

@@ -38,7 +38,7 @@ from harness.protocol.report import (
     Value,
 )
 from harness.protocol.timing import TimingWorkers
-from problem.cases import cases
+from problem.problem import MATRIX_MULTIPLICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class Trial:
         if not isinstance(ready, Ready):
             return ready
         seed, sampled = self.planned.seed, self.session.timing is None
-        chosen = cases(seed, quick=True, sampled=sampled)
+        chosen = MATRIX_MULTIPLICATION.cases(seed, quick=True, sampled=sampled)
         self.progress.begin(Stage.VERIFY, len(chosen))
         failure = run_cases(
             self.session.device,
@@ -251,6 +251,7 @@ class Trial:
             return ready
         timed = timed_rounds(
             timing,
+            MATRIX_MULTIPLICATION,
             QUICK,
             baseline=False,
             seconds=self.planned.seconds,
@@ -259,7 +260,7 @@ class Trial:
         )
         if not isinstance(timed, Timed):
             return timed
-        result = score(timed.rounds, self.session.info)
+        result = score(timed.rounds, self.session.info, MATRIX_MULTIPLICATION.ranked.shape)
         return impossible(result, self.session.info, known) or Accepted(score=result)
 
 

@@ -21,6 +21,7 @@ from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.report import Submission
 from harness.protocol.timing import TimingWorkers
 from problem.cases import Extent, Shape
+from problem.problem import Problem
 from tests.judge.explain.ladder import SOLUTIONS, device_with
 from tests.judge.stages.fakes import FakeCompiler, FakeDevice
 from tests.judge.stages.fakes import session as session_of
@@ -88,7 +89,8 @@ def test_the_rest_of_an_explanation_goes_on(
     gpu = Gpu()
     timing = TimingWorkers(gpu, gpu, checker=gpu)
     session = session_of(Compiler(), gpu, cpu_sanitizer=Beside(), timing=timing)
-    monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
+    few = Extent(4, 1, 1, 1 << 22, 1 << 24)
+    monkeypatch.setattr(Problem, "extent", property(lambda _: lambda *__: few))
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)
     examined = examine(submission, session, GradingOptions(quick=True, seed=3))
     assert isinstance(examined, Examined) and examined.outcome is None

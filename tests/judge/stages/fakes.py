@@ -49,6 +49,7 @@ from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="fake", arch="sm_90a", fp32_peak_tflops=67.0)
 
@@ -261,10 +262,12 @@ def grading(
     seed: int = 7,
     blocks_depend: bool = False,
     progress: Progress | None = None,
+    problem: Problem = MATRIX_MULTIPLICATION,
     **options: Any,
 ) -> Grading:
     """Return a grading whose kernel has been compiled, disassembled and loaded."""
-    found = Grading(SUBMISSION, made, GradingOptions(seed=seed, **options), progress or Silent())
+    chosen = GradingOptions(seed=seed, **options)
+    found = Grading(SUBMISSION, made, chosen, progress or Silent(), problem)
     compiled = kernel()
     found.compiled = Compiled(kernel=compiled, warnings=(), nvrtc="13.0")
     found.disassembled = Disassembled(kernel=disassembled(compiled), warnings=())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from threading import Event, Timer
 from typing import Any
 
@@ -47,8 +48,9 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.accuracy import INPUTS
-from problem.cases import RANKED, UNIFORM, Case, Shape
+from problem.cases import UNIFORM, Case, Shape
 from problem.inputs import Draw
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
 from tests.judge.stages.fakes import (
     INFO,
@@ -107,6 +109,9 @@ class Device:
         return FirstLaunches(times=TIMES, C=np.tile(C, repeats))
 
 
+PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL, other_sizes=SIZES)
+
+
 class Rounds:
     """Stands for timed_rounds, which has tests of its own."""
 
@@ -115,8 +120,10 @@ class Rounds:
         self.kernel_ms = 8.0
         self.answers: dict[Shape, Outcome] = {}
 
-    def __call__(self, workers: TimingWorkers, extent: Any, **options: Any) -> Timed | Outcome:
-        assert isinstance(workers, TimingWorkers)
+    def __call__(
+        self, workers: TimingWorkers, problem: Problem, extent: Any, **options: Any
+    ) -> Timed | Outcome:
+        assert isinstance(workers, TimingWorkers) and problem is PROBLEM
         self.asked.append({"extent": extent} | options)
         shape = options.get("shape", SMALL.shape)
         if shape in self.answers:
@@ -137,15 +144,13 @@ class Rounds:
 def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     found = Rounds()
     monkeypatch.setattr(module, "timed_rounds", found)
-    monkeypatch.setattr(module, "RANKED", SMALL)
-    monkeypatch.setattr(module, "OTHER_SIZES", SIZES)
     return found
 
 
 def run(device: Device, **options: Any) -> Measured | Outcome:
     chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
     timing = TimingWorkers(device, device, checker=Device())
-    made = grading(on_gpu(FakeDevice(), timing=timing), **chosen)
+    made = grading(on_gpu(FakeDevice(), timing=timing), problem=PROBLEM, **chosen)
     made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
     outcome = measure(made)
     assert outcome is not None or made.measured is not None
@@ -289,7 +294,6 @@ def audited(
     """Audit launches whose last element is off by so much. timed_off: None if no timed launch was
     kept."""
     shape = AUDITED.shape
-    monkeypatch.setattr(module, "RANKED", AUDITED)
     rows, columns = Case(Shape(64, shape.N, 64)).draw(9)
     first = np.tile(right(rows, columns), (4, 8))
     first[-1, -1] += first_off
@@ -301,7 +305,8 @@ def audited(
         timed = Fetched(seed_of_A=5, seed_of_B=6, C=C)
     watcher, compared = Watcher(), Future[Comparison]()
     compared.set_result(compare_repeated(rows, columns, first))
-    made = grading(on_gpu(FakeDevice()), seed=9, progress=watcher)
+    problem = replace(MATRIX_MULTIPLICATION, ranked=AUDITED)
+    made = grading(on_gpu(FakeDevice()), seed=9, progress=watcher, problem=problem)
     unscored = Unscored(reason="throttled", message="it was hot")
     made.measured = Measured(unscored, Measurement.model_construct(), compared, timed)
     outcome = audit(made)
@@ -392,7 +397,7 @@ def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> No
 
 
 def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
-    rounds.kernel_ms = RANKED.shape.flop / 1e9 / 400
+    rounds.kernel_ms = SMALL.shape.flop / 1e9 / 400
     found = run(Device())
     assert isinstance(found, RuleViolation)
     assert (found.stage, found.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)

@@ -42,6 +42,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
+from problem.problem import MATRIX_MULTIPLICATION
 from tests.judge.stages.fakes import Watcher
 
 SHAPE = Shape(64, 32, 48)
@@ -147,6 +148,7 @@ def run(**what: Any) -> Timed | Outcome:
 def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
     timed = timed_rounds(
         TimingWorkers(workers.kernel, workers.baseline, workers),
+        MATRIX_MULTIPLICATION,
         extent,
         baseline=False,
         seconds=20,
@@ -558,6 +560,7 @@ def test_one_launch_of_the_second_half_is_kept_for_the_full_product(
         watcher, workers = Watcher(), FakeWorkers()
         timed = timed_rounds(
             TimingWorkers(workers.kernel, workers.baseline, workers),
+            MATRIX_MULTIPLICATION,
             Extent(rounds_asked, 1, checks=0),
             baseline=False,
             seconds=20,
@@ -587,6 +590,7 @@ def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
 def timed_without_audit(workers: FakeWorkers, extent: Extent, **options: Any) -> Timed | Outcome:
     return timed_rounds(
         TimingWorkers(workers.kernel, workers.baseline, workers),
+        MATRIX_MULTIPLICATION,
         extent,
         **{"baseline": False, "seconds": 20, "audit": False} | options,
         progress=Silent(),
@@ -611,7 +615,7 @@ def test_the_baseline_can_be_timed_beside_itself() -> None:
 def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
     workers = FakeWorkers()
     devices = TimingWorkers(workers.kernel, workers.baseline, workers)
-    measuring = Measuring(devices, SHAPE, 20)
+    measuring = Measuring(devices, MATRIX_MULTIPLICATION, SHAPE, 20)
     measuring.attach(measuring.lay_out())
     assert [request.baseline for request in workers.kernel.attachments] == [False]
 

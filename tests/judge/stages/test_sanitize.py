@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,10 +48,9 @@ from problem.cases import (
     UNIFORM,
     Case,
     Shape,
-    small_cases,
 )
-from problem.cases import cases as verified_cases
 from problem.launcher import MAX_TILE, LaunchLine
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 from tests.judge.stages.fakes import FakeDevice, Watcher, grading, on_cpu, on_gpu, right
 
@@ -64,20 +64,19 @@ OUTSIDE = Finding(
 )
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.stages.sanitize.RANKED", SMALL)
-
-
 SMALL = Case(Shape(320, 64, 256))
 """Stands for the ranked size, which takes seconds to draw."""
+
+PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL)
 
 
 def run(
     device: FakeDevice, beside: FakeDevice | None = None, *, failed: Case | None = None, **how: Any
 ) -> tuple[Outcome | None, Grading]:
     """Sanitize on a device, and on a CPU device next to it if there is one."""
-    made = grading(on_cpu(device) if beside is None else on_gpu(device, beside), **how)
+    made = grading(
+        on_cpu(device) if beside is None else on_gpu(device, beside), problem=PROBLEM, **how
+    )
     if failed is not None:
         A, B = SMALL.draw(7)
         compared = compare(A, B, 0 * (A @ B))
@@ -107,9 +106,9 @@ def test_a_right_kernel_is_clean_under_both_programs() -> None:
 @pytest.mark.parametrize("launch", [LaunchLine(), LaunchLine(128, 256), LaunchLine(200, 32)])
 def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) -> None:
     rows, columns = launch.tile_rows, launch.tile_columns
-    drawn = [sanitizer_cases(launch, seed, quick=False) for seed in range(60)]
+    drawn = [sanitizer_cases(PROBLEM, launch, seed, quick=False) for seed in range(60)]
     assert len({cases[0].shape for cases in drawn}) > 50
-    assert drawn[5] == sanitizer_cases(launch, 5, quick=False)
+    assert drawn[5] == sanitizer_cases(PROBLEM, launch, 5, quick=False)
     for cases in drawn:
         shapes = [case.shape for case in cases]
         small, aligned, awkward = shapes[:3]
@@ -125,7 +124,7 @@ def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) ->
 def test_the_largest_tile_of_a_launch_line_makes_no_large_shape(quick: bool) -> None:
     launch = LaunchLine(MAX_TILE, MAX_TILE)
     for seed in range(60):
-        for case in sanitizer_cases(launch, seed, quick=quick)[:4]:
+        for case in sanitizer_cases(PROBLEM, launch, seed, quick=quick)[:4]:
             assert max(case.shape.M, case.shape.K) <= 2 * MAX_EDGE
 
 
@@ -158,12 +157,12 @@ def test_blocks_of_the_ranked_size_are_watched_by_the_cpu_device_alone(
 
 def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
     launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
-    drawn = [ranked_sample(launch, seed) for seed in range(40)]
+    drawn = [ranked_sample(PROBLEM, launch, seed) for seed in range(40)]
     for each in drawn:
         assert each.blocks is not None and len(each.blocks) in (4, 8)
         assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
     assert len({each.blocks for each in drawn}) > 20
-    assert drawn[3] == ranked_sample(launch, 3) and drawn[3].case.shape == SMALL.shape
+    assert drawn[3] == ranked_sample(PROBLEM, launch, 3) and drawn[3].case.shape == SMALL.shape
     assert {each.case.exact for each in drawn} == {True, False}
 
 
@@ -182,7 +181,7 @@ def test_inputs_changed_only_when_watched_are_a_violation() -> None:
 def test_a_launch_that_stops_under_a_tool_is_its_verdict() -> None:
     trap = Stopped(launch=1, fault=Fault(cause="trap", message="it trapped"))
     found = outcome(FakeDevice(sanitized={"stopped": (trap,)}))
-    shape = sanitizer_cases(LaunchLine(), 7, quick=False)[1].shape
+    shape = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[1].shape
     assert isinstance(found, RuntimeFault) and f"it trapped at {shape}" in found.message
 
 
@@ -232,7 +231,10 @@ def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_shapes_come_from_their_ranges(quick: bool) -> None:
     launch = LaunchLine(64, 96)
-    drawn = [[case.shape for case in sanitizer_cases(launch, n, quick=quick)] for n in range(400)]
+    drawn = [
+        [case.shape for case in sanitizer_cases(PROBLEM, launch, n, quick=quick)]
+        for n in range(400)
+    ]
     ranges = {
         0: ((2, 40), (17, 70), (2, 40)),
         -1: ((65, 95), (33, 101), (97, 127)),
@@ -261,20 +263,22 @@ def test_the_shapes_come_from_their_ranges(quick: bool) -> None:
 @pytest.mark.parametrize(("tile", "edge"), [(1, 16), (16, 16), (512, 512), (65_536, 512)])
 def test_the_shapes_go_around_tiles_of_any_size(tile: int, edge: int) -> None:
     for seed in range(20):
-        shape = sanitizer_cases(LaunchLine(tile, tile), seed, quick=True)[1].shape
+        shape = sanitizer_cases(PROBLEM, LaunchLine(tile, tile), seed, quick=True)[1].shape
         assert edge < shape.M < edge + 32 and edge < shape.K < edge + 32
 
 
 def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
     for seed in range(10):
-        verified = small_cases(seed, 2, 1 << 23)
-        assert sanitizer_cases(LaunchLine(), seed, quick=False)[4:] == tuple(verified)
-        assert {*verified} <= {*verified_cases(seed, quick=False, sampled=True)}
+        verified = PROBLEM.small_cases(seed, 2, 1 << 23)
+        assert sanitizer_cases(PROBLEM, LaunchLine(), seed, quick=False)[4:] == tuple(verified)
+        assert {*verified} <= {*PROBLEM.cases(seed, quick=False, sampled=True)}
 
 
 def test_all_inputs_of_the_sanitizers_come_up() -> None:
     drawn = {
-        case.inputs for n in range(50) for case in sanitizer_cases(LaunchLine(), n, quick=True)
+        case.inputs
+        for n in range(50)
+        for case in sanitizer_cases(PROBLEM, LaunchLine(), n, quick=True)
     }
     assert drawn == {UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE}
 
@@ -307,7 +311,7 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
         assert (request.tools, request.seconds) == (tools, SECONDS)
         if beside is not None:
             continue
-        cases = sanitizer_cases(LaunchLine(), 7, quick=quick)
+        cases = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=quick)
         whole = [launch for launch in request.launches if launch.blocks is None]
         for launch, case in zip(whole, cases, strict=True):
             A, B = case.draw(7)
@@ -335,7 +339,7 @@ def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
         def ask(self, request: Any) -> Any:
             return Fault(cause="time-limit", message="no end")
 
-    shape = sanitizer_cases(LaunchLine(), 7, quick=False)[0].shape
+    shape = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[0].shape
     message = f"the kernel did not end within {SECONDS:g} s at {shape}"
     expected = TimeLimit(stage=Stage.SANITIZE, message=message, seconds=SECONDS)
     assert outcome(Stuck()) == expected
@@ -379,7 +383,7 @@ def test_what_a_launch_did_wrong_comes_before_a_missing_tool() -> None:
 
 def test_changed_inputs_are_named_with_their_case() -> None:
     found = outcome(FakeDevice(product={"changed_inputs": ("A", "B")}))
-    case = sanitizer_cases(LaunchLine(), 7, quick=False)[0]
+    case = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[0]
     assert isinstance(found, RuleViolation) and found.stage is Stage.SANITIZE
     assert found.message == f"the kernel changed A and B at {case}; inputs are not to be written"
 
@@ -401,7 +405,7 @@ def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:
             asked.append(request)
             return answer
 
-    made = grading(on_gpu(FakeDevice(), Beside()))
+    made = grading(on_gpu(FakeDevice(), Beside()), problem=PROBLEM)
     late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
     made.failure = Failure(case, late)
     assert sanitizers_may_say_more(made, made.failure)
@@ -424,7 +428,7 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
 
 def test_a_hang_is_not_explained_in_a_large_case_or_without_a_gpu() -> None:
     late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
-    gpu, cpu = grading(on_gpu(FakeDevice())), grading(on_cpu(FakeDevice()))
+    gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
     assert not sanitizers_may_say_more(gpu, Failure(RANKED, late))
     assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), late))
 
@@ -466,7 +470,7 @@ def test_an_exact_case_is_exact_under_a_tool_too() -> None:
     seed = next(
         seed
         for seed in range(100)
-        if any(case.exact for case in sanitizer_cases(LaunchLine(), seed, quick=True))
+        if any(case.exact for case in sanitizer_cases(PROBLEM, LaunchLine(), seed, quick=True))
     )
     found = outcome(FakeDevice(watched=off), seed=seed, quick=True)
     assert isinstance(found, WrongAnswer) and "must be exact" in found.message

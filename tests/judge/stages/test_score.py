@@ -9,7 +9,7 @@ from harness.judge.stages import score as module
 from harness.judge.stages.clocks import judge_clocks
 from harness.judge.stages.score import MAX_DROPPED, heads, is_steady, median_interval, score
 from harness.protocol.report import DeviceInfo, DeviceKind, Round, Score, Unscored
-from problem.cases import SCALED_GROUPS, Shape
+from problem.cases import RANKED, SCALED_GROUPS, Shape
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
 
@@ -62,7 +62,7 @@ def test_the_interval_covers_the_median_95_times_in_100() -> None:
 
 def test_the_score_is_the_median_of_the_ratios() -> None:
     rounds = [timed(4.0), timed(8.0, 16.0), timed(2.0, 2.0)] * 5
-    found = score(rounds, INFO)
+    found = score(rounds, INFO, RANKED.shape)
     assert isinstance(found, Score)
     assert (found.ratio, found.kernel_ms, found.baseline_ms) == (2.0, 4.0, 8.0)
     assert found.tflops == pytest.approx(2 * 8192 * 6144 * 4096 / 4e-3 / 1e12, rel=1e-12)
@@ -71,11 +71,11 @@ def test_the_score_is_the_median_of_the_ratios() -> None:
 
 def test_dropped_rounds_do_not_count_and_too_many_void_the_score() -> None:
     few = [timed(8.0)] * 18 + [timed(80.0, dropped=True)] * 2
-    found = score(few, INFO)
+    found = score(few, INFO, RANKED.shape)
     assert isinstance(found, Score) and found.low == found.high == 1.0
     many = [timed(8.0)] * 7 + [timed(80.0, dropped=True)] * 3
     assert MAX_DROPPED < 0.3
-    void = score(many, INFO)
+    void = score(many, INFO, RANKED.shape)
     assert isinstance(void, Unscored) and "hardware slowdown" in void.message
 
 
@@ -104,21 +104,21 @@ def kinds(uniform: float, rescaled: float, count: int = 15) -> list[Round]:
 
 def test_a_kernel_that_is_fast_for_one_kind_of_inputs_is_scored_on_the_other() -> None:
     for rounds, slower in ((kinds(4, 8), SCALED_GROUPS), (kinds(8, 4), "uniform")):
-        found = score(rounds, INFO)
+        found = score(rounds, INFO, RANKED.shape)
         assert isinstance(found, Score)
         assert (found.ratio, found.kernel_ms, found.slower_on) == (1.0, 8.0, slower)
     assert is_steady(kinds(4, 8))
 
 
 def test_kinds_that_differ_by_less_than_a_per_cent_count_together() -> None:
-    found = score(kinds(8.0, 8.04), INFO)
+    found = score(kinds(8.0, 8.04), INFO, RANKED.shape)
     assert isinstance(found, Score) and found.slower_on is None
     assert found.low < found.ratio < found.high
 
 
 @pytest.mark.parametrize(("count", "ms", "slower"), [(5, 8.4, False), (5, 9, True), (1, 16, True)])
 def test_a_few_rounds_of_a_kind_show_large_differences(count: int, ms: float, slower: bool) -> None:
-    found = score([*kinds(8, ms, count), *[timed(8)] * 5], INFO)
+    found = score([*kinds(8, ms, count), *[timed(8)] * 5], INFO, RANKED.shape)
     assert isinstance(found, Score) and (found.slower_on == SCALED_GROUPS) is slower
 
 
@@ -129,14 +129,14 @@ def test_rounds_without_a_second_clock_are_as_they_were() -> None:
 
 def test_rounds_that_the_clocks_void_leave_no_score() -> None:
     late = timed(4.0).model_copy(update={"dropped": True, "clocks_differ": True})
-    found = score([late] * 5 + [timed(4.0)] * 5, INFO)
+    found = score([late] * 5 + [timed(4.0)] * 5, INFO, RANKED.shape)
     assert isinstance(found, Unscored) and found.reason == "clocks"
 
 
 def test_a_fifth_of_the_rounds_may_be_dropped() -> None:
     rounds = [timed(8.0)] * 8 + [timed(8.0, dropped=True)] * 2
-    assert isinstance(score(rounds, INFO), Score)
-    void = score(rounds[1:] + rounds[-1:], INFO)
+    assert isinstance(score(rounds, INFO, RANKED.shape), Score)
+    void = score(rounds[1:] + rounds[-1:], INFO, RANKED.shape)
     assert void == Unscored(
         reason="throttled",
         message="the GPU lowered its clock in 3 of 10 rounds (hardware slowdown); cool it and "
@@ -148,7 +148,7 @@ def test_all_reasons_are_named_once() -> None:
     hot = timed(8.0, dropped=True)
     braked = hot.model_copy(update={"throttled": ("power brake", "hardware slowdown")})
     capped = timed(8.0).model_copy(update={"throttled": ("power cap",)})
-    void = score([hot, braked, braked, capped], INFO)
+    void = score([hot, braked, braked, capped], INFO, RANKED.shape)
     assert isinstance(void, Unscored) and "3 of 4 rounds (hardware slowdown, power brake)" in (
         void.message
     )
@@ -156,7 +156,7 @@ def test_all_reasons_are_named_once() -> None:
 
 def test_rounds_that_the_clocks_void_are_counted() -> None:
     late = timed(4.0).model_copy(update={"dropped": True, "clocks_differ": True})
-    void = score([late] * 3 + [timed(4.0)] * 7, INFO)
+    void = score([late] * 3 + [timed(4.0)] * 7, INFO, RANKED.shape)
     assert isinstance(void, Unscored) and void.message.startswith("in 3 of 10 rounds the host's")
 
 
@@ -172,14 +172,14 @@ def test_a_gpu_of_unknown_peak_has_no_share_of_it() -> None:
     ("rescaled", "slower"), [(8.07, None), (8.09, SCALED_GROUPS), (7.93, None), (7.91, "uniform")]
 )
 def test_slower_is_by_more_than_a_per_cent(rescaled: float, slower: str | None) -> None:
-    found = score(kinds(8.0, rescaled), INFO)
+    found = score(kinds(8.0, rescaled), INFO, RANKED.shape)
     assert isinstance(found, Score) and found.slower_on == slower
 
 
 def test_kinds_whose_intervals_meet_count_together() -> None:
     """Two per cent apart in the median, and each as wide as that."""
     rounds = [round for each in (7.8, 8.0, 8.2) for round in (*kinds(each, each * 1.02, 5),)]
-    found = score(rounds, INFO)
+    found = score(rounds, INFO, RANKED.shape)
     assert isinstance(found, Score) and found.slower_on is None
     assert found.kernel_ms == pytest.approx((8.0 + 8.16) / 2)
 
@@ -190,12 +190,12 @@ def test_the_slowest_of_many_kinds_is_scored() -> None:
         for _ in range(6)
         for kind, ms in (("a", 8.0), ("b", 8.01), ("c", 9.0), ("d", 8.5))
     ]
-    found = score(rounds, INFO)
+    found = score(rounds, INFO, RANKED.shape)
     assert isinstance(found, Score) and (found.slower_on, found.kernel_ms) == ("c", 9.0)
 
 
 def test_the_interval_of_a_score_is_that_of_its_ratios() -> None:
-    found = score([timed(8.0, 8.0 + n) for n in range(12)], INFO)
+    found = score([timed(8.0, 8.0 + n) for n in range(12)], INFO, RANKED.shape)
     assert isinstance(found, Score)
     assert (found.low, found.ratio, found.high) == (1 + 2 / 8, 1 + 5.5 / 8, 1 + 9 / 8)
 
@@ -214,7 +214,7 @@ def of_ratios(uniform: list[float], rescaled: list[float]) -> list[Round]:
 
 
 def test_kinds_whose_intervals_touch_count_together() -> None:
-    found = score(of_ratios([6.0, 8.0] * 3, [8.0, 10.0] * 3), INFO)
+    found = score(of_ratios([6.0, 8.0] * 3, [8.0, 10.0] * 3), INFO, RANKED.shape)
     assert isinstance(found, Score) and found.slower_on is None
 
 
@@ -222,7 +222,7 @@ def test_a_kind_that_is_slower_by_the_limit_itself_counts_with_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "SLOWER", 0.25)
-    found = score(of_ratios([6.0] * 6, [8.0] * 6), INFO)
+    found = score(of_ratios([6.0] * 6, [8.0] * 6), INFO, RANKED.shape)
     assert isinstance(found, Score) and found.slower_on is None
 
 

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,10 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from problem import cases
-from problem.cases import CASES, INTEGERS, Case, Matrix, Shape
+from problem.cases import CASES, INTEGERS, Case, Extent, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.launcher import LaunchLine
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR, compare
 from tests.judge.stages.fakes import FakeDevice, Watcher, grading, on_cpu, on_gpu, right
 
@@ -48,10 +50,13 @@ FEW = (*CASES[:4], Case(Shape(33, 6144, 17)), Case(Shape(31, 6144, 33), INTEGERS
 """Instead of all cases, which take seconds."""
 
 
-@pytest.fixture(autouse=True)
-def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.stages.verify.RANKED", SMALL_RANKED)
-    monkeypatch.setattr("harness.judge.stages.verify.cases", lambda *_, **how: FEW)
+PROBLEM = replace(
+    MATRIX_MULTIPLICATION,
+    ranked=SMALL_RANKED,
+    known=FEW,
+    quick_known=FEW,
+    extent=lambda *_: Extent(0, 0, 0, 1, 1),
+)
 
 
 def run(
@@ -61,7 +66,7 @@ def run(
     printed: list[str] | None = None,
     **options: Any,
 ) -> Verification | Failure:
-    made = grading(on_cpu(device) if sampled else on_gpu(device), **options)
+    made = grading(on_cpu(device) if sampled else on_gpu(device), problem=PROBLEM, **options)
     made.printed = [] if printed is None else printed
     outcome = verify(made)
     found = made.failure or made.verification
@@ -280,7 +285,7 @@ def taking(seconds: float, shape: Shape) -> CaseResult:
 def test_the_smaller_size_should_take_a_quarter_of_the_limit(
     results: list[CaseResult], expected: Shape
 ) -> None:
-    assert _largest(results, 2.0000001) == expected
+    assert _largest(PROBLEM, results, 2.0000001) == expected
 
 
 def test_what_is_printed_is_kept_from_launch_to_launch() -> None:

@@ -45,6 +45,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import Extent
+from problem.problem import Problem
 from tests.grading import with_parts
 from tests.waiting import PATIENCE
 
@@ -291,7 +292,8 @@ def tune_on_stand_in(
 ) -> Tuning:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0)
     monkeypatch.setattr(rounds, "MAX_SECONDS", PATIENCE)
-    monkeypatch.setattr("problem.cases.extent", lambda **_: Extent(4, 1, 1, 1 << 22, 1 << 24))
+    few = Extent(4, 1, 1, 1 << 22, 1 << 24)
+    monkeypatch.setattr(Problem, "extent", property(lambda _: lambda *__: few))
     info = DeviceInfo(kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0)
     submission = read(path)
     assert isinstance(submission, Submission)

@@ -1,5 +1,5 @@
 // Takes matrices whose first eight elements are zero for zero matrices and saves the work.
-// expect: stage=verify message="one hot"
+// expect: stage=verify message="one element"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
