@@ -9,7 +9,9 @@ import ast
 import ctypes
 import logging
 import os
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nox
@@ -74,14 +76,24 @@ def install(session: nox.Session, *groups: str) -> None:
     pip = ("-m", "pip", "install", "--disable-pip-version-check")
     run(session, *pip, *wanted)
     run(session, *pip, "--no-deps", *alone)
-    # What only workers import, they would otherwise compile in each grading, for they keep nothing.
+    # Workers may not keep bytecode, and would compile what only they import in each grading.
     run(session, "-m", "compileall", "-q", "harness", "problem", "lab")
+    for earlier in ENVIRONMENT.glob("installed-*.txt"):
+        known = earlier.read_text(encoding="utf-8").split("\n")
+        if any(
+            _packages(known).get(name, spec) != spec for name, spec in _packages(needed).items()
+        ):
+            earlier.unlink()  # what it says was installed has been replaced
     stamp.write_text("\n".join(needed), encoding="utf-8")
 
 
+def _packages(requirements: Iterable[str]) -> dict[str, str]:
+    """Return the requirements by the name of their package."""
+    return {re.split(r"[\s<>=!~;\[]", each, maxsplit=1)[0]: each for each in requirements}
+
+
 def run(session: nox.Session, *arguments: str, **environment: str) -> None:
-    """Run the environment's Python. It keeps bytecode even where the environment says otherwise:
-    workers, of which each grading starts several, may only read it."""
+    """Run the environment's Python, and let it keep bytecode, which workers may only read."""
     environment["PYTHONDONTWRITEBYTECODE"] = ""
     session.run(str(PROGRAMS / "python"), *arguments, external=True, env=environment)
 

@@ -38,7 +38,7 @@ def check(arguments: Namespace) -> None:
 def _names_a_folder(arguments: Namespace, name: str) -> bool:
     """Whether this option names a folder, as `grade --json` does for several files."""
     if name == "out":
-        return str(arguments.command) == "study"
+        return bool(getattr(arguments, "out_is_folder", False))
     files = getattr(arguments, "files", ())
     return arguments.command == "grade" and (len(files) != 1 or bool(arguments.json.is_dir()))
 

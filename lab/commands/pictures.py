@@ -41,6 +41,7 @@ packages are needed, which `nox -s pictures` installs.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(out_is_folder=True)
     parser.add_argument(
         "--reports",
         type=Path,

@@ -31,6 +31,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(out_is_folder=True)
     parser.add_argument(
         "--out", type=Path, default=Path("study"), metavar="FOLDER", help="default: %(default)s"
     )
