@@ -1,23 +1,27 @@
-"""Handing in from a terminal, and watching until there is a report; patient with a lost connection.
+"""Submit kernel files to an arena, and wait for the verdicts.
 
-Only the standard library: whoever submits needs nothing of the arena's own.
+    export MATMUL_ARENA_KEY=arena_...
+    python3 submit.py my_kernel.cu --arena https://arena.example.org
+
+This file needs Python 3.9 and nothing else: an arena serves it as /submit.py. Ctrl-C ends the
+watching only. Exit codes: 0 accepted, 1 not accepted, 2 no verdict.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import secrets
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
-
-from harness.judge.progress import Progress
-from harness.protocol.errors import UsageError
-from harness.protocol.report import Report, Stage
 
 PATIENCE_SECONDS = 60.0
 """An arena that is started again is back long before."""
@@ -27,26 +31,47 @@ MAX_SILENCE_SECONDS = 60.0
 """The arena says something every quarter of a minute."""
 
 
+ARENA = ""
+"""The address of the arena that serves this file."""
+
+
+class ClientError(Exception):
+    """The arena refuses, or does not answer; the text is one sentence."""
+
+
+class Watcher(Protocol):
+    """Is told how far a grading is."""
+
+    def begin(self, stage: str, total: "int | None") -> None:
+        """A stage begins; total: its number of steps where that is known."""
+
+    def step(self, text: str) -> None:
+        """One step is about to be done."""
+
+    def found(self, sentences: "list[str]") -> None:
+        """The stage has found something."""
+
+
 class Client:
     """One person at one arena."""
 
     def __init__(self, address: str, key: str) -> None:
-        """Raises UsageError where the address is none."""
+        """Raises ClientError where the address is none."""
         if urlsplit(address).scheme not in ("http", "https"):
-            raise UsageError(f"--arena takes the arena's address, http://…, not {address!r}")
+            raise ClientError(f"--arena takes the arena's address, http://…, not {address!r}")
         self._address = address.rstrip("/")
         self._key = key
 
     def submit(self, name: str, content: bytes) -> str:
         """The submission's id. Sent again and again, it is still one submission.
 
-        Raises UsageError with the arena's own sentence where it does not take it.
+        Raises ClientError with the arena's own sentence where it does not take it.
         """
         headers = {"Idempotency-Key": secrets.token_hex(16), "Content-Type": "text/plain"}
         path = f"/api/v1/submissions?name={quote(name)}"
         return str(json.loads(self._ask(path, content, headers))["id"])
 
-    def watch(self, id: str, progress: Progress) -> dict[str, Any]:
+    def watch(self, id: str, progress: Watcher) -> dict[str, Any]:
         """Until its state is final: the last status."""
         told = 0, 0
         waiting: str | None = None
@@ -64,7 +89,7 @@ class Client:
             time.sleep(AGAIN_SECONDS)  # the connection was lost; nothing else was
 
     def _tell(
-        self, stages: Sequence[dict[str, Any]], told: tuple[int, int], progress: Progress
+        self, stages: Sequence[dict[str, Any]], told: tuple[int, int], progress: Watcher
     ) -> tuple[int, int]:
         """What is new since so many stages, and so many sentences of the last of them."""
         begun, sentences = told
@@ -72,15 +97,16 @@ class Client:
             begun, sentences = 0, 0
         for number, stage in enumerate(stages, start=1):
             if number > begun:
-                progress.begin(Stage(stage["stage"]), stage["total"])
+                progress.begin(stage["stage"], stage["total"])
                 sentences = 0
             if number >= begun:
                 progress.found(stage["found"][sentences:])
                 sentences = len(stage["found"])
         return len(stages), sentences
 
-    def report(self, id: str) -> Report:
-        return Report.model_validate_json(self._ask(f"/api/v1/submissions/{id}/report"))
+    def report(self, id: str) -> bytes:
+        """Return the report of a graded submission, as JSON."""
+        return self._ask(f"/api/v1/submissions/{id}/report")
 
     def _events(self, id: str) -> Iterator[dict[str, Any]]:
         """Statuses as they come, until the connection ends."""
@@ -93,7 +119,7 @@ class Client:
                         yield json.loads(line.removeprefix(b"data: "))
         except HTTPError as error:
             if error.code < 500:
-                raise UsageError(sentence(error)) from None
+                raise ClientError(sentence(error)) from None
         except (OSError, HTTPException):
             # Whether it is gone for long, a plain request finds out.
             yield json.loads(self._ask(f"/api/v1/submissions/{id}"))
@@ -109,11 +135,11 @@ class Client:
                     return body
             except HTTPError as error:
                 if error.code < 500 or time.monotonic() > deadline:
-                    raise UsageError(sentence(error)) from None
+                    raise ClientError(sentence(error)) from None
             except (URLError, OSError, HTTPException) as error:
                 if time.monotonic() > deadline:
                     reason = getattr(error, "reason", error)
-                    raise UsageError(f"{self._address} does not answer: {reason}") from None
+                    raise ClientError(f"{self._address} does not answer: {reason}") from None
             time.sleep(AGAIN_SECONDS)
 
     def _open(
@@ -135,3 +161,62 @@ def sentence(error: HTTPError) -> str:
         detail = f"it answers {error.code} {error.reason}"
     again = error.headers.get("Retry-After")
     return f"the arena: {detail}" + (f" Come back in {again} s." if again else "")
+
+
+class Lines:
+    """Writes the progress to the terminal, a line for each stage."""
+
+    def begin(self, stage: str, total: "int | None") -> None:
+        print(stage, file=sys.stderr)
+
+    def step(self, text: str) -> None:
+        if text.startswith("place"):
+            print(text, file=sys.stderr)
+
+    def found(self, sentences: "list[str]") -> None:
+        for sentence in sentences:
+            print(f"  {_plain(sentence)}", file=sys.stderr)
+
+
+def _plain(text: str) -> str:
+    """The text without what a terminal would take for a command."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def main(arguments: "list[str]") -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--arena", default=ARENA, metavar="URL", required=not ARENA)
+    options = parser.parse_args(arguments)
+    try:
+        return _submit(options.arena, options.files)
+    except (ClientError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 2
+
+
+def _submit(arena: str, files: "list[Path]") -> int:
+    key = os.environ.get("MATMUL_ARENA_KEY", "")
+    if not key:
+        raise ClientError(
+            "Set MATMUL_ARENA_KEY to your key, which the arena's organiser gives you."
+        )
+    client = Client(arena, key)
+    # All are submitted before any is waited for: they wait together.
+    ids = [(file, client.submit(file.name, file.read_bytes())) for file in files]
+    code = 0
+    for file, id in ids:
+        print(f"{file.name} is submission {id}: {arena.rstrip('/')}/submissions/{id}")
+        status = client.watch(id, Lines())
+        verdict = status["verdict"] or status["state"]
+        score = f", score {status['score']:.3f}" if status["score"] else ""
+        print(f"{file.name}: {verdict}{score}")
+        if verdict != "accepted":
+            code = max(code, 2 if verdict in ("judge-error", "cancelled") else 1)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import (
     AwareDatetime,
     Field,
+    NonNegativeFloat,
     PositiveInt,
     ValidationError,
     model_validator,
@@ -49,6 +50,24 @@ class OpenId(Value):
     client_id: str
     client_secret: str
     title: str = "your account"
+    require: dict[str, str] = Field(default_factory=dict)
+    """Claims that the provider must make of everybody who comes in, with their values."""
+
+
+class Late(Value):
+    """What is submitted after the deadline."""
+
+    days: NonNegativeFloat = 0
+    """So long it is still taken."""
+    factor: float = Field(default=1, ge=0, le=1)
+    """Its points are multiplied by this."""
+
+
+class Threshold(Value):
+    """A score, and the points that it is worth."""
+
+    score: NonNegativeFloat
+    points: float
 
 
 class Rules(Value):
@@ -57,13 +76,24 @@ class Rules(Value):
     title: str = "matmul-arena"
     begins: AwareDatetime | None = None
     ends: AwareDatetime | None = None
+    deadlines: dict[str, AwareDatetime] = Field(default_factory=dict)
+    """Where a section of the course ends at another time."""
+    late: Late = Late()
     frozen_from: AwareDatetime | None = None
-    """From then until the end the board shows contestants only what was handed in before."""
+    """From then on the board shows contestants only what was submitted before."""
+    thawed: bool = False
+    """Whether the organiser has ended the freeze."""
+    private_board: bool = False
+    """Only those who have signed in see the boards."""
+    failures: bool = False
+    """Everybody sees others' submissions that were not accepted in the list of all runs."""
     sources: Sources = Sources.PRIVATE
     quick: bool = False
     """Grade by a sample of the cases: verdicts within seconds, nothing ranked."""
     gpu: str | None = Field(default=None, min_length=1)
     """The model on which everything is graded; if left out, on whichever is free."""
+    points: tuple[Threshold, ...] = ()
+    """What scores are worth in the gradebook: the last threshold that a score reaches counts."""
     limits: Limits = Limits()
     openid: OpenId | None = None
 
@@ -74,27 +104,53 @@ class Rules(Value):
         ]
         if moments != sorted(moments):
             raise ValueError("begins, frozen_from and ends must be in this order")
+        scores = [each.score for each in self.points]
+        if scores != sorted(scores):
+            raise ValueError("the scores of points must rise")
         return self
 
-    def closed(self, now: datetime) -> str | None:
-        """Why nothing is taken now; None where it is."""
+    def deadline(
+        self, section: str | None = None, extended: datetime | None = None
+    ) -> datetime | None:
+        """Return when a person's time is over: their own extension, their section's, or the end."""
+        own = self.deadlines.get(section or "", self.ends)
+        return max(own, extended) if own is not None and extended is not None else own
+
+    def closed(
+        self, now: datetime, section: str | None = None, extended: datetime | None = None
+    ) -> str | None:
+        """Return why nothing is taken from a person now; None where it is."""
         if self.begins is not None and now < self.begins:
             return f"the contest begins at {_minute(self.begins)}"
-        if self.ends is not None and now >= self.ends:
-            return f"the contest ended at {_minute(self.ends)}"
+        deadline = self.deadline(section, extended)
+        if deadline is not None and now >= deadline + timedelta(days=self.late.days):
+            return f"the contest ended at {_minute(deadline)}"
         return None
 
+    def is_late(
+        self, at: datetime, section: str | None = None, extended: datetime | None = None
+    ) -> bool:
+        deadline = self.deadline(section, extended)
+        return deadline is not None and at >= deadline
+
+    def worth(self, score: float | None, late: bool) -> float:
+        """Return the points of a score."""
+        reached = [each.points for each in self.points if score is not None and score >= each.score]
+        return (reached[-1] if reached else 0.0) * (self.late.factor if late else 1.0)
+
     def frozen(self, now: datetime) -> bool:
-        return (
-            self.frozen_from is not None
-            and now >= self.frozen_from
-            and (self.ends is None or now < self.ends)
-        )
+        """Whether contestants see the board as it was: also after the end, until it is thawed."""
+        return self.frozen_from is not None and now >= self.frozen_from and not self.thawed
 
     def sources_open(self, now: datetime) -> bool:
         if self.sources is Sources.AFTER_END:
-            return self.ends is not None and now >= self.ends
+            last = max((self.ends, *self.deadlines.values()), key=_or_never) if self.ends else None
+            return last is not None and now >= last
         return self.sources is Sources.OPEN
+
+
+def _or_never(moment: datetime | None) -> datetime:
+    return moment or datetime.max.replace(tzinfo=UTC)
 
 
 _OBSOLETE = frozenset({"leagues", "playoff_places"})
@@ -132,28 +188,49 @@ class RulesFile:
     def __init__(self, path: Path) -> None:
         """Raises RulesError."""
         self.path = path
-        self._stamp = self._look()
-        self._rules = read(path)
+        self.stamp = self._look()
+        """Another one whenever the rules may be others."""
+        self._rules = self._read()
         self.problem: str | None = None
-        """Why the file as it stands now is not in force; the rules before it are."""
+        """Why the file as it is now is not in force; the rules before it are."""
 
     @property
     def now(self) -> Rules:
         stamp = self._look()
-        if stamp != self._stamp:
-            self._stamp = stamp
+        if stamp != self.stamp:
+            self.stamp = stamp
             try:
-                self._rules, self.problem = read(self.path), None
+                self._rules, self.problem = self._read(), None
             except RulesError as error:
                 self.problem = str(error)
         return self._rules
 
-    def _look(self) -> tuple[int, int] | None:
+    def thaw(self) -> None:
+        """End the freeze that the file has now, and no later one."""
+        self._thawed.write_text(str(self.now.frozen_from), encoding="utf-8")
+
+    @property
+    def _thawed(self) -> Path:
+        return self.path.with_name("thawed")
+
+    def _read(self) -> Rules:
+        rules = read(self.path)
         try:
-            found = self.path.stat()
+            thawed = self._thawed.read_text(encoding="utf-8") == str(rules.frozen_from)
         except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
+            thawed = False
+        return rules.model_copy(update={"thawed": rules.thawed or thawed})
+
+    def _look(self) -> tuple[int, ...]:
+        stamp: tuple[int, ...] = ()
+        for path in (self.path, self._thawed):
+            try:
+                found = path.stat()
+            except OSError:
+                stamp += (0, 0)
+            else:
+                stamp += (found.st_mtime_ns, found.st_size)
+        return stamp
 
 
 def _minute(moment: datetime) -> str:

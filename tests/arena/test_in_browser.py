@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -94,120 +93,6 @@ def test_what_was_dropped_and_what_was_pasted_are_submissions(
     visitor.press("Submit")
     visitor.sees("pasted one by ada", "h1")
     assert [each.name for each in gradings.recent(connection)] == ["pasted one", "dropped"]
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, "There is no file: choose one, drop one or paste its text."),
-        (b"", "The file is empty"),
-        (b"x" * (2 << 20), "larger than 1 MiB"),
-        (b"x" * (20 << 20), "larger than 1 MiB"),
-        (b"int x;\n\xff\n", "Line 2 is not UTF-8"),
-    ],
-    ids=["none", "empty", "2 MiB", "20 MiB", "not UTF-8"],
-)
-def test_a_wrong_file_gets_a_sentence(
-    content: bytes | None,
-    sentence: str,
-    visitor: Visitor,
-    connection: Connection,
-    person: Add,
-    tmp_path: Path,
-) -> None:
-    visitor.sign_in(connection, person("ada"))
-    if content is not None:
-        file = tmp_path / "wrong.cu"
-        file.write_bytes(content)
-        visitor.fill("file", str(file))
-    visitor.press("Submit")
-    visitor.sees(sentence, "[role=alert]")
-    assert gradings.recent(connection) == []
-
-
-def test_what_is_pasted_is_still_there_when_it_is_refused(
-    visitor: Visitor, connection: Connection, person: Add, rules: Path
-) -> None:
-    visitor.sign_in(connection, person("ada"))
-    visitor.go("submit")
-    visitor.fill("pasted", "int mine;")
-    rules.write_text(f"ends = {(datetime.now(UTC) - timedelta(hours=1)).isoformat()}\n")
-    visitor.press("Submit")
-    visitor.sees("The contest ended at", "[role=alert]")
-    assert visitor.find("//textarea").get_attribute("value") == "int mine;"
-
-
-def test_keys_and_names_that_are_none_get_a_sentence(
-    visitor: Visitor, connection: Connection, person: Add
-) -> None:
-    ada, olga = person("ada"), person("olga", Role.ORGANISER)
-    link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "")
-    visitor.go("account")
-    visitor.fill("key", people.new_key(connection, ada.id, "old", days=-1))
-    visitor.press("Sign in")
-    visitor.sees("has expired", "[role=alert]")
-    visitor.go(f"join/{link}")
-    visitor.fill("name", "ADA")
-    visitor.press("Join")
-    visitor.sees("The name ADA is taken; choose another.", "[role=alert]")
-    visitor.find("//input[@name='name']").clear()
-    visitor.fill("name", "bob")
-    visitor.press("Join")
-    visitor.sees("shown this once", ".key")
-    key = visitor.text(".key code")
-    visitor.press("Sign out")
-    visitor.sees("Nothing is ranked yet")
-    visitor.go("account")
-    visitor.fill("key", key)
-    visitor.press("Sign in")
-    visitor.sees("Submit a kernel", "h1")
-    visitor.go(f"join/{link}")
-    visitor.sees("used up", "[role=alert]")
-
-
-def test_cancelling_and_withdrawing(
-    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker
-) -> None:
-    ada = person("ada")
-    visitor.sign_in(connection, ada)
-    id = hand_in(connection, ada, "cancelled one")
-    attempt = take(attempts)
-    visitor.go(f"submissions/{id}")
-    visitor.press("Cancel")
-    visitor.sees("cancelled", "[data-state]")
-    # It reads itself again when all is over, and would do so in place of the page asked for next.
-    visitor.until(lambda: "data-live" not in visitor.chrome.page_source)
-    assert not attempts.finish(attempt.attempt, graded(attempt, 9.0))
-    hand_in(connection, ada, "withdrawn one")
-    done(connection, attempts, 1.0)
-    visitor.go("")
-    visitor.sees("withdrawn one", "#ranking")
-    visitor.go("mine")
-    visitor.follow("withdrawn one")
-    visitor.press("Withdraw from the board")
-    visitor.sees("Withdrawn")
-    visitor.go("")
-    visitor.until(lambda: "withdrawn one" not in visitor.text())
-
-
-def test_comparing_two_of_ones_own(
-    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker
-) -> None:
-    ada = person("ada")
-    for name, score in (("before", 1.0), ("after", 1.5)):
-        hand_in(connection, ada, name)
-        done(connection, attempts, score)
-    visitor.sign_in(connection, ada)
-    visitor.follow("My submissions")
-    visitor.choose("before")
-    visitor.press("Compare the two chosen")
-    visitor.sees("Compare", "h1")  # and asks for the other
-    visitor.go("mine")
-    visitor.choose("after", "before")
-    visitor.press("Compare the two chosen")
-    visitor.sees("Difference of the sources")  # which the page before has not
-    assert "before" in visitor.text(".list") and "after" in visitor.text(".list")
-    visitor.picture("compare-own")
 
 
 def test_a_board_shows_what_is_new_by_itself(

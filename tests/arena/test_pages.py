@@ -154,25 +154,6 @@ def test_cancelling_and_withdrawing(
     assert "Withdrawn" in ada.post(f"/submissions/{id}/withdraw")
 
 
-def test_forms_of_another_site_do_nothing(
-    person: Add, signed_in: Callable[[Person], Browser], connection: Connection
-) -> None:
-    ada = signed_in(person("ada"))
-    for token in ("", "0" * 64):
-        refused = ada.client.post("/submit", data={"token": token, "pasted": factory.SOURCE})
-        assert refused.status_code == 403 and "not from your session" in refused.text
-    bob = signed_in(person("bob"))
-    stolen = re.search(r'name="token" value="(\w+)"', bob.get("/submit"))
-    assert stolen is not None
-    refused = ada.client.post("/submit", data={"token": stolen[1], "pasted": factory.SOURCE})
-    assert refused.status_code == 403
-    # Nor is a cookie enough for the API.
-    assert ada.client.post("/api/v1/submissions", content=SOURCE).status_code == 401
-    assert gradings.recent(connection) == []
-    other = {"Sec-Fetch-Site": "cross-site"}
-    assert ada.client.post("/signin", data={"key": "x"}, headers=other).status_code == 403
-
-
 def test_the_cookie_is_kept_from_scripts_and_other_sites(
     person: Add, site: Site, connection: Connection
 ) -> None:
@@ -182,53 +163,6 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(
     assert cookie.startswith(f"{COOKIE}=")
     for attribute in ("HttpOnly", "Secure", "SameSite=lax"):
         assert attribute in cookie
-
-
-def test_a_revoked_key_and_somebody_locked_out_open_nothing(
-    person: Add, signed_in: Callable[[Person], Browser], olga: Browser
-) -> None:
-    bob = person("bob")
-    browser = signed_in(bob)
-    browser.get("/account")
-    key = re.search(r"arena_[\w-]+", browser.post("/account/keys", label="laptop"))
-    assert key is not None
-    header = {"Authorization": f"Bearer {key[0]}"}
-    assert browser.client.get("/api/v1/me", headers=header).json()["name"] == "bob"
-    hash = re.findall(r'name="hash" value="(\w+)"', browser.page)[-1]
-    browser.post("/account/keys/revoke", hash=hash)
-    assert browser.client.get("/api/v1/me", headers=header).status_code == 401
-    olga.get("/organiser")
-    olga.post("/organiser/people", id=bob.id, disabled="true")
-    assert "Sign in" in browser.get("/submit", 401)
-
-
-ORGANISERS = [
-    ("/organiser/invite", {}),
-    ("/organiser/people", {"id": 1, "disabled": "true"}),
-    ("/organiser/disqualify", {"id": "0" * 16, "reason": "y"}),
-    ("/organiser/reinstate", {"id": "0" * 16}),
-    ("/organiser/announce", {"text": "x"}),
-    ("/organiser/announcements/remove", {"id": 1}),
-    ("/organiser/invitations/end", {"id": 1}),
-    ("/organiser/rejudge", {"reason": "x", "which": "standing"}),
-    ("/organiser/rejudgings/1/apply", {}),
-    ("/organiser/rejudgings/1/drop", {}),
-    ("/organiser/workers", {"id": "GPU-1", "what": "drain"}),
-    ("/organiser/workers/keys", {"name": "lab-3"}),
-    ("/organiser/workers/keys/revoke", {"id": 1}),
-]
-
-
-def test_organising_is_for_organisers(
-    person: Add, signed_in: Callable[[Person], Browser], connection: Connection
-) -> None:
-    ada = signed_in(person("ada"))
-    for page in ("", "/submissions", "/people", "/audit", "/rejudgings/1"):
-        ada.get(f"/organiser{page}", 403)
-    for path, fields in ORGANISERS:
-        ada.get("/submit")
-        assert "for organisers" in ada.post(path, 403, **fields)
-    assert {line.action for line in contest.audit_log(connection)} == {"sign in"}
 
 
 def test_the_rules_say_on_which_model_everything_is_graded(
@@ -422,24 +356,6 @@ def test_no_field_of_a_stranger_is_markup(
     ):
         answer = olga.client.get(path)
         assert HOSTILE not in answer.text and "<img src=x" not in answer.text, path
-
-
-def test_private_results_are_not_there_for_others(
-    person: Add,
-    signed_in: Callable[[Person], Browser],
-    worker: Callable[..., None],
-    connection: Connection,
-) -> None:
-    ada, bob = person("ada"), person("bob")
-    id = hand_in(connection, ada)
-    worker(1.0)
-    entry = (gradings.status(connection, [id])[id].report or "")[:16]
-    for kind in ("html", "json", "cu"):
-        assert "not yours" in signed_in(bob).get(f"/entries/{entry}.{kind}", 404)
-        signed_in(ada).get(f"/entries/{entry}.{kind}")
-    assert "not yours" in signed_in(bob).get(f"/submissions/{id}", 404)
-    assert "not yours" in signed_in(bob).get(f"/compare?of={id}&of={id}", 404)
-    assert "not yours" in signed_in(bob).get(f"/live/submissions/{id}", 404)
 
 
 @pytest.mark.parametrize("name", ["", " ", "-x", "a" * 41, "<b>", "a/b", "a\u202eb", "\x00"])

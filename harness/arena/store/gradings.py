@@ -372,8 +372,12 @@ def source(connection: Connection, submission: str) -> str | None:
 
 
 def cancel(connection: Connection, submission: str) -> bool:
-    """End the gradings of a submission that have no result yet; whether there were any."""
-    return _cancel(connection, gradings.c.submission == submission)
+    """End the grading of a submission, if it has no result yet; whether there was one.
+
+    A rejudging is its organiser's alone to end.
+    """
+    own = (gradings.c.submission == submission) & gradings.c.rejudge.is_(None)
+    return _cancel(connection, own)
 
 
 def cancel_rejudging(connection: Connection, rejudge: int) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any, Self
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from harness.arena.store.tables import invitations, keys, people, sessions
@@ -101,6 +102,27 @@ def named(connection: Connection, name: str) -> Person | None:
     return Person(row.id, row.name, Role(row.role)) if row else None
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Where a person is in the course."""
+
+    login: str | None
+    section: str | None
+    extended: datetime | None
+
+
+def course_of(connection: Connection, person: int) -> Course:
+    columns = people.c.login, people.c.section, people.c.extended
+    return Course(*connection.execute(select(*columns).where(people.c.id == person)).one())
+
+
+def extend(connection: Connection, person: int, until: datetime | None) -> None:
+    """Give one person a deadline of their own. Raises NotPossible."""
+    statement = update(people).where(people.c.id == person).values(extended=until)
+    if not connection.execute(statement).rowcount:
+        raise NotPossible("there is no such person")
+
+
 def has_organiser(connection: Connection) -> bool:
     return bool(connection.scalar(select(func.count()).where(people.c.role == Role.ORGANISER)))
 
@@ -112,15 +134,16 @@ class Listed:
     role: Role
     created: datetime
     disabled: datetime | None
+    login: str | None
+    section: str | None
+    extended: datetime | None
 
 
 def everybody(connection: Connection) -> list[Listed]:
     rows = connection.execute(
-        select(
-            people.c.id, people.c.name, people.c.role, people.c.created, people.c.disabled
-        ).order_by(people.c.name)
+        select(*(people.c[each.name] for each in fields(Listed))).order_by(people.c.name)
     )
-    return [Listed(row.id, row.name, Role(row.role), row.created, row.disabled) for row in rows]
+    return [Listed(row[0], row[1], Role(row[2]), *row[3:]) for row in rows]
 
 
 def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
@@ -250,16 +273,48 @@ class Invitation:
     uses_left: int
     created: datetime
     expires: datetime
+    name: str | None
+    """Of the one person whom the roster names."""
+    login: str | None
+    section: str | None
+
+    @classmethod
+    def query(cls) -> Select[Any]:
+        """Those that can be used."""
+        columns = (invitations.c[each.name] for each in fields(cls))
+        usable = invitations.c.uses_left > 0, invitations.c.expires > func.now()
+        return select(*columns).where(*usable)
+
+    @classmethod
+    def of(cls, row: Any) -> Self:
+        return cls(row[0], Role(row[1]), *row[2:])
 
 
-def invite(connection: Connection, made_by: int, role: Role, uses: int, note: str) -> str:
-    """What the link holds, which nobody will see again."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A line of a course's roster."""
+
+    name: str
+    login: str
+    section: str
+
+
+def invite(
+    connection: Connection,
+    made_by: int,
+    role: Role,
+    uses: int,
+    note: str,
+    listing: Listing | None = None,
+) -> str:
+    """Return what the link holds, which nobody will see again. listing: whose link it is."""
     token = secrets.token_urlsafe(24)
     connection.execute(
         insert(invitations).values(
             hash=hashed(token),
             role=role,
             note=note.strip()[:200],
+            **(asdict(listing) if listing else {}),
             uses_left=uses,
             made_by=made_by,
             expires=func.now() + timedelta(days=INVITATION_DAYS),
@@ -270,32 +325,23 @@ def invite(connection: Connection, made_by: int, role: Role, uses: int, note: st
 
 def invited(connection: Connection, token: str) -> Invitation:
     """Raises NotPossible where the link is none, or has been used up."""
-    row = connection.execute(
-        select(
-            invitations.c.id,
-            invitations.c.role,
-            invitations.c.note,
-            invitations.c.uses_left,
-            invitations.c.created,
-            invitations.c.expires,
-        ).where(
-            invitations.c.hash == hashed(token),
-            invitations.c.uses_left > 0,
-            invitations.c.expires > func.now(),
-        )
-    ).one_or_none()
+    query = Invitation.query().where(invitations.c.hash == hashed(token))
+    row = connection.execute(query).one_or_none()
     if row is None:
         raise NotPossible(
             "this invitation is not valid: it was used up, has expired, or never was; "
             "ask the organiser for another"
         )
-    return Invitation(row.id, Role(row.role), row.note, row.uses_left, row.created, row.expires)
+    return Invitation.of(row)
 
 
 def join(connection: Connection, token: str, name: str) -> Person:
     """Use an invitation. Raises NotPossible."""
     invitation = invited(connection, token)
-    person = add_person(connection, name, invitation.role)
+    person = add_person(connection, invitation.name or name, invitation.role)
+    if invitation.login is not None:
+        course = {"login": invitation.login, "section": invitation.section}
+        connection.execute(update(people).where(people.c.id == person.id).values(**course))
     used = connection.execute(
         update(invitations)
         .where(invitations.c.id == invitation.id, invitations.c.uses_left > 0)
@@ -307,22 +353,8 @@ def join(connection: Connection, token: str, name: str) -> Person:
 
 
 def open_invitations(connection: Connection) -> list[Invitation]:
-    rows = connection.execute(
-        select(
-            invitations.c.id,
-            invitations.c.role,
-            invitations.c.note,
-            invitations.c.uses_left,
-            invitations.c.created,
-            invitations.c.expires,
-        )
-        .where(invitations.c.uses_left > 0, invitations.c.expires > func.now())
-        .order_by(invitations.c.created)
-    )
-    return [
-        Invitation(row.id, Role(row.role), row.note, row.uses_left, row.created, row.expires)
-        for row in rows
-    ]
+    rows = connection.execute(Invitation.query().order_by(invitations.c.created, invitations.c.id))
+    return [Invitation.of(row) for row in rows]
 
 
 def end_invitation(connection: Connection, id: int) -> None:

@@ -226,14 +226,6 @@ announcements = Table(
     Column("removed", DateTime(timezone=True)),
 )
 
-contest = Table(
-    "contest",
-    metadata,
-    Column("one", Boolean, primary_key=True, server_default=text("true")),
-    Column("thawed", DateTime(timezone=True), comment="when an organiser ended the freeze"),
-    CheckConstraint("one", name="one_row"),
-)
-
 audit = Table(
     "audit",
     metadata,

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from harness.arena.progress import StageProgress
 from harness.arena.states import State
-from harness.arena.store import board, gradings
+from harness.arena.store import board, gradings, people
 from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
 from harness.arena.submitted import examine
@@ -157,7 +157,9 @@ def hand_in(
     site: Site, person: Person, name: str, content: bytes, idempotency_key: str | None = None
 ) -> Status:
     """Keep and queue. Raises Problem."""
-    closed = site.rules.closed(now())
+    with site.transaction() as connection:
+        own = people.course_of(connection, person.id)
+    closed = site.rules.closed(now(), own.section, own.extended)
     if closed is not None and not person.organises:
         raise Problem(403, _sentence(closed))
     submission = examine(stem(name), content, person.name)

@@ -12,7 +12,17 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 
 from harness import __version__
-from harness.arena.web import api, health, openid, organiser, pages, people, streams, workers
+from harness.arena.web import (
+    api,
+    course,
+    health,
+    openid,
+    organiser,
+    pages,
+    people,
+    streams,
+    workers,
+)
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
@@ -22,6 +32,18 @@ from harness.arena.web.problems import Problem
 from harness.arena.web.renderer import Renderer, RendererHere
 from harness.arena.web.rendering import page
 from harness.arena.workers.api import LEASE_SECONDS
+
+ROUTERS = (
+    workers.router,
+    api.router,
+    health.router,
+    people.router,
+    openid.router,
+    course.router,
+    organiser.router,
+    streams.router,
+    pages.router,
+)
 
 
 def application(
@@ -60,14 +82,8 @@ def application(
     app.state.jobs = Jobs(site, lease_seconds)
     app.state.boards = Boards(site, board_renderer or RendererHere(site))
     app.state.comparisons = comparison_renderer or RendererHere(site)
-    app.include_router(workers.router)
-    app.include_router(api.router)
-    app.include_router(health.router)
-    app.include_router(people.router)
-    app.include_router(openid.router)
-    app.include_router(organiser.router)
-    app.include_router(streams.router)
-    app.include_router(pages.router)
+    for each in ROUTERS:
+        app.include_router(each)
     app.add_middleware(
         SessionMiddleware,  # what goes to an OpenID provider and back, and nothing else
         secret_key=site.cookie_secret,

@@ -9,10 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from harness.arena.rules import Rules
 from harness.arena.store import board, contest
 from harness.arena.store.contest import Announcement
-from harness.arena.web.context import Site
+from harness.arena.web.context import Site, now
 from harness.arena.web.files import File
 from harness.arena.web.rendering import page
 from harness.board.entry import Entry
@@ -39,12 +38,14 @@ class Form(StrEnum):
 class Wanted:
     """What the boards depend on beside the database.
 
-    frozen_at: only what was handed in before counts.
+    stamp: of the rules. frozen_at: only what was submitted before counts.
+    everything: also what was not accepted.
     """
 
     form: Form
-    rules: Rules
+    stamp: tuple[int, ...]
     frozen_at: datetime | None
+    everything: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def make(site: Site, wanted: Wanted) -> Made:
         data = [as_data(each) for each in boards]
         return Made(version, {DATA: File.of(json.dumps(data).encode())})
     most = MAX_ROWS if wanted.form is Form.PAGES else None
-    pages = _pages(site, version, entries, boards, announcements, most)
+    shown = [each for each in entries if wanted.everything or each.accepted]
+    pages = _pages(site, version, shown, boards, announcements, most, wanted.frozen_at)
     return Made(version, {name: File.of(html) for name, html in pages.items()})
 
 
@@ -77,6 +79,7 @@ def _pages(
     boards: Sequence[Board],
     announcements: Sequence[Announcement],
     most: int | None,
+    frozen_at: datetime | None,
 ) -> dict[str, bytes]:
     """Every board, and the list of all runs; most: rows of each."""
     names = file_names([each.gpu for each in boards])
@@ -84,6 +87,8 @@ def _pages(
         Page("index.html", "Leaderboard")
     ]
     frame: dict[str, Any] = {"boards": links, "announcements": announcements, "version": version}
+    frame["frozen_at"] = frozen_at
+    frame["open_sources"] = site.rules.sources_open(now())
     made: dict[str, bytes] = {}
     for each in boards:
         values = board_page(each)

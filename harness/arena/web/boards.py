@@ -55,7 +55,7 @@ class Boards:
     def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
         self._renderer = renderer
-        self._kept: dict[tuple[Form, bool], _Kept] = {}
+        self._kept: dict[tuple[Form, bool, bool], _Kept] = {}
         self._making: dict[Wanted, asyncio.Task[Made]] = {}
 
     async def made(self, visitor: Visitor, form: Form) -> Made:
@@ -63,7 +63,9 @@ class Boards:
         rules = self._site.rules
         organises = visitor.person is not None and visitor.person.organises
         frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
-        wanted = Wanted(form, rules, frozen)
+        if rules.private_board and visitor.person is None:
+            raise Problem(401, "Sign in first: only who takes part sees the boards.")
+        wanted = Wanted(form, self._site.rules_file.stamp, frozen, organises or rules.failures)
         kept = self._kept.get(_place(wanted))
         if kept is None or kept.wanted != wanted:
             return await self._renew(wanted)
@@ -111,5 +113,5 @@ class Boards:
             return board.version(connection)
 
 
-def _place(wanted: Wanted) -> tuple[Form, bool]:
-    return wanted.form, wanted.frozen_at is None
+def _place(wanted: Wanted) -> tuple[Form, bool, bool]:
+    return wanted.form, wanted.frozen_at is None, wanted.everything

@@ -64,6 +64,10 @@ async def back(request: Request, site: ThisSite) -> Response:
 
 
 def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:
+    for claim, wanted in provider.require.items():
+        said = claims.get(claim)
+        if wanted != said and not (isinstance(said, list) and wanted in said):
+            raise Problem(403, f"This arena is for people with the {claim} {wanted}.")
     subject = str(claims.get("sub") or "")
     if not subject:
         raise Problem(403, "The provider did not say who you are.")
@@ -106,14 +110,18 @@ def _away(provider: OpenId) -> Problem:
     return Problem(502, f"{provider.title} does not answer; try again later.")
 
 
-@lru_cache(maxsize=4)
 def _client(provider: OpenId) -> Any:
+    return _registered(provider.issuer, provider.client_id, provider.client_secret)
+
+
+@lru_cache(maxsize=4)
+def _registered(issuer: str, client_id: str, client_secret: str) -> Any:
     from authlib.integrations.starlette_client import OAuth
 
     return OAuth().register(
         "provider",
-        client_id=provider.client_id,
-        client_secret=provider.client_secret,
-        server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
+        client_id=client_id,
+        client_secret=client_secret,
+        server_metadata_url=f"{issuer.rstrip('/')}/.well-known/openid-configuration",
         client_kwargs={"scope": "openid profile email", "code_challenge_method": "S256"},
     )

@@ -42,6 +42,7 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             rules_problem=site.rules_file.problem,
             closed=rules.closed(now()),
             frozen=rules.frozen(now()),
+            thawed=rules.thawed,
             states=gradings.counts_by_state(connection),
             workers=workers.all_workers(connection),
             machines=workers.machines(connection),
@@ -118,7 +119,7 @@ def audit_log(site: ThisSite, visitor: ThisVisitor, offset: Offset = 0) -> Respo
     )
 
 
-def _do(
+def do(
     site: Site,
     visitor: Visitor,
     token: str,
@@ -132,11 +133,13 @@ def _do(
         with site.transaction() as connection:
             what(connection, actor)
     except NotPossible as error:
-        raise Problem(422, _sentence(str(error))) from None
+        raise Problem(422, sentence(error)) from None
     return RedirectResponse(f"{site.root}/{back}", 303)
 
 
-def _sentence(text: str) -> str:
+def sentence(error: Exception) -> str:
+    """Return an error's text as a sentence."""
+    text = str(error)
     return text[:1].upper() + text[1:] + "."
 
 
@@ -166,7 +169,7 @@ def end_invitation(
         people.end_invitation(connection, id)
         contest.note(connection, actor, "end invitation", str(id))
 
-    return _do(site, visitor, token, end, "organiser/people")
+    return do(site, visitor, token, end, "organiser/people")
 
 
 @router.post("/people")
@@ -183,7 +186,7 @@ def set_disabled(
         people.set_disabled(connection, id, disabled)
         contest.note(connection, actor, "lock out" if disabled else "let in", str(id))
 
-    return _do(site, visitor, token, set_it, "organiser/people")
+    return do(site, visitor, token, set_it, "organiser/people")
 
 
 @router.post("/people/key")
@@ -196,7 +199,7 @@ def reset_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number
             key = people.reset_keys(connection, id, "made by an organiser")
             contest.note(connection, actor, "reset key", str(id))
     except NotPossible as error:
-        raise Problem(422, _sentence(str(error))) from None
+        raise Problem(422, sentence(error)) from None
     return _people(site, visitor, key=key)
 
 
@@ -216,7 +219,7 @@ def tell_worker(
         else:
             raise NotPossible("a worker is drained, set aside or taken back")
 
-    return _do(site, visitor, token, tell)
+    return do(site, visitor, token, tell)
 
 
 @router.post("/workers/keys")
@@ -231,7 +234,7 @@ def new_worker_key(
             key = workers.new_machine(connection, name)
             contest.note(connection, actor, "new worker key", name)
     except NotPossible as error:
-        raise Problem(422, _sentence(str(error))) from None
+        raise Problem(422, sentence(error)) from None
     file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
     headers = {
         "Content-Disposition": f'attachment; filename="{file}.key"',
@@ -244,37 +247,37 @@ def new_worker_key(
 def revoke_worker_key(
     site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
 ) -> Response:
-    return _do(site, visitor, token, lambda link, actor: workers.revoke(link, actor, id))
+    return do(site, visitor, token, lambda link, actor: workers.revoke(link, actor, id))
 
 
 @router.post("/disqualify")
 def disqualify(
     site: ThisSite, visitor: ThisVisitor, id: Submission, token: Text = "", reason: Text = ""
 ) -> Response:
-    def do(connection: Connection, actor: Person) -> None:
+    def change(connection: Connection, actor: Person) -> None:
         contest.disqualify(connection, actor, id, reason)
 
-    return _do(site, visitor, token, do, f"submissions/{id}")
+    return do(site, visitor, token, change, f"submissions/{id}")
 
 
 @router.post("/reinstate")
 def reinstate(site: ThisSite, visitor: ThisVisitor, id: Submission, token: Text = "") -> Response:
-    def do(connection: Connection, actor: Person) -> None:
+    def change(connection: Connection, actor: Person) -> None:
         contest.reinstate(connection, actor, id)
 
-    return _do(site, visitor, token, do, f"submissions/{id}")
+    return do(site, visitor, token, change, f"submissions/{id}")
 
 
 @router.post("/announce")
 def announce(site: ThisSite, visitor: ThisVisitor, token: Text = "", text: Text = "") -> Response:
-    return _do(site, visitor, token, lambda link, actor: contest.announce(link, actor, text))
+    return do(site, visitor, token, lambda link, actor: contest.announce(link, actor, text))
 
 
 @router.post("/announcements/remove")
 def remove_announcement(
     site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
 ) -> Response:
-    return _do(
+    return do(
         site, visitor, token, lambda link, actor: contest.remove_announcement(link, actor, id)
     )
 
@@ -296,7 +299,7 @@ def rejudge(
             raise NotPossible("choose the submissions that are to be graded again")
         contest.rejudge(connection, actor, chosen, reason)
 
-    return _do(site, visitor, token, queue)
+    return do(site, visitor, token, queue)
 
 
 @router.get("/rejudgings/{id}")
@@ -321,4 +324,4 @@ def decide(site: ThisSite, visitor: ThisVisitor, id: int, what: str, token: Text
     deeds = {"apply": contest.apply_rejudging, "drop": contest.drop_rejudging}
     if what not in deeds:
         raise Problem(404, "There is nothing at this address.")
-    return _do(site, visitor, token, lambda link, actor: deeds[what](link, actor, id))
+    return do(site, visitor, token, lambda link, actor: deeds[what](link, actor, id))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import secrets
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,7 +14,8 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from harness.arena.store import board, contest, gradings
+from harness.arena import client
+from harness.arena.store import board, contest, gradings, people
 from harness.arena.store.gradings import Status
 from harness.arena.web import api
 from harness.arena.web.board_files import Form
@@ -209,6 +211,8 @@ def _submit_page(
 ) -> HTMLResponse:
     if visitor.person is None:
         return sign_in_first(site, visitor)
+    with site.transaction() as connection:
+        own = people.course_of(connection, visitor.person.id)
     return page(
         site,
         "submit.html",
@@ -218,7 +222,8 @@ def _submit_page(
         problem=problem,
         pasted=pasted,
         once=secrets.token_hex(16),
-        closed=site.rules.closed(now()),
+        closed=site.rules.closed(now(), own.section, own.extended),
+        deadline=site.rules.deadline(own.section, own.extended),
         rules=site.rules,
         starter=starter.text(),
         address=str(request.base_url).rstrip("/"),
@@ -237,6 +242,15 @@ def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
         verdicts=VERDICTS,
         starter=starter.text(),
     )
+
+
+@router.get("/submit.py")
+def submit_script(request: Request) -> Response:
+    """One file of the standard library that submits from a terminal."""
+    text = Path(client.__file__).read_text(encoding="utf-8")
+    address = str(request.base_url).rstrip("/")
+    text = text.replace('ARENA = ""', f"ARENA = {address!r}")
+    return PlainTextResponse(text, media_type="text/x-python")
 
 
 @router.get("/who")

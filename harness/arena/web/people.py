@@ -151,6 +151,7 @@ def _join(
         link=link,
         organises=invitation.role is Role.ORGANISER,
         name=name,
+        invited=invitation.name,
         problem=problem,
         status=422 if problem else 200,
     )

@@ -81,6 +81,8 @@ def framed(template: str, root: str, **values: object) -> str:
         "pages": (Page("index.html", "Leaderboard"), *PAGES),
         "version_of_judge": Version.current(),
         "token": "",
+        "shared": False,
+        "person": None,
     }
     return templates().get_template(template).render(frame | values)
 

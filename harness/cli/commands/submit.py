@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.board.document import Document
 from harness.cli.commands import _documents
@@ -14,7 +15,12 @@ from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import exit_code
 from harness.cli.preflight import check_regular
 from harness.cli.views.console import Terminal
+from harness.judge.progress import Progress
 from harness.protocol.errors import UsageError
+from harness.protocol.report import Report, Stage
+
+if TYPE_CHECKING:
+    from harness.arena.client import Client
 
 KEY_VARIABLE = "MATMUL_ARENA_KEY"
 
@@ -48,27 +54,46 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.YES
 
 
+class _Stages:
+    """Tells a view of stages what the arena says of them."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.step = progress.step
+        self.found = progress.found
+        self._progress = progress
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self._progress.begin(Stage(stage), total)
+
+
 def _to_arena(address: str, files: Sequence[Path], terminal: Terminal) -> Exit:
-    from harness.arena.client import Client
-    from harness.cli.views.grading import screen
-    from harness.cli.views.progress import TerminalProgress
+    from harness.arena.client import Client, ClientError
 
     key = os.environ.get(KEY_VARIABLE, "")
     if not key:
         raise UsageError(f"set {KEY_VARIABLE} to your key, which the arena's organiser gives you")
-    client = Client(address, key)
-    # All are submitted before the first is watched, so that they wait together.
+    try:
+        return _submit(Client(address, key), files, terminal)
+    except ClientError as error:
+        raise UsageError(str(error)) from None
+
+
+def _submit(client: Client, files: Sequence[Path], terminal: Terminal) -> Exit:
+    from harness.cli.views.grading import screen
+    from harness.cli.views.progress import TerminalProgress
+
+    # All are submitted before any is waited for: they wait together.
     submitted = [(file, client.submit(file.name, _content(file))) for file in files]
     code = Exit.YES
     for file, id in submitted:
         terminal.note(f"{file.name} is submission {id}")
         with TerminalProgress(terminal.results, file.name) as progress:
-            status = client.watch(id, progress)
+            status = client.watch(id, _Stages(progress))
         if status["state"] == "cancelled":
             terminal.note(f"{file.name} was cancelled")
             code = max(code, Exit.NO_ANSWER)
             continue
-        report = client.report(id)
+        report = Report.model_validate_json(client.report(id))
         terminal.show(screen(report))
         code = max(code, exit_code(report))
     return code

@@ -27,15 +27,3 @@ def upgrade() -> None:
     op.add_column("invitations", _text("name", "of the one person whom the roster names"))
     op.add_column("invitations", _text("login"))
     op.add_column("invitations", _text("section"))
-    op.create_table(
-        "contest",
-        sa.Column("one", sa.Boolean(), server_default=sa.text("true"), nullable=False),
-        sa.Column(
-            "thawed",
-            sa.DateTime(timezone=True),
-            nullable=True,
-            comment="when an organiser ended the freeze",
-        ),
-        sa.CheckConstraint("one", name=op.f("ck_contest_one_row")),
-        sa.PrimaryKeyConstraint("one", name=op.f("pk_contest")),
-    )

@@ -1,0 +1,153 @@
+"""A course: its roster comes in as CSV, its gradebook goes out as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from harness.arena.rules import Rules
+from harness.arena.store.people import Listing, NotPossible, Person, Role, invite
+from harness.arena.store.tables import gradings, invitations, people, submissions
+from harness.board.tables import entries
+
+COLUMNS = ("name", "login", "section")
+MAX_LINES = 5000
+
+
+def read_roster(text: str) -> list[Listing]:
+    """Read a CSV with the columns name, login and section. Raises NotPossible."""
+    text = text.removeprefix("\ufeff")
+    dialect = csv.excel()
+    dialect.delimiter = ";" if ";" in text.partition("\n")[0] else ","
+    reader = csv.DictReader(io.StringIO(text), dialect=dialect)
+    head = [(each or "").strip().lower() for each in reader.fieldnames or ()]
+    reader.fieldnames = head
+    if missing := [each for each in COLUMNS[:2] if each not in head]:
+        raise NotPossible(
+            f"the roster's first line names no column {missing[0]}; it begins with: "
+            f"{','.join(COLUMNS)}"
+        )
+    found = []
+    for number, row in enumerate(reader, start=2):
+        values = {name: " ".join((row.get(name) or "").split()) for name in COLUMNS}
+        if not any(values.values()):
+            continue
+        if not values["name"] or not values["login"]:
+            raise NotPossible(f"line {number} of the roster has no name or no login")
+        found.append(Listing(**values))
+    if not 0 < len(found) <= MAX_LINES:
+        raise NotPossible(f"a roster has from 1 to {MAX_LINES} lines, and this one {len(found)}")
+    logins = [each.login for each in found]
+    if len(set(logins)) < len(logins):
+        double = next(login for login in logins if logins.count(login) > 1)
+        raise NotPossible(f"the login {double} is twice in the roster")
+    return found
+
+
+def import_roster(
+    connection: Connection, actor: Person, roster: list[Listing]
+) -> list[tuple[Listing, str]]:
+    """Make a personal link for each line; who has joined, or has a link already, is left out."""
+    joined = set(connection.scalars(select(people.c.login)))
+    waiting = set(
+        connection.scalars(select(invitations.c.login).where(invitations.c.uses_left > 0))
+    )
+    return [
+        (each, invite(connection, actor.id, Role.CONTESTANT, 1, "roster", each))
+        for each in roster
+        if each.login not in joined | waiting
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A contestant's line of the gradebook."""
+
+    name: str
+    login: str
+    section: str
+    submissions: int
+    score: float | None
+    late: bool
+    points: float
+    kernel: str
+    badges: str
+    submitted: str
+
+
+def gradebook(connection: Connection, rules: Rules) -> list[Result]:
+    """Return the best accepted result of every contestant, by points and then by score."""
+    number = select(submissions.c.person, func.count()).group_by(submissions.c.person)
+    counted = {row[0]: row[1] for row in connection.execute(number)}
+    rows = connection.execute(
+        select(
+            submissions.c.person,
+            submissions.c.name,
+            submissions.c.received,
+            entries.c.score,
+            entries.c.cores,
+            entries.c.launch,
+        )
+        .join(gradings, gradings.c.id == submissions.c.counts)
+        .join(entries, entries.c.id == gradings.c.report)
+        .where(
+            entries.c.verdict == "accepted",
+            submissions.c.withdrawn.is_(None),
+            submissions.c.disqualified.is_(None),
+        )
+        .order_by(submissions.c.received)
+    ).all()
+    everybody = connection.execute(
+        select(people.c.id, people.c.name, people.c.login, people.c.section, people.c.extended)
+        .where(people.c.role == Role.CONTESTANT)
+        .order_by(people.c.section, people.c.name)
+    ).all()
+    found = []
+    for person in everybody:
+        best = Result(
+            name=person.name,
+            login=person.login or "",
+            section=person.section or "",
+            submissions=counted.get(person.id, 0),
+            score=None,
+            late=False,
+            points=0.0,
+            kernel="",
+            badges="",
+            submitted="",
+        )
+        for row in (each for each in rows if each.person == person.id):
+            late = rules.is_late(row.received, person.section, person.extended)
+            result = Result(
+                *(best.name, best.login, best.section, best.submissions, row.score, late),
+                points=rules.worth(row.score, late),
+                kernel=row.name,
+                badges=" ".join(filter(None, (row.cores, row.launch))),
+                submitted=row.received.isoformat(timespec="seconds"),
+            )
+            if not best.kernel or _rank(result) > _rank(best):
+                best = result
+        found.append(best)
+    return found
+
+
+def _rank(result: Result) -> tuple[float, float]:
+    return result.points, result.score or 0.0
+
+
+def as_csv(head: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> str:
+    """Write a CSV in which no cell is a formula for a spreadsheet."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow([_harmless(cell) for cell in row])
+    return written.getvalue()
+
+
+def _harmless(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t") else cell

@@ -1,0 +1,115 @@
+"""What an organiser does for a course: roster, deadlines, freeze, gradebook, histories."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, fields
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import PlainTextResponse
+from sqlalchemy import Connection
+
+from harness.arena.store import contest, course, gradings, people
+from harness.arena.store.course import Result
+from harness.arena.store.people import NotPossible, Person
+from harness.arena.web.context import ThisSite, ThisVisitor
+from harness.arena.web.organiser import Number, Offset, Text, do, sentence
+from harness.arena.web.pages import PER_PAGE
+from harness.arena.web.problems import Problem
+from harness.arena.web.rendering import page
+
+router = APIRouter(prefix="/organiser", include_in_schema=False)
+
+
+@router.post("/roster")
+def import_roster(
+    request: Request,
+    site: ThisSite,
+    visitor: ThisVisitor,
+    token: Text = "",
+    roster: Annotated[str, Form(max_length=1_000_000)] = "",
+) -> Response:
+    """A personal link for each line of the roster, as CSV: the arena keeps no copy."""
+    visitor.check(token)
+    actor = visitor.organiser
+    try:
+        with site.transaction() as connection:
+            links = course.import_roster(connection, actor, course.read_roster(roster))
+            contest.note(connection, actor, "import roster", str(len(links)))
+    except NotPossible as error:
+        raise Problem(422, sentence(error)) from None
+    rows = ((*astuple(each), str(request.url_for("join_form", link=link))) for each, link in links)
+    return _csv("links.csv", course.as_csv((*course.COLUMNS, "link"), rows))
+
+
+@router.get("/gradebook.csv")
+def gradebook(site: ThisSite, visitor: ThisVisitor) -> Response:
+    assert visitor.organiser
+    with site.transaction() as connection:
+        found = course.gradebook(connection, site.rules)
+    head = tuple(each.name for each in fields(Result))
+    return _csv("gradebook.csv", course.as_csv(head, map(astuple, found)))
+
+
+@router.post("/people/extend")
+def extend(
+    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0, until: Text = ""
+) -> Response:
+    """A deadline of one person's own, in UTC; none where it is left empty."""
+
+    def change(connection: Connection, actor: Person) -> None:
+        people.extend(connection, id, _moment(until))
+        contest.note(connection, actor, "extend", str(id), until=until)
+
+    return do(site, visitor, token, change, "organiser/people")
+
+
+def _moment(text: str) -> datetime | None:
+    """Raises NotPossible."""
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise NotPossible(f"write a time as 2026-12-19T18:00, not as {text[:40]!r}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@router.post("/thaw")
+def thaw(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response:
+    """Show everybody the board as it is now."""
+
+    def change(connection: Connection, actor: Person) -> None:
+        if site.rules.frozen_from is None:
+            raise NotPossible("the rules freeze no board")
+        contest.note(connection, actor, "thaw", str(site.rules.frozen_from))
+        site.rules_file.thaw()
+
+    return do(site, visitor, token, change)
+
+
+@router.get("/people/{id}")
+def history(site: ThisSite, visitor: ThisVisitor, id: int, offset: Offset = 0) -> Response:
+    """Everything that one person has submitted."""
+    assert visitor.organiser
+    with site.transaction() as connection:
+        found = gradings.recent(connection, person=id, limit=PER_PAGE + 1, offset=offset)
+    return page(
+        site,
+        "mine.html",
+        visitor=visitor,
+        submissions=found[:PER_PAGE],
+        author=found[0].author if found else None,
+        offset=offset,
+        more=len(found) > PER_PAGE,
+        per_page=PER_PAGE,
+    )
+
+
+def _csv(name: str, content: str) -> Response:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+    }
+    return PlainTextResponse(content, headers=headers, media_type="text/csv")

@@ -1,0 +1,486 @@
+"""Who may do what, and when: every route with every role, and every state of the contest.
+
+The tables are compared with the routes that there are: a new route without a row fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection, Engine, text
+
+from harness.arena.store import contest, gradings, people
+from harness.arena.store.people import Person, Role
+from harness.arena.web.app import ROUTERS, application
+from harness.arena.web.context import Site
+from harness.arena.web.guard import COOKIE
+from tests.arena.submitting import graded, hand_in, joined, take
+from tests.board import factory
+
+Add = Callable[..., Person]
+Key = Callable[[Person], dict[str, str]]
+SOURCE = factory.SOURCE.encode()
+ROLES = ("stranger", "other", "owner", "organiser")
+FILE = {"content": SOURCE}
+FORM = {"files": {"file": ("a.cu", SOURCE)}}
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+Row = tuple[str, str, dict[str, Any]]
+"""Statuses by role, the address, and what is sent."""
+
+OPEN = "200 200 200 200"
+OWN = "404 404 200 200"
+SIGNED_IN = "401 200 200 200"
+ORGANISERS = "401 403 403 200"
+ACTS = "403 403 403 303"
+"""A form of organisers': a stranger has no session from which it could come."""
+
+ROUTES: dict[str, Row] = {
+    "GET /": (OPEN, "/", {}),
+    "GET /{name}.html": (OPEN, "/runs.html", {}),
+    "GET /assets/{name}": (OPEN, "/assets/arena.css", {}),
+    "GET /entries/{short}.{kind}": (OWN, "/entries/{entry}.html", {}),
+    "GET /compare": (OWN, "/compare?of={id}&of={id}", {}),
+    "GET /submit": (SIGNED_IN, "/submit", {}),
+    "POST /submit": ("403 303 303 303", "/submit", FORM),
+    "GET /problem": (OPEN, "/problem", {}),
+    "GET /submit.py": (OPEN, "/submit.py", {}),
+    "GET /who": (OPEN, "/who", {}),
+    "GET /rules": (OPEN, "/rules", {}),
+    "GET /mine": (SIGNED_IN, "/mine", {}),
+    "GET /submissions/{id}": (OWN, "/submissions/{id}", {}),
+    "POST /submissions/{id}/{what}": ("403 404 303 303", "/submissions/{id}/withdraw", {}),
+    "GET /live/submissions/{id}": (OWN, "/live/submissions/{id}", {}),
+    "GET /account": (OPEN, "/account", {}),
+    "POST /signin": ("401 401 401 401", "/signin", {"data": {"key": "arena_wrong"}}),
+    "POST /signout": ("403 303 303 303", "/signout", {}),
+    "POST /signout/everywhere": ("403 303 303 303", "/signout/everywhere", {}),
+    "POST /account/keys": ("403 200 200 200", "/account/keys", {}),
+    "POST /account/keys/revoke": (
+        "403 404 404 404",
+        "/account/keys/revoke",
+        {"data": {"hash": "{stranger_hash}"}},
+    ),
+    "GET /join/{link}": (OPEN, "/join/{link}", {}),
+    "POST /join/{link}": ("404 404 404 404", "/join/nothing", {"data": {"name": "new"}}),
+    "GET /openid/begin": ("404 404 404 404", "/openid/begin", {}),
+    "GET /openid/back": ("404 404 404 404", "/openid/back", {}),
+    "GET /healthz": ("503 503 503 503", "/healthz", {}),
+    "GET /metrics": (OPEN, "/metrics", {}),
+    "GET /organiser": (ORGANISERS, "/organiser", {}),
+    "GET /organiser/submissions": (ORGANISERS, "/organiser/submissions", {}),
+    "GET /organiser/people": (ORGANISERS, "/organiser/people", {}),
+    "GET /organiser/people/{id}": (ORGANISERS, "/organiser/people/{owner}", {}),
+    "GET /organiser/gradebook.csv": (ORGANISERS, "/organiser/gradebook.csv", {}),
+    "GET /organiser/audit": (ORGANISERS, "/organiser/audit", {}),
+    "GET /organiser/rejudgings/{id}": ("401 403 403 404", "/organiser/rejudgings/1", {}),
+    "POST /organiser/rejudgings/{id}/{what}": (
+        "403 403 403 422",
+        "/organiser/rejudgings/1/apply",
+        {},
+    ),
+    "POST /organiser/rejudge": (
+        ACTS,
+        "/organiser/rejudge",
+        {"data": {"which": "standing", "reason": "a test"}},
+    ),
+    "POST /organiser/invite": ("403 403 403 200", "/organiser/invite", {}),
+    "POST /organiser/invitations/end": (
+        "403 403 403 422",
+        "/organiser/invitations/end",
+        {"data": {"id": 0}},
+    ),
+    "POST /organiser/people": (
+        "403 403 403 422",
+        "/organiser/people",
+        {"data": {"id": 0, "disabled": "true"}},
+    ),
+    "POST /organiser/people/key": (
+        "403 403 403 422",
+        "/organiser/people/key",
+        {"data": {"id": 0}},
+    ),
+    "POST /organiser/people/extend": (
+        ACTS,
+        "/organiser/people/extend",
+        {"data": {"id": "{owner}", "until": ""}},
+    ),
+    "POST /organiser/roster": (
+        "403 403 403 200",
+        "/organiser/roster",
+        {"data": {"roster": "name,login,section\nEve,eve@example.org,A\n"}},
+    ),
+    "POST /organiser/thaw": ("403 403 403 422", "/organiser/thaw", {}),
+    "POST /organiser/workers": (
+        "403 403 403 422",
+        "/organiser/workers",
+        {"data": {"id": "none", "what": "drain"}},
+    ),
+    "POST /organiser/workers/keys": (
+        "403 403 403 200",
+        "/organiser/workers/keys",
+        {"data": {"name": "lab"}},
+    ),
+    "POST /organiser/workers/keys/revoke": (
+        "403 403 403 422",
+        "/organiser/workers/keys/revoke",
+        {"data": {"id": 0}},
+    ),
+    "POST /organiser/announce": (ACTS, "/organiser/announce", {"data": {"text": "hello"}}),
+    "POST /organiser/announcements/remove": (ACTS, "/organiser/announcements/remove", {}),
+    "POST /organiser/disqualify": (
+        ACTS,
+        "/organiser/disqualify",
+        {"data": {"id": "{id}", "reason": "a test"}},
+    ),
+    "POST /organiser/reinstate": (ACTS, "/organiser/reinstate", {"data": {"id": "{id}"}}),
+    "GET /api/v1/me": (SIGNED_IN, "/api/v1/me", {}),
+    "POST /api/v1/submissions": ("401 202 202 202", "/api/v1/submissions", FILE),
+    "GET /api/v1/submissions": (SIGNED_IN, "/api/v1/submissions", {}),
+    "GET /api/v1/submissions/{id}": (OWN, "/api/v1/submissions/{id}", {}),
+    "GET /api/v1/submissions/{id}/events": (OWN, "/api/v1/submissions/{id}/events", {}),
+    "GET /api/v1/submissions/{id}/report": (OWN, "/api/v1/submissions/{id}/report", {}),
+    "GET /api/v1/submissions/{id}/source": (OWN, "/api/v1/submissions/{id}/source", {}),
+    "POST /api/v1/submissions/{id}/cancel": (
+        "401 404 409 409",
+        "/api/v1/submissions/{id}/cancel",
+        {},
+    ),
+    "GET /api/v1/board": (OPEN, "/api/v1/board", {}),
+    "GET /api/v1/workers": ("401 401 401 401", "/api/v1/workers", {}),
+    "POST /api/v1/workers": ("401 401 401 401", "/api/v1/workers", {}),
+    "POST /api/v1/workers/drain": ("401 401 401 401", "/api/v1/workers/drain", {}),
+    "POST /api/v1/workers/{session}/heartbeat": (
+        "401 401 401 401",
+        f"/api/v1/workers/{NOBODY}/heartbeat",
+        {},
+    ),
+    "POST /api/v1/workers/{session}/fetch": (
+        "401 401 401 401",
+        f"/api/v1/workers/{NOBODY}/fetch",
+        {},
+    ),
+    "POST /api/v1/workers/{session}/leave": (
+        "401 401 401 401",
+        f"/api/v1/workers/{NOBODY}/leave",
+        {},
+    ),
+    "PUT /api/v1/workers/attempts/{attempt}/result": (
+        "401 401 401 401",
+        f"/api/v1/workers/attempts/{NOBODY}/result",
+        {},
+    ),
+    "POST /api/v1/workers/attempts/{attempt}/release": (
+        "401 401 401 401",
+        f"/api/v1/workers/attempts/{NOBODY}/release",
+        {},
+    ),
+}
+ENDLESS = {"GET /live/board"}
+"""A stream without an end; the boards that it tells of have rows."""
+
+
+def routes() -> set[str]:
+    return {
+        f"{method} {route.path}"
+        for router in ROUTERS
+        for route in router.routes
+        for method in route.methods or ()  # type: ignore[attr-defined]
+    }
+
+
+def test_every_route_has_a_row() -> None:
+    assert routes() == ROUTES.keys() | ENDLESS
+
+
+class Scene:
+    """A contest with a graded submission of its owner's."""
+
+    def __init__(self, client: TestClient, connection: Connection, worker_url: URL) -> None:
+        self.client = client
+        self._connection = connection
+        self.people = {
+            name: people.add_person(connection, name, role)
+            for name, role in (
+                ("other", Role.CONTESTANT),
+                ("owner", Role.CONTESTANT),
+                ("organiser", Role.ORGANISER),
+                ("colleague", Role.ORGANISER),
+            )
+        }
+        self.id = hand_in(connection, self.people["owner"], "fast")
+        worker = joined(worker_url)
+        task = take(worker)
+        assert worker.finish(task.attempt, graded(task, 1.5))
+        worker.leave()
+        worker.close()
+        report = gradings.status(connection, [self.id])[self.id].report or ""
+        organiser = self.people["organiser"].id
+        theirs = people.new_key(connection, self.people["colleague"].id, "another's")
+        self.words = {
+            "id": self.id,
+            "entry": report[:16],
+            "owner": str(self.people["owner"].id),
+            "link": people.invite(connection, organiser, Role.CONTESTANT, 1, ""),
+            "stranger_hash": people.hashed(theirs),
+        }
+        self.theirs = theirs
+
+    def ask(self, route: str, role: str) -> int:
+        """As somebody with a key."""
+        _, address, sent = ROUTES[route]
+        headers = {}
+        if role != "stranger":
+            key = people.new_key(self._connection, self.people[role].id, "test")
+            headers = {"Authorization": f"Bearer {key}"}
+        address = self._filled(address)
+        sent = {**sent}
+        if "data" in sent:
+            sent["data"] = {name: self._filled(value) for name, value in sent["data"].items()}
+        return self.client.request(
+            route.split(maxsplit=1)[0], address, headers=headers, **sent
+        ).status_code
+
+    def _filled(self, value: object) -> object:
+        if not isinstance(value, str) or "{" not in value:
+            return value
+        return value.format(**self.words)
+
+
+@pytest.fixture
+def scene(client: TestClient, connection: Connection, worker_url: URL) -> Scene:
+    return Scene(client, connection, worker_url)
+
+
+LAST = ("POST /submissions/{id}/{what}", "POST /organiser/reinstate", "POST /signout/everywhere")
+
+
+def test_every_route_answers_every_role_as_the_table_says(scene: Scene) -> None:
+    wrong = []
+    for route in sorted(ROUTES, key=lambda route: route in LAST):
+        for role, expected in zip(ROLES, ROUTES[route][0].split(), strict=True):
+            found = scene.ask(route, role)
+            if found != int(expected):
+                wrong.append(f"{route} as {role}: {found}, not {expected}")
+    assert wrong == []
+    assert people.by_key(scene._connection, scene.theirs), "nobody revokes another's key"
+
+
+def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
+    """Another site's form comes with the cookie, and without the token."""
+    organiser = scene.people["organiser"]
+    session = people.sign_in(scene._connection, organiser.id)
+    own = {"POST /signin", "POST /join/{link}"}
+    for route in sorted(routes()):
+        method, path = route.split()
+        if method != "POST" or path.startswith("/api/"):
+            continue
+        _, address, sent = ROUTES[route]
+        data = {name: scene._filled(value) for name, value in sent.get("data", {}).items()}
+        if route in own:
+            address = f"/join/{scene.words['link']}" if "join" in route else address
+            headers = {"Sec-Fetch-Site": "cross-site"}
+        else:
+            headers = {"Cookie": f"{COOKIE}={session}"}
+            data["token"] = "guessed"
+        files = sent.get("files")
+        address = str(scene._filled(address))
+        found = scene.client.post(address, data=data, files=files, headers=headers)
+        assert found.status_code == 403, route
+    assert people.by_session(scene._connection, session) == organiser
+
+
+def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:
+    session = people.sign_in(scene._connection, scene.people["owner"].id)
+    headers = {"Cookie": f"{COOKIE}={session}"}
+    for path in ("/api/v1/submissions", f"/api/v1/submissions/{scene.id}/cancel"):
+        assert scene.client.post(path, content=SOURCE, headers=headers).status_code == 401
+
+
+# ------------------------------------------------------------------------------ keys and sessions
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["it expires", "its key is revoked", "everywhere", "locked out", "keys reset", "signed out"],
+)
+def test_a_session_ends(
+    ends: str, connection: Connection, owner: Engine, client: TestClient, person: Add
+) -> None:
+    ada = person("ada")
+    key = people.new_key(connection, ada.id, "laptop")
+    session = people.sign_in(connection, ada.id, key)
+    other = people.sign_in(connection, person("bob").id)
+    cookie = {"Cookie": f"{COOKIE}={session}"}
+    assert client.get("/mine", headers=cookie).status_code == 200
+    match ends:
+        case "it expires":
+            with owner.begin() as link:
+                late = "UPDATE sessions SET expires = now() WHERE hash = :hash"
+                link.execute(text(late), {"hash": people.hashed(session)})
+        case "its key is revoked":
+            assert people.revoke_key(connection, ada.id, people.hashed(key))
+        case "everywhere":
+            people.sign_out_everywhere(connection, ada.id)
+        case "locked out":
+            people.set_disabled(connection, ada.id, True)
+        case "keys reset":
+            new = people.reset_keys(connection, ada.id, "new")
+            assert people.by_key(connection, new) == ada
+            assert people.by_key(connection, key) is None
+        case "signed out":
+            people.sign_out(connection, session)
+    assert client.get("/mine", headers=cookie).status_code == 401
+    cookie = {"Cookie": f"{COOKIE}={other}"}
+    assert client.get("/mine", headers=cookie).status_code == 200, "and no other session does"
+
+
+def test_an_expired_key_opens_nothing(connection: Connection, person: Add) -> None:
+    ada = person("ada")
+    assert people.by_key(connection, people.new_key(connection, ada.id, "old", days=-1)) is None
+    assert people.by_key(connection, people.new_key(connection, ada.id, "new", days=1)) == ada
+
+
+# ------------------------------------------------------------------------- states of the contest
+
+
+def at(hours: float) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+
+
+STATES = {
+    "before": f"begins = {at(1)}\nends = {at(9)}\n",
+    "running": f"begins = {at(-1)}\nends = {at(9)}\n",
+    "frozen": f"begins = {at(-9)}\nfrozen_from = {at(-1)}\nends = {at(9)}\n",
+    "ended": f"begins = {at(-9)}\nfrozen_from = {at(-2)}\nends = {at(-1)}\n",
+    "thawed": f"begins = {at(-9)}\nfrozen_from = {at(-2)}\nends = {at(-1)}\nthawed = true\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "submits", "organiser_submits", "board_moves", "reads_after_end"),
+    [
+        ("before", 403, 202, True, False),
+        ("running", 202, 202, True, False),
+        ("frozen", 202, 202, False, False),
+        ("ended", 403, 202, False, True),
+        ("thawed", 403, 202, True, True),
+    ],
+)
+def test_what_holds_in_each_state(
+    state: str,
+    submits: int,
+    organiser_submits: int,
+    board_moves: bool,
+    reads_after_end: bool,
+    scene: Scene,
+    rules: Path,
+) -> None:
+    """The one result was submitted a moment ago: after each freeze of the table."""
+    rules.write_text(f'sources = "after-end"\n{STATES[state]}')
+    assert scene.ask("POST /api/v1/submissions", "other") == submits
+    assert scene.ask("POST /api/v1/submissions", "organiser") == organiser_submits
+    assert bool(scene.client.get("/api/v1/board").json()) == board_moves
+    frozen = "The board is frozen" in scene.client.get("/").text
+    assert frozen == (not board_moves)
+    readable = 200 if reads_after_end else 404
+    assert scene.ask("GET /api/v1/submissions/{id}/source", "other") == readable
+    organiser = {"Authorization": f"Bearer {scene.theirs}"}
+    assert scene.client.get("/api/v1/board", headers=organiser).json(), "organisers see it all"
+
+
+def test_an_organiser_thaws_the_board_from_the_page(scene: Scene, rules: Path) -> None:
+    rules.write_text(STATES["ended"])
+    assert scene.client.get("/api/v1/board").json() == []
+    assert scene.ask("POST /organiser/thaw", "organiser") == 303
+    assert scene.client.get("/api/v1/board").json() != []
+    rules.write_text(STATES["frozen"])
+    assert scene.client.get("/api/v1/board").json() == [], "a later freeze is another one"
+
+
+@pytest.mark.parametrize(
+    ("sources", "disqualified", "status"),
+    [
+        ("private", False, 404),
+        ("open", False, 200),
+        ("open", True, 404),
+        ("after-end", False, 404),
+    ],
+)
+def test_others_read_sources_only_as_the_rules_say(
+    sources: str, disqualified: bool, status: int, scene: Scene, rules: Path
+) -> None:
+    rules.write_text(f'sources = "{sources}"\n')
+    if disqualified:
+        organiser = scene.people["organiser"]
+        contest.disqualify(scene._connection, organiser, scene.id, "copied")
+    for route in (
+        "GET /submissions/{id}",
+        "GET /entries/{short}.{kind}",
+        "GET /api/v1/submissions/{id}/report",
+        "GET /api/v1/submissions/{id}/source",
+    ):
+        assert scene.ask(route, "stranger") == scene.ask(route, "other") == status, route
+        assert scene.ask(route, "owner") == 200
+
+
+def test_a_private_board_is_for_those_who_take_part(scene: Scene, rules: Path) -> None:
+    rules.write_text("private_board = true\n")
+    for route in ("GET /", "GET /{name}.html", "GET /api/v1/board"):
+        assert scene.ask(route, "stranger") == 401
+        assert scene.ask(route, "other") == 200
+
+
+def test_others_failures_are_listed_only_where_the_rules_say(
+    scene: Scene, rules: Path, worker_url: URL
+) -> None:
+    hand_in(scene._connection, scene.people["other"], "broken")
+    worker = joined(worker_url)
+    task = take(worker)
+    from harness.board.document import Document
+
+    wrong = factory.wrong(task.name, task.author)
+    worker.finish(task.attempt, Document.of(wrong))
+    assert "broken" not in scene.client.get("/runs.html").text
+    organiser = {"Authorization": f"Bearer {scene.theirs}"}
+    assert "broken" in scene.client.get("/runs.html", headers=organiser).text
+    rules.write_text("failures = true\n")
+    assert "broken" in scene.client.get("/runs.html").text
+
+
+def test_every_route_answers_odd_input_below_500(scene: Scene) -> None:
+    for path in (
+        "/entries/%00000000000000000.json",
+        "/compare?of=%00",
+        "/organiser/submissions?find=%00",
+        "/join/%00",
+        "/submissions/%00",
+        "/%00.html",
+    ):
+        assert scene.client.get(path).status_code in (400, 404), path
+    organiser = {"Authorization": f"Bearer {scene.theirs}"}
+    for path, data in (
+        ("/organiser/announce", {"text": "a\0b"}),
+        ("/organiser/invite", {"note": "a\0b"}),
+        ("/organiser/disqualify", {"id": scene.id, "reason": "a\0b"}),
+        ("/account/keys", {"label": "a\0b"}),
+    ):
+        assert scene.client.post(path, data=data, headers=organiser).status_code == 400, path
+
+
+def test_a_failure_of_ours_has_the_headers_of_every_answer(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("harness.arena.web.pages.starter.text", fails)
+    answer = TestClient(application(site), raise_server_exceptions=False).get("/problem")
+    assert answer.status_code == 500 and "log says why" in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "script-src 'self'" in answer.headers["content-security-policy"]

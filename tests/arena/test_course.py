@@ -1,0 +1,190 @@
+"""A course: its roster, deadlines, late submissions, gradebook; a student without a clone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection
+
+from harness.arena.rules import Rules, RulesError, read
+from harness.arena.store import course, people
+from harness.arena.store.people import NotPossible, Person, Role
+from tests.arena.submitting import graded, hand_in, joined, take
+from tests.board import factory
+
+Add = Callable[..., Person]
+Key = Callable[[Person], dict[str, str]]
+ROSTER = "Name;Login;Section\nAda Lovelace;ada@example.org;A\nBob;bob@example.org;B\n"
+
+
+@pytest.fixture
+def organiser(person: Add, key: Key) -> dict[str, str]:
+    return key(person("olga", Role.ORGANISER))
+
+
+def lines(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_roster_gives_each_student_a_personal_link(
+    client: TestClient, organiser: dict[str, str], connection: Connection
+) -> None:
+    form = {"roster": ROSTER}
+    made = lines(client.post("/organiser/roster", data=form, headers=organiser).text)
+    assert [each["login"] for each in made] == ["ada@example.org", "bob@example.org"]
+    path = made[0]["link"].removeprefix("http://testserver")
+    assert "Ada Lovelace" in client.get(path).text
+    assert client.post(path, data={"name": "somebody else"}).status_code == 200
+    ada = people.named(connection, "ada lovelace")
+    assert ada is not None
+    found = people.course_of(connection, ada.id)
+    assert (found.login, found.section) == ("ada@example.org", "A")
+    again = lines(client.post("/organiser/roster", data=form, headers=organiser).text)
+    assert again == [], "whoever has joined, or has a link, gets no second one"
+
+
+@pytest.mark.parametrize(
+    ("roster", "said"),
+    [
+        ("", "names no column name"),
+        ("name,section\nAda,A\n", "names no column login"),
+        ("name,login\nAda,\n", "line 2 of the roster has no name or no login"),
+        ("name,login\nAda,a\nBob,a\n", "the login a is twice"),
+        ("name,login\n", "from 1 to"),
+    ],
+)
+def test_a_roster_that_cannot_be_read_is_said(roster: str, said: str) -> None:
+    with pytest.raises(NotPossible, match=said):
+        course.read_roster(roster)
+
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+RULES = Rules.model_validate(
+    {
+        "ends": NOON,
+        "deadlines": {"B": NOON + 2 * HOUR},
+        "late": {"days": 1, "factor": 0.5},
+        "points": [{"score": 0.5, "points": 10}, {"score": 1.0, "points": 20}],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("after", "section", "extension", "closed", "late"),
+    [
+        (-1, "A", None, False, False),
+        (1, "A", None, False, True),
+        (1, "B", None, False, False),
+        (3, "B", None, False, True),
+        (5, "A", 6, False, False),
+        (7, "A", 6, False, True),
+        (25, "A", None, True, True),
+        (25, "B", None, False, True),
+    ],
+)
+def test_a_deadline_is_of_the_section_and_of_the_person(
+    after: int, section: str, extension: int | None, closed: bool, late: bool
+) -> None:
+    extended = None if extension is None else NOON + extension * HOUR
+    at = NOON + after * HOUR
+    assert (RULES.closed(at, section, extended) is not None) == closed
+    assert RULES.is_late(at, section, extended) == late
+
+
+@pytest.mark.parametrize(
+    ("score", "late", "points"),
+    [(None, False, 0), (0.4, False, 0), (0.5, False, 10), (0.99, True, 5), (1.5, False, 20)],
+)
+def test_points_come_from_thresholds(score: float | None, late: bool, points: float) -> None:
+    assert RULES.worth(score, late) == points
+
+
+def test_thresholds_that_do_not_rise_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("points = [{score = 2, points = 1}, {score = 1, points = 2}]\n")
+    with pytest.raises(RulesError, match="must rise"):
+        read(path)
+
+
+def test_the_gradebook_has_the_best_result_of_everybody(
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    worker_url: URL,
+    person: Add,
+    rules: Path,
+) -> None:
+    rules.write_text("points = [{score = 1.0, points = 20}]\n")
+    ada = person("ada")
+    person("=nobody()".strip("=()"))
+    for score in (0.9, 1.5, 1.2):
+        hand_in(connection, ada, f"kernel {score}")
+        worker = joined(worker_url)
+        task = take(worker)
+        assert worker.finish(task.attempt, graded(task, score))
+    first, second = lines(client.get("/organiser/gradebook.csv", headers=organiser).text)
+    assert (first["name"], first["score"], first["points"]) == ("ada", "1.5", "20.0")
+    assert (first["submissions"], first["kernel"], first["late"]) == ("3", "kernel 1.5", "False")
+    assert (second["name"], second["submissions"], second["points"]) == ("nobody", "0", "0.0")
+
+
+def test_no_cell_of_a_csv_is_a_formula() -> None:
+    assert course.as_csv(("name",), iter([("=1+1",), ("+1",), ("fine",)])) == (
+        "name\n'=1+1\n'+1\nfine\n"
+    )
+
+
+def test_one_person_gets_an_extension(
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    person: Add,
+    key: Key,
+    rules: Path,
+) -> None:
+    rules.write_text("ends = 2026-01-01T00:00:00Z\n")
+    ada = person("ada")
+
+    def submits() -> int:
+        sent = client.post("/api/v1/submissions", content=factory.SOURCE, headers=key(ada))
+        return sent.status_code
+
+    assert submits() == 403
+    form = {"id": ada.id, "until": "2999-01-01T00:00"}
+    assert client.post("/organiser/people/extend", data=form, headers=organiser).status_code == 303
+    assert submits() == 202
+    wrong = form | {"until": "tomorrow"}
+    refused = client.post("/organiser/people/extend", data=wrong, headers=organiser)
+    assert refused.status_code == 422 and "write a time as" in refused.text.lower()
+
+
+def test_a_student_submits_with_one_file_of_the_standard_library(
+    address: str, connection: Connection, worker_url: URL, person: Add, tmp_path: Path
+) -> None:
+    script = tmp_path / "submit.py"
+    script.write_bytes(httpx.get(f"{address}/submit.py").content)
+    kernel = tmp_path / "my kernel.cu"
+    kernel.write_text(factory.SOURCE)
+    key = people.new_key(connection, person("ada").id, "laptop")
+    # No site-packages, and no path to this project.
+    command = [sys.executable, "-S", "-I", str(script), str(kernel)]
+    environment = {"PATH": os.environ["PATH"], "MATMUL_ARENA_KEY": key}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    worker = joined(worker_url)
+    while (task := worker.take()) is None:
+        assert process.poll() is None
+    assert worker.finish(task.attempt, graded(task, 1.5))
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "my kernel.cu: accepted, score 1.500" in output

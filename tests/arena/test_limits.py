@@ -1,0 +1,216 @@
+"""What nobody may do to the others: too many requests, connections and streams; a full disk."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from psycopg.errors import DiskFull
+from sqlalchemy import URL, Connection
+from sqlalchemy.exc import OperationalError
+
+from harness.arena.rules import Limits
+from harness.arena.store import contest, gradings
+from harness.arena.store.gradings import OverLimit
+from harness.arena.store.people import Person, Role
+from harness.arena.web import connections, guard, health
+from harness.arena.web.context import Site
+from harness.arena.web.guard import Buckets
+from harness.arena.web.problems import Problem
+from harness.board.document import Document
+from tests.arena.submitting import PLENTY, graded, hand_in, joined, submission, take
+from tests.arena.test_behind_proxy import reached, web
+from tests.board import factory
+
+Add = Callable[..., Person]
+Key = Callable[[Person], dict[str, str]]
+__all__ = ["web"]
+
+
+def test_a_bucket_refills_with_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(guard.time, "monotonic", lambda: now)
+    buckets = Buckets(lambda: 60, "You have")
+
+    def allowed(source: str = "ada") -> int:
+        count = 0
+        try:
+            while count < 1000:
+                buckets.count(source)
+                count += 1
+        except Problem as problem:
+            assert problem.status == 429 and int(problem.headers["Retry-After"]) >= 1
+        return count
+
+    assert allowed() == 60
+    assert allowed() == 0, "it forgets nothing"
+    now += 30
+    assert allowed() == 30
+    assert allowed("bob") == 60
+    now += 3600
+    assert allowed() == 60, "and saves up nothing"
+
+
+def test_too_many_requests_of_one_person_or_address_are_refused(
+    client: TestClient, rules: Path, person: Add, key: Key
+) -> None:
+    rules.write_text("[limits]\nper_person_per_minute = 5\nper_address_per_minute = 20\n")
+    ada, bob = key(person("ada")), key(person("bob"))
+    answers = [client.get("/api/v1/me", headers=ada).status_code for _ in range(7)]
+    assert answers == [200] * 5 + [429] * 2
+    assert client.get("/api/v1/me", headers=bob).status_code == 200
+    while client.get("/rules").status_code == 200:
+        pass
+    refused = client.get("/rules")
+    assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
+    for free in ("/assets/site.css", "/healthz"):
+        assert client.get(free).status_code != 429
+
+
+def test_a_class_of_200_behind_one_address_opens_the_board(client: TestClient) -> None:
+    for _ in range(200):
+        for path in ("/", "/assets/site.css", "/assets/live.js", "/who"):
+            assert client.get(path).status_code == 200
+
+
+def test_large_assets_are_compressed_and_kept(client: TestClient) -> None:
+    answer = client.get("/assets/plotly.min.js")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert int(answer.headers["content-length"]) < 2_000_000
+    assert "max-age" in answer.headers["cache-control"]
+    again = {"If-None-Match": answer.headers["etag"]}
+    assert client.get("/assets/plotly.min.js", headers=again).status_code == 304
+
+
+def test_watching_pages_of_one_person_are_bounded(
+    client: TestClient, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
+    answer = client.get("/live/board", headers=key(person("ada")))
+    assert answer.status_code == 429 and "watching already" in answer.json()["detail"]
+
+
+def test_idle_connections_and_endless_headers_are_cut(
+    web: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reached(f"http://127.0.0.1:{web}/account")
+    with socket.create_connection(("127.0.0.1", web), timeout=20) as endless:
+        endless.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: ")
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                endless.sendall(b"x" * 100_000)
+                time.sleep(0.01)
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", web), timeout=40) as idle:
+        assert idle_until_closed(idle)
+    assert time.monotonic() - began < connections.HEADER_SECONDS + 10
+
+
+def idle_until_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_what_is_being_graded_counts_against_the_limit(
+    connection: Connection, worker_url: URL, person: Add
+) -> None:
+    ada = person("ada")
+    hand_in(connection, ada)
+    take(joined(worker_url))
+    limits = PLENTY.model_copy(update={"in_flight": 1})
+    refused = gradings.hand_in(connection, ada.id, submission("other"), limits, None)
+    assert isinstance(refused, OverLimit)
+
+
+def test_a_judge_error_does_not_count_against_the_limits(
+    connection: Connection, worker_url: URL, person: Add, client: TestClient, key: Key
+) -> None:
+    ada = person("ada")
+    id = hand_in(connection, ada)
+    worker = joined(worker_url)
+    for day in range(3):
+        worker.finish(take(worker).attempt, Document.of(factory.our_fault(day=day)))
+    page = client.get(f"/submissions/{id}", headers=key(ada)).text
+    assert "does not count against your limits" in page and "3 times" in page
+    limits = Limits(per_day=1, device_seconds_per_day=1)
+    again = gradings.hand_in(connection, ada.id, submission("other"), limits, None)
+    assert not isinstance(again, OverLimit)
+
+
+def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
+    connection: Connection, worker_url: URL, person: Add
+) -> None:
+    olga = person("olga", Role.ORGANISER)
+    ids = [hand_in(connection, person(name), name) for name in ("ada", "bob")]
+    worker = joined(worker_url)
+    for _ in ids:
+        task = take(worker)
+        assert worker.finish(task.attempt, graded(task, 1.0))
+    number = contest.rejudge(connection, olga, ids, "again")
+    day = 0
+    while (task := worker.take()) is not None:
+        day += 1
+        failed = Document.of(factory.our_fault(day=day))
+        worker.finish(task.attempt, failed if task.name == "ada" else graded(task, 2.0))
+    contest.apply_rejudging(connection, olga, number)
+    scores = {each.name: each.score for each in gradings.recent(connection)}
+    assert scores == {"ada": 1.0, "bob": 2.0}
+
+
+def test_comparisons_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.arena.web import renderer
+    from harness.arena.web.renderer import Pair, RendererProcess
+
+    monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
+    monkeypatch.setattr(renderer, "MAX_WAITING", 2)
+    process = RendererProcess(["--help"], {})
+
+    async def slow(_: object) -> None:
+        await asyncio.sleep(10)
+
+    monkeypatch.setattr(process, "_ask", slow)
+    pair = Pair(Document.of(factory.report()), Document.of(factory.report()))
+
+    async def many() -> list[int]:
+        asked = (process.comparison(pair) for _ in range(4))
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        return [each.status for each in found if isinstance(each, Problem)]
+
+    assert asyncio.run(many()) == [503] * 4
+
+
+# ------------------------------------------------------------------------------- what goes wrong
+
+
+def test_a_full_disk_is_said_as_that(
+    client: TestClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(health.shutil, "disk_usage", lambda _: usage(100, 100, 5 << 20))
+    answer = client.get("/healthz")
+    assert answer.status_code == 503 and "5 MiB left" in answer.json()["detail"]
+
+    def full() -> None:
+        with site.transaction():
+            raise OperationalError("INSERT", {}, DiskFull("No space left on device"))
+
+    with pytest.raises(Problem, match="disk is full"):
+        full()
+
+
+def test_a_database_that_is_away_is_said_as_that(site: Site) -> None:
+    def away() -> None:
+        with site.transaction():
+            raise OperationalError("SELECT", {}, Exception("connection refused"))
+
+    with pytest.raises(Problem, match="database does not answer") as caught:
+        away()
+    assert caught.value.status == 503
