@@ -7,8 +7,8 @@ compile time. Uniform and affine registers have one group; `threadIdx.y * pitch`
 16x16 threads has two groups in a warp; a varying register has as many groups as lanes.
 
 The analysis is a forward data-flow analysis, insensitive to the order of instructions: PTX is
-nearly in SSA form. It assumes that the lanes stay together: code that uses it must not let lanes
-of a vector take different branches.
+nearly in SSA form. It assumes that the lanes stay together, but for regions without loops between a
+branch and its join (see `cfg.py`): what is written there and elsewhere, too, is varying.
 
 Sources: R. Karrenberg and S. Hack, "Whole-Function Vectorization", CGO 2011, and "Improving
 Performance of OpenCL on CPUs", CC 2012 (uniform and consecutive values); M. Pharr and W. R. Mark,
@@ -36,6 +36,7 @@ from harness.ptxcpu.ptx.syntax import (
     Vector,
 )
 from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.vector.cfg import ControlFlowGraph, Region
 
 MAX_GROUPS = 4
 """A register with more groups is treated as varying: its leaders would fill a vector anyway."""
@@ -254,7 +255,10 @@ class ShapeAnalysis:
         self.registers: dict[str, Lanes] = {}
         """Of registers that are written somewhere."""
         self._changes: dict[str, int] = {}
-        self._defined_once = _defined_once(kernel)
+        self.defined_once = _defined_once(kernel)
+        self.graph = ControlFlowGraph(kernel)
+        self.regions = self._regions()
+        """By the index of a conditional branch."""
         self._solve()
 
     def shape(self, name: str) -> Shape:
@@ -309,9 +313,11 @@ class ShapeAnalysis:
         changed = True
         while changed:
             changed = False
-            for item in self.kernel.body:
+            for index, item in enumerate(self.kernel.body):
                 if isinstance(item, Instruction):
                     changed |= self._visit(item)
+                    if item.guard is not None:
+                        changed |= self._visit_guard(index, item, item.guard)
 
     def _visit(self, item: Instruction) -> bool:
         names = written_by(item)
@@ -322,6 +328,43 @@ class ShapeAnalysis:
         for name in names:
             if result is not None and name in self.kernel.registers:
                 changed |= self._join(name, result)
+        return changed
+
+    def _regions(self) -> dict[int, Region]:
+        found = {}
+        for number, block in enumerate(self.graph.blocks):
+            last = self.kernel.body[block.end - 1]
+            if isinstance(last, Instruction) and last.opcode.startswith("bra") and last.guard:
+                region = self.graph.region(number)
+                if region is not None:
+                    found[block.end - 1] = region
+        return found
+
+    def _visit_guard(self, index: int, item: Instruction, guard: Register | Not) -> bool:
+        """What lanes write that are apart is varying, unless nothing else writes it."""
+        known = self.of(guard)
+        if known is None or known.shape.is_uniform:
+            return False
+        if index not in self.regions:
+            return item.opcode.startswith("bra") is False and self._vary(item, is_guarded=True)
+        changed = False
+        for number in self.regions[index].blocks:
+            for _, inner in self.graph.instructions(number):
+                changed |= self._vary(inner, is_guarded=inner.guard is not None)
+        return changed
+
+    def _vary(self, item: Instruction, is_guarded: bool) -> bool:
+        """Note that some lanes may execute an instruction without the others."""
+        changed = False
+        for name in written_by(item):
+            is_load = item.opcode.startswith("ld") and ".param" not in item.opcode
+            if is_load:
+                address = self.of(item.operands[1])
+                is_load = address is None or not address.shape.is_uniform
+            if name in self.kernel.registers and (
+                is_guarded or is_load or name not in self.defined_once
+            ):
+                changed |= self._join(name, Lanes(varying(self.lanes), (1 << 64) - 1))
         return changed
 
     def _join(self, name: str, new: Lanes) -> bool:
@@ -363,7 +406,7 @@ class ShapeAnalysis:
         constant = None if new.constant is None else new.constant & full
         if not new.maybe & full:
             constant = 0
-        part = new.part if name in self._defined_once else None
+        part = new.part if name in self.defined_once else None
         return Lanes(shape, new.maybe & full, constant, part)
 
     def _result(self, item: Instruction) -> Lanes | None:
@@ -509,7 +552,7 @@ class ShapeAnalysis:
         written more than once do not count: they may have changed since."""
         if lanes.part is not None:
             return lanes.part
-        if isinstance(operand, Register) and operand.name in self._defined_once:
+        if isinstance(operand, Register) and operand.name in self.defined_once:
             return operand.name, -1
         return None
 

@@ -17,12 +17,12 @@ et al., "pocl: A Performance-Portable OpenCL Implementation", IJPP 2015, who spl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.liveness import read_before_written
-from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import _CORO, Mode, ThreadTranslator
 from harness.ptxcpu.codegen.translator import B64, PREDICATE
@@ -40,6 +40,7 @@ from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import State, Window
 from harness.ptxcpu.vector.access import Access, LaneMemory, decode
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
+from harness.ptxcpu.vector.cfg import Region
 from harness.ptxcpu.vector.shapes import Shape, ShapeAnalysis, special_lanes, uniform, written_by
 
 _COMPUTED = {
@@ -113,6 +114,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         self._lane: int | None = 0
         """The lane whose values are read and written; None for all of them."""
         self._delayed: list[tuple[Operand, IrValue, bool, int | None]] | None = None
+        self._mask: LaneVector | None = None
+        """The lanes that execute the instruction at hand; None for all of them."""
         self._vectors: dict[str, LaneVector] = {}
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
         self._prefetches: list[str] = []
@@ -268,6 +271,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             raise CannotTranslate("a predicate and a number are mixed")
         kept = self.reinterpret(value, llvm_type(held), signed)
         shape = self.shapes.shape(name)
+        if self._mask is not None and shape.is_varying and name not in self.shapes.defined_once:
+            kept = self.select(self._mask, self.vector(kept), self._vector_of(name))
         slots = self._slots_of(name)
         self._vectors.pop(name, None)
         self._forget_addresses(name)
@@ -356,7 +361,16 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             return
         if item.guard is not None:
             do, skip = self.new_label(), self.new_label()
-            self._part(item.guard, do, skip)
+
+            def run_apart(guard: Register | Not = item.guard) -> None:
+                self._lane = None
+                self._mask = self.vector(self.read(guard, PREDICATE))
+                self._instruction(index, item, root)
+                self._mask = None
+                self.jump(skip)
+
+            may_part = root in _COMPUTED or index in self._accesses
+            self._part(item.guard, do, skip, run_apart if may_part else None)
             self._continue_at(do)
             self._instruction(index, item, root)
             self.jump(skip)
@@ -388,12 +402,25 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self.jump(label)
             self.place(self.new_label())
         else:
-            after = self.new_label()
-            self._part(item.guard, label, after)
+            after, guard = self.new_label(), item.guard
+            region = self.shapes.regions.get(index)
+
+            def run_apart() -> None:
+                assert region is not None
+                self._run_apart(index, guard, region)
+
+            self._part(guard, label, after, run_apart if region else None)
             self._continue_at(after)
 
-    def _part(self, guard: Register | Not, then: str, other: str) -> None:
-        """Branch by a guard on which all lanes agree; leave the vector path if they do not."""
+    def _part(
+        self,
+        guard: Register | Not,
+        then: str,
+        other: str,
+        run_apart: Callable[[], None] | None,
+    ) -> None:
+        """Branch by a guard on which all lanes agree. Where they do not, do as `run_apart` says, or
+        leave the vector path."""
         register = guard.register if isinstance(guard, Not) else guard
         if isinstance(guard, Not):
             then, other = other, then
@@ -413,8 +440,63 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             every = some = leaders[0]
             for leader in leaders[1:]:
                 every, some = self.op("and", every, leader), self.op("or", some, leader)
-        self.leave_unless(self.op("or", every, self.invert(some)))
-        self.branch(every, then, other)
+        if run_apart is None:
+            self.leave_unless(self.op("or", every, self.invert(some)))
+            self.branch(every, then, other)
+            return
+        mixed, apart = self.new_label(), self.new_label()
+        self.branch(every, then, mixed)
+        self._continue_at(mixed)
+        self.branch(some, apart, other)
+        self._continue_at(apart)
+        kept = dict(self._held), dict(self._vectors), dict(self._hosts)
+        self._hosts = {}
+        run_apart()
+        self._held, self._vectors, self._hosts = kept
+
+    def _run_apart(self, index: int, guard: Register | Not, region: Region) -> None:
+        """Run the region of a branch on which the lanes disagree, each block under the mask of the
+        lanes that come there, and go on behind it."""
+        graph = self.shapes.graph
+        masks: dict[int, LaneVector] = {}
+
+        def send(lanes: LaneVector, number: int) -> None:
+            both = self.op("or", masks[number], lanes) if number in masks else lanes
+            masks[number] = self.vector(both)
+
+        def part(number: int, lanes: LaneVector | None, guard: Register | Not | None) -> None:
+            """From the end of a block, some of the lanes that are there take its branch."""
+            successors = graph.blocks[number].successors
+            self._lane = None
+            if guard is None or len(successors) == 1:
+                assert lanes is not None
+                send(lanes, successors[0])
+                return
+            taken = self.vector(self.read(guard, PREDICATE))
+            for way, target in zip(
+                (taken, self.vector(self.invert(taken))), successors, strict=True
+            ):
+                send(way if lanes is None else self.vector(self.op("and", lanes, way)), target)
+
+        part(graph.block_of(index), None, guard)
+        for number in region.blocks:
+            last: Register | Not | None = None
+            for at, item in graph.instructions(number):
+                if item.opcode.startswith("bra"):
+                    last = item.guard
+                    continue
+                self._mask = masks[number]
+                self._hosts = {}
+                if item.guard is not None:
+                    self._lane = None
+                    some = self.op("and", self._mask, self.read(item.guard, PREDICATE))
+                    self._mask = self.vector(some)
+                self._instruction(at, item, item.opcode.split(".")[0])
+            self._mask = None
+            part(number, masks[number], last)
+        join = self.kernel.body[graph.blocks[region.join].first]
+        assert isinstance(join, Label)
+        self.jump(self._labels[join.name])
 
     def _barrier(self, index: int, item: Instruction) -> None:
         words = item.opcode.split(".")
@@ -466,7 +548,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     def _access(self, access: Access) -> None:
         lanes = self.shapes.of(access.address.base)
         shape = lanes.shape if lanes else uniform(self.lanes)
-        if shape.is_varying:
+        is_masked = self._mask is not None and (access.is_store or not shape.is_uniform)
+        if shape.is_varying or is_masked:
             self._access_anywhere(access)
             return
         if any(offset % access.bytes for offset in shape.offsets):
@@ -494,6 +577,14 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             ]
             for item, pieces in zip(access.items, zip(*vectors, strict=True), strict=True):
                 self._write_vector(access, item, self.joined(pieces, llvm_type(access.type)))
+
+    def _of_one_lane(self, value: LaneVector) -> IrValue:
+        """The value of the first lane that executes the instruction at hand."""
+        if self._mask is None:
+            return self.element(value, 0)
+        lanes = self.bits_of_lanes(self._mask)
+        first = self.op("and", self.intrinsic("cttz", lanes, FALSE), self.lanes - 1)
+        return self.raw(value.type, f"extractelement {value}, {first}")
 
     def _prefetch(self, access: Access, host: IrValue, size: int) -> None:
         """Ask for what this load should read when it is next executed: as far behind what it reads
@@ -666,7 +757,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             host, offset = self.field("shared", "ptr"), value
             units = constant("i64", self.kernel.shared.size // access.bytes)
         else:
-            host, bytes_, base = self._span(self.element(value, 0), [access])
+            host, bytes_, base = self._span(self._of_one_lane(value), [access])
             offset = self.vector(self.op("sub", value, base))
             units = self.op("udiv", bytes_, access.bytes)
         turned: IrValue = offset
@@ -674,13 +765,18 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             shift = constant("i64", access.bytes.bit_length() - 1)
             turned = self.intrinsic("fshr", offset, offset, shift)
         inside = self.compare("ult", turned, units)
-        assert isinstance(inside, LaneVector)
-        self.leave_unless(self.compare("eq", self.bits_of_lanes(inside), -1))
+        if self._mask is not None:
+            inside = self.op("or", inside, self.invert(self._mask))
+        self.leave_unless(self.compare("eq", self.bits_of_lanes(self.vector(inside)), -1))
         pointers = self.raw(f"<{self.lanes} x ptr>", f"getelementptr i8, {host}, {offset}")
+        if self._mask is not None:  # the other lanes touch what nobody reads
+            whole = f"<{self.lanes} x ptr>"
+            aside = self._splat(self.field("scratch", "ptr"), self.lanes)
+            pointers = self.raw(whole, f"select {self._mask}, {pointers}, {aside}")
         if access.is_store:
             self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
             return
-        if access.space != "shared":
+        if access.space != "shared" and self._mask is None:
             for lane in range(0, self.lanes, max(1, self.lanes // _PREFETCHED_LINES)):
                 self._prefetch(access, self._pointer(pointers, lane), access.bytes)
         loaded = self.gather(pointers, access.type, len(access.items))
