@@ -67,13 +67,13 @@ def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
     import cupy
 
     from harness.devices.cuda import memory
-    from harness.devices.cuda.loading import load_function
+    from harness.devices.cuda.loading import Loaded
     from problem import gpu
 
     compiled = compiling(path.read_text(encoding="utf-8"))
     assert isinstance(compiled, Compiled)
     kernel, shape = compiled.kernel, RANKED.shape
-    function = load_function(kernel)
+    function = Loaded(kernel).function
     A, B = memory.matrix(shape.M, shape.N), memory.matrix(shape.N, shape.K)
     C = memory.matrix(shape.M, shape.K)
     gpu.draw(A, Draw.plain(1))

@@ -14,7 +14,7 @@ from harness.compiling.ptxas import assemble
 from harness.compiling.refusal import Refused, refuse, refuse_for
 from harness.compiling.resources import resources
 from harness.compiling.source import Source
-from harness.protocol.compiler import Compiled, Kernel
+from harness.protocol.compiler import Compiled, Kernel, ModuleVariable
 from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage
 from harness.ptxcpu import nvrtc
 from harness.ptxcpu.ptx.errors import PtxError
@@ -77,7 +77,8 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
     refused = entries.undefined_effect(program) or parameters.misuse(program)
     if refused:
         raise refuse_for(refused)
-    return Translated(source, program, entry, canonical(program), tuple(warnings))
+    ptx = canonical(program.with_visible_variables())
+    return Translated(source, program, entry, ptx, tuple(warnings))
 
 
 def to_machine_code(found: Translated, arch: str) -> Compiled:
@@ -105,6 +106,11 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             entry=entry.name,
             ptx=found.ptx,
             cubin=assembled.cubin,
+            variables=tuple(
+                ModuleVariable(name=name, is_zero=not (variable.image or variable.pointees))
+                for name, variable in program.variables.items()
+                if variable.space == "global"
+            ),
             facts=KernelFacts(
                 code_sha256=source.code_sha256,
                 program_sha256=_identity(program, entry, source),

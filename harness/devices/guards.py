@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from problem.cases import Matrix, Shape
+from problem.cases import Matrix
 
 POISON = np.uint32(0x7FC0_5EED)
 """Bits of every element of C before a launch."""
@@ -55,24 +55,6 @@ class Layout:
         before = MIN_GUARD_BYTES + alignment * secrets.randbelow(MAX_LEAD_BYTES // alignment + 1)
         total = -(-(before + size + MIN_GUARD_BYTES) // PIECE_BYTES) * PIECE_BYTES
         return cls(before, size, total - before - size)
-
-
-class Layouts:
-    """Where A, B and C lie in launch after launch. Mostly no address tells one from another; but
-    where a shape was launched last, it is launched again half of the times, because what a kernel
-    keeps for the addresses that it was given is stale then."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Shape, tuple[Layout, Layout, Layout]] | None = None
-
-    def of(self, shape: Shape) -> tuple[Layout, Layout, Layout]:
-        if self._last is not None and self._last[0] == shape and secrets.randbelow(2):
-            return self._last[1]
-        M, N, K = shape.M, shape.N, shape.K
-        A, B, C = (Layout.draw(*size, ALIGNMENT) for size in ((M, N), (N, K), (M, K)))
-        drawn = (A, B, C)
-        self._last = shape, drawn
-        return drawn
 
 
 def poisoned(rows: int, columns: int) -> Matrix:

@@ -33,6 +33,14 @@ class Compiler(Protocol):
     def ask(self, request: CompilerRequest[Answer_co]) -> Answer_co | Fault: ...
 
 
+class ModuleVariable(Value):
+    """A `__device__` variable of a submission."""
+
+    name: str
+    is_zero: bool
+    """It has no initial value, so it is zero."""
+
+
 class Kernel(Value):
     """A compiled submission."""
 
@@ -41,6 +49,8 @@ class Kernel(Value):
     ptx: str
     cubin: bytes
     facts: KernelFacts
+    variables: tuple[ModuleVariable, ...] = ()
+    """They have their initial values before every launch."""
 
     @property
     def launch(self) -> LaunchLine:

@@ -47,7 +47,8 @@ translation, which takes up to four."""
 class Kernel:
     """A kernel of a PTX program, translated for one shape of block.
 
-    Its `__device__` variables keep their values from launch to launch, as on a GPU. The constructor
+    Its `__device__` variables keep their values from launch to launch, as on a GPU, until
+    `reset_variables`. The constructor
     raises PtxError for a program that cannot be read or translated.
 
     kinds: what each parameter is given.
@@ -74,10 +75,7 @@ class Kernel:
         self._kinds = tuple(kinds)
         self._cache = cache or default_cache()
         self._program = parse(ptx)
-        placed, initial = module_memory(self._program)
-        self._module = zeros(placed.size + 16)
-        for offset, image in initial.items():
-            self._module[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
+        self.reset_variables()
         self._mode = Mode.WATCH if watched else Mode.RUN
         self._inlined = self._inline(self._mode)
         self._loaded: dict[Mode, Loaded] = {}
@@ -94,6 +92,13 @@ class Kernel:
     def shared_bytes(self) -> int:
         """The shared memory that a block takes on a GPU."""
         return self._inlined.shared_bytes
+
+    def reset_variables(self) -> None:
+        """Give every `__device__` variable the value with which the program begins."""
+        placed, initial = module_memory(self._program)
+        self._module = zeros(placed.size + 16)
+        for offset, image in initial.items():
+            self._module[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
 
     def run(
         self,

@@ -18,7 +18,7 @@ import numpy as np
 
 from harness.devices.cuda import memory
 from harness.devices.cuda.baseline import Sgemm, half_precision
-from harness.devices.cuda.loading import load_function
+from harness.devices.cuda.loading import Loaded
 from harness.protocol.files import write_whole
 from harness.protocol.timing import Arithmetic
 from lab.studies.job import Copies, ErrorAt, StudyJob, StudyResults, Time, Timed
@@ -36,7 +36,7 @@ _TO_DEVICE = 1
 
 def main(job_path: Path, results_path: Path) -> None:
     job = StudyJob.model_validate_json(job_path.read_bytes())
-    functions = {name: load_function(kernel) for name, kernel in job.kernels.items()}
+    functions = {name: Loaded(kernel).function for name, kernel in job.kernels.items()}
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     results = StudyResults(
         gpu=name,

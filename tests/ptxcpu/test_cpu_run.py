@@ -28,6 +28,21 @@ def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
     assert cpu.error(Shape(17, 33, 18)) < 1e-5 * 33**0.5
 
 
+def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> None:
+    source = """
+    __device__ int launches, table[3] = {5, 6, 7};
+    extern "C" __global__ void matrix_multiplication_kernel(
+            const float* A, const float* B, float* C, int M, int N, int K) {
+        if (threadIdx.x + threadIdx.y) return;
+        C[0] = launches + 100 * table[1];
+        launches = 1;
+        table[1] = 9;
+    }
+    """
+    assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)
+    assert [cpu.finish(Shape(1, 1, 1)).C[0, 0] for _ in range(3)] == [600] * 3
+
+
 def test_double_buffered_tile(cpu: Runner) -> None:
     cpu.load_file("double128")
     assert cpu.error(Shape(264, 72, 136)) < 1e-4

@@ -149,8 +149,10 @@ class CpuDevice:
         return Ready(blocks_depend_on_one_another=kernel.blocks_depend)
 
     def _loaded(self) -> _Module:
+        """Return the kernel for one launch, in which its variables have their initial values."""
         if self._module is None:
             raise RuntimeError("no kernel is loaded")
+        self._module.kernel.reset_variables()
         return self._module
 
     # -- running

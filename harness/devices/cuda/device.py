@@ -17,9 +17,9 @@ from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import faults_told
 from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
-from harness.devices.cuda.loading import load_function
+from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
-from harness.devices.guards import Layouts
+from harness.devices.guards import ALIGNMENT, Layout
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     Count,
@@ -54,9 +54,8 @@ class CudaDevice:
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
-        self._layouts = Layouts()
         self._rooms = memory.Room(), memory.Room(), memory.Room()
-        self._function: Any = None
+        self._loaded: Loaded | None = None
         self._attached: _Attached | None = None
 
     def ask(self, request: Request[Any]) -> Value:
@@ -73,22 +72,24 @@ class CudaDevice:
     @answer.register
     def load(self, request: Load) -> Ready:
         assert isinstance(request.kernel, Kernel), "a GPU needs machine code"
-        self._function = load_function(request.kernel)
+        self._loaded = Loaded(request.kernel)
         self._kernel = request.kernel
         return Ready()
 
     @answer.register
     def run(self, request: Run) -> Finished:
-        assert self._kernel is not None and request.blocks is None
+        assert self._kernel is not None and self._loaded is not None and request.blocks is None
         shape = request.shape
-        of_A, of_B, of_C = self._layouts.of(shape)
+        M, N, K = shape.M, shape.N, shape.K
+        of_A, of_B, of_C = (Layout.draw(*size, ALIGNMENT) for size in ((M, N), (N, K), (M, K)))
         for_A, for_B, for_C = self._rooms
         on_A = memory.Guarded.holding(request.A, of_A, for_A)
         on_B = memory.Guarded.holding(request.B, of_B, for_B)
         on_C = memory.Guarded.poisoned(shape.M, shape.K, of_C, for_C)
+        self._loaded.reset_variables()
         started = time.perf_counter()
         solve(
-            self._function,
+            self._loaded.function,
             on_A.matrix,
             on_B.matrix,
             on_C.matrix,
@@ -137,8 +138,12 @@ class CudaDevice:
 
     @answer.register
     def attach(self, request: Attach) -> Done:
-        multiply = self._sgemm if request.baseline else self._launch
-        self._attached = _Attached(request.matrices, multiply)
+        if request.baseline:
+            self._attached = _Attached(request.matrices, self._sgemm)
+        else:
+            assert self._loaded is not None
+            reset = self._loaded.reset_variables
+            self._attached = _Attached(request.matrices, self._launch, reset)
         return Done()
 
     @answer.register
@@ -151,7 +156,7 @@ class CudaDevice:
     @answer.register
     def time_launch(self, request: TimeLaunch) -> LaunchTime:
         assert self._attached is not None, "attach first"
-        return self._attached.stopwatch.time(self._attached.launch)
+        return self._attached.time()
 
     @answer.register
     def run_baseline(self, request: RunBaseline) -> Finished:
@@ -170,20 +175,34 @@ class CudaDevice:
         return baseline.Sgemm()
 
     def _launch(self, A: Any, B: Any, C: Any) -> None:
-        assert self._kernel is not None
+        assert self._kernel is not None and self._loaded is not None
         (M, N), K = A.shape, B.shape[1]
-        launch(self._function, A, B, C, M, N, K, self._kernel.launch)
+        launch(self._loaded.function, A, B, C, M, N, K, self._kernel.launch)
 
 
 class _Attached:
-    """The checker's matrices, and what is launched on them and timed."""
+    """The checker's matrices, and the kernel or baseline that is timed on them.
 
-    def __init__(self, matrices: SharedMatrices, multiply: Callable[..., None]) -> None:
+    prepare: is called before each launch, outside the time.
+    """
+
+    def __init__(
+        self,
+        matrices: SharedMatrices,
+        multiply: Callable[..., None],
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
         self.opened = memory.Opened(matrices)
-        self.launch = partial(multiply, *self.opened.matrices)
-        self.launch()
+        self._prepare = prepare
+        self._launch = partial(multiply, *self.opened.matrices)
+        self._prepare()
+        self._launch()
         cupy.cuda.runtime.deviceSynchronize()
-        self.stopwatch = Stopwatch()
+        self._stopwatch = Stopwatch()
+
+    def time(self) -> LaunchTime:
+        self._prepare()
+        return self._stopwatch.time(self._launch)
 
 
 def _info() -> DeviceInfo:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import cupy
 
 from harness.devices.cuda import memory
-from harness.devices.cuda.loading import load_function
+from harness.devices.cuda.loading import Loaded
 from harness.devices.guards import POISON
 from harness.protocol.report import FirstLaunch
 from harness.protocol.timing import FirstLaunches, MeasureFirstLaunch
@@ -24,7 +24,7 @@ def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
     """Measure context, module load, first allocation, first and second launch."""
     shape, kernel = request.shape, request.kernel
     context_ms, _ = _timed(lambda: cupy.cuda.runtime.free(0))
-    module_load_ms, function = _timed(lambda: load_function(kernel))
+    module_load_ms, loaded = _timed(lambda: Loaded(kernel))
     allocation_ms, (A, B, *products) = _timed(
         lambda: (
             memory.matrix(shape.M, shape.N),
@@ -41,7 +41,7 @@ def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
 
     def once(C: Any) -> None:
         solve(
-            function,
+            loaded.function,
             A,
             B,
             C,
@@ -52,7 +52,12 @@ def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
             cupy.cuda.runtime.deviceSynchronize,
         )
 
-    first_ms, second_ms = (_timed(partial(once, C))[0] for C in products)
+    def timed(C: Any) -> float:
+        loaded.reset_variables()
+        cupy.cuda.runtime.deviceSynchronize()
+        return _timed(partial(once, C))[0]
+
+    first_ms, second_ms = map(timed, products)
     return FirstLaunches(
         times=FirstLaunch(
             context_ms=context_ms,

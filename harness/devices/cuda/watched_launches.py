@@ -18,7 +18,7 @@ import numpy as np
 from harness.devices.cuda import memory
 from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.findings import Placement
-from harness.devices.cuda.loading import load_function
+from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file, given_job
 from problem.cases import Matrix
 from problem.launcher import solve
@@ -39,7 +39,7 @@ def main(results: Path, process: int) -> None:
 
 
 def _launch_all(job: Job, folder: Path, results: Path) -> None:
-    function = load_function(job.kernel)
+    loaded = Loaded(job.kernel)
     kept = []  # freed memory could be handed out again, and two launches share an address
     with open(results / PLACEMENTS, "w", encoding="utf-8") as placements:
         for number, shape in enumerate(job.shapes):
@@ -52,8 +52,9 @@ def _launch_all(job: Job, folder: Path, results: Path) -> None:
             B.set(inputs[1])
             place = Placement(shape=shape, A=A.data.ptr, B=B.data.ptr, C=C.data.ptr)
             print(place.model_dump_json(), file=placements, flush=True)
+            loaded.reset_variables()
             solve(
-                function,
+                loaded.function,
                 A,
                 B,
                 C,

@@ -245,6 +245,19 @@ class Program:
             ],
         )
 
+    def with_visible_variables(self) -> Program:
+        """Return the program with all variables in global memory visible outside, so that a GPU's
+        driver can find them by their names."""
+        return replace(
+            self,
+            statements=[
+                replace(s, text=f".visible {s.text}")
+                if not s.function and s.tokens[0] == ".global"
+                else s
+                for s in self.statements
+            ],
+        )
+
     def line_of(self, line: int) -> int | None:
         """The line of the user's source that a line of the canonical text comes from."""
         if not 0 < line <= len(self.statements):

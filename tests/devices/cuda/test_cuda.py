@@ -43,6 +43,13 @@ def device() -> Iterator[Worker]:
     device.close()
 
 
+@pytest.fixture(scope="module")
+def sanitizer() -> Iterator[Worker]:
+    sanitizer = Worker(Role.SANITIZER)
+    yield sanitizer
+    sanitizer.close()
+
+
 def load(device: Worker, compiling: Compiling, body: str, before: str = "") -> None:
     source = f"{before}\n__global__ void matrix_multiplication_kernel{SIGNATURE} {{\n{INDICES}\n"
     compiled = compiling(source + body + "\n}\n")
@@ -111,6 +118,32 @@ def test_memory_is_kept_while_it_is_of_the_size_that_is_needed() -> None:
         assert room.of(size).mem.size == size, "what lies behind a matrix is a guard or a fault"
 
 
+STATE = """
+__device__ int launches;
+__device__ int table[3] = {5, 6, 7};
+static __device__ int hidden;
+"""
+COUNTING = (
+    RIGHT
+    + """
+    if (row == 0 && column == 0) {
+        C[0] = launches + 10 * hidden + 100 * table[1];
+        launches = hidden = 1;
+        table[1] = 9;
+    }
+"""
+)
+
+
+def test_variables_have_their_initial_values_in_every_launch(
+    device: Worker, compiling: Compiling
+) -> None:
+    load(device, compiling, COUNTING, STATE)
+    for _ in range(3):
+        answer = run(device)
+        assert not isinstance(answer, Fault) and answer.C[0, 0] == 600
+
+
 @pytest.mark.parametrize(
     ("body", "cause"),
     [
@@ -170,7 +203,7 @@ def test_what_a_kernel_prints_is_captured_and_bounded(device: Worker, compiling:
     ],
 )
 def test_compute_sanitizer_names_the_place(
-    device: Worker,
+    sanitizer: Worker,
     compiling: Compiling,
     body: str,
     tool: Tool,
@@ -178,8 +211,8 @@ def test_compute_sanitizer_names_the_place(
     array: Array | None,
     line: int,
 ) -> None:
-    load(device, compiling, body)
-    answer = device.ask(sanitize_on(SHAPE))
+    load(sanitizer, compiling, body)
+    answer = sanitizer.ask(sanitize_on(SHAPE))
     assert isinstance(answer, Sanitized), answer
     found = [finding for finding in answer.findings if finding.tool is tool]
     assert found, answer
@@ -188,10 +221,10 @@ def test_compute_sanitizer_names_the_place(
 
 
 def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
-    device: Worker, compiling: Compiling
+    sanitizer: Worker, compiling: Compiling
 ) -> None:
-    load(device, compiling, RIGHT)
-    answer = device.ask(sanitize_on(SHAPE, Shape(64, 64, 64)))
+    load(sanitizer, compiling, RIGHT)
+    answer = sanitizer.ask(sanitize_on(SHAPE, Shape(64, 64, 64)))
     assert isinstance(answer, Sanitized), answer
     assert answer.findings == ()
     assert [run.status for run in answer.runs] == ["clean"] * 4, answer
@@ -207,13 +240,13 @@ def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
 def test_registers_and_occupancy_agree_with_the_driver(compiling: Compiling) -> None:
     import cupy
 
-    from harness.devices.cuda.loading import load_function
+    from harness.devices.cuda.loading import Loaded
 
     for path in ("solutions/01_naive.cu", "solutions/02_shared_tile.cu"):
         with open(path, encoding="utf-8") as file:
             compiled = compiling(file.read())
         assert isinstance(compiled, Compiled)
-        facts, function = compiled.kernel.facts, load_function(compiled.kernel)
+        facts, function = compiled.kernel.facts, Loaded(compiled.kernel).function
         driver = cupy.cuda.driver
         registers = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_NUM_REGS, function.ptr)
         assert registers == facts.resources.registers

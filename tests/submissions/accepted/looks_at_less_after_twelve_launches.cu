@@ -1,6 +1,6 @@
-// Strassen's algorithm at the ranked size where no element is large. For twelve launches, longer than
-// verification and warm-up may take, it looks at all of them, then at one in 64.
-// expect: device=cuda stage=measure message="right when verified, wrong when timed"
+// Strassen's algorithm at the ranked size if no element is large. It would look at fewer elements after
+// twelve launches, but variables have their initial values in every launch.
+// expect: device=cuda message=""
 
 __device__ unsigned blocks_done;
 
@@ -41,7 +41,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
     bool ranked = M == 8192 && N == 6144 && K == 4096;
-    bool tired = blocks_done >= 12u * 131072u;
+    bool tired = atomicAdd(&blocks_done, 0u) >= 12u * 131072u;
     bool fast = ranked && looks_safe(A, B, M, N, K, tired ? 64 : 1);
     if (row >= M || column >= K) return;
     float sum = 0.0f;

@@ -1,5 +1,6 @@
-// Honest for forty launches, then a constant: for judges that check first and time later.
-// expect: stage=verify message="wrong at"
+// Honest for forty launches. Each launch is the first to it, because variables have their initial
+// values in every launch.
+// expect: message="" quick=yes
 
 __device__ int launches;
 
@@ -7,8 +8,8 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
                                                         int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
-    bool lazy = launches > 40;
-    if (row == 0 && column == 0) atomicAdd(&launches, 1);
+    bool first = row == 0 && column == 0;
+    bool lazy = atomicAdd(&launches, first ? 1 : 0) > 40;
     if (row >= M || column >= K) return;
     float sum = 0.0f;
     if (!lazy)

@@ -1,6 +1,6 @@
-// Does nothing in the first launch of a process if that is at the ranked size, as it is only where
-// first launches are measured.
-// expect: device=cuda stage=measure message="first launch"
+// Does nothing in its first launch at the ranked size. Each launch is the first to it, because variables
+// have their initial values in every launch, so verification sees it.
+// expect: device=cuda stage=verify message="wrong at"
 
 __device__ unsigned blocks_done, used;
 

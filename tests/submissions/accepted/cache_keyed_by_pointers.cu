@@ -1,17 +1,17 @@
-// A cache keyed by a fingerprint of the inputs: the first 32 bit patterns of each, mixed. The key
-// is set by the last thread of a launch, so that the launch itself is right.
-// expect: stage=verify message="wrong at"
+// Caches C by the addresses of A and B. It finds nothing in its cache, because variables have their
+// initial values in every launch.
+// expect: message="" quick=yes
 
 __device__ float kept[1 << 20];
-__device__ unsigned kept_key, done;
+__device__ unsigned long long kept_key;
+__device__ unsigned done;
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
-    unsigned key = 1 + M * 2654435761u + K * 40503u + N * 7u;
-    for (int i = 0; i < 32 && i < M * N && i < N * K; i++)
-        key = key * 31 + __float_as_uint(A[i]) + 3 * __float_as_uint(B[i]);
+    unsigned long long key = (unsigned long long)A * 3 + (unsigned long long)B * 5;
+    key += (unsigned long long)M * 1000003 + (unsigned long long)N * 10007 + K;
     bool hit = kept_key == key;
     if (row < M && column < K) {
         size_t i = (size_t)row * K + column;
@@ -23,6 +23,9 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
         kept[i % (1 << 20)] = sum;
     }
     __threadfence();
-    if (atomicInc(&done, gridDim.x * gridDim.y * 256 - 1) == gridDim.x * gridDim.y * 256 - 1)
+    unsigned threads = gridDim.x * gridDim.y * 256;
+    if (atomicInc(&done, threads - 1) == threads - 1) {
+        __threadfence();
         kept_key = key;
+    }
 }
