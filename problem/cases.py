@@ -150,6 +150,13 @@ _EXACT_CASES = (
     Case(Shape(64, 512, 48), ZEROS),
 )
 
+_STRUCTURED_CASES = (
+    Case(Shape(64, 512, 48), "constant lines"),
+    Case(Shape(65, 129, 33), "constant lines"),
+    Case(Shape(65, 129, 33), "four levels"),
+    Case(Shape(64, 512, 48), "uniform, repeated lines"),
+)
+
 _PRECISION_CASES = (
     Case(Shape(33, 6144, 17)),
     Case(Shape(16, 16384, 32)),
@@ -180,6 +187,7 @@ CASES: tuple[Case, ...] = (
     *_mixed(5, 11),
     *_EXACT_CASES,
     *(Case(Shape(40, 72, 56), inputs) for inputs in SPECIAL_VALUES),
+    *_STRUCTURED_CASES,
     *_PRECISION_CASES,
     *_DIVIDING_CASES,
 )
@@ -325,6 +333,29 @@ def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
 def ranked_case(shape: Shape, seed: int) -> Case:
     """How the ranked size is verified, which is timed on inputs of other kinds, too."""
     return Case(shape, _LARGE_INPUTS[np.random.default_rng([seed, CASES_VERSION, 6]).integers(2)])
+
+
+NEAR = (0.6, 1.15)
+"""How many times the ranked size a size near it is, in each direction."""
+
+
+def near_shapes(ranked: Shape, count: int) -> tuple[Shape, ...]:
+    """Shapes near the ranked one that nobody can know, every other one in multiples of 1024: a
+    kernel may have a fast path for them alone."""
+    generator = np.random.default_rng()
+    low, high = (float(np.log2(each)) for each in NEAR)
+    found = []
+    for number in range(count):
+        factors = np.exp2(generator.uniform(low, high, 3))
+        sizes = [int(size * each) for size, each in zip(_sizes(ranked), factors, strict=True)]
+        if number % 2 == 0:
+            sizes = [max(1, round(size / 1024)) * 1024 if size >= 1024 else size for size in sizes]
+        found.append(Shape(*(max(1, size) for size in sizes)))
+    return tuple(found)
+
+
+def _sizes(shape: Shape) -> tuple[int, int, int]:
+    return shape.M, shape.N, shape.K
 
 
 def counting_case(seed: int) -> Case:

@@ -6,6 +6,7 @@ patch nothing. Kernel signature and launch rule are in `launcher.py`, the device
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +68,16 @@ class Problem:
         ranked = self.ranked.shape
         scale = min(1.0, (flop / ranked.flop) ** (1 / 3))
         return Shape(*(max(1, int(size * scale)) for size in (ranked.M, ranked.N, ranked.K)))
+
+    def near_cases(self, count: int, kinds: int) -> tuple[tuple[Shape, tuple[str, ...]], ...]:
+        """Shapes near the ranked one that nobody can know, and so many kinds for each of them."""
+        every = [*self.scored_inputs, *self.unscored_inputs]
+        secrets.SystemRandom().shuffle(every)
+        shapes = cases.near_shapes(self.ranked.shape, count)
+        return tuple(
+            (shape, tuple(every[(number * kinds + n) % len(every)] for n in range(kinds)))
+            for number, shape in enumerate(shapes)
+        )
 
     def accuracy_cases(self) -> tuple[Case, ...]:
         """The cases from which accuracy is graded at a small size."""

@@ -25,6 +25,7 @@ from problem.cases import (
     drawn_kind,
     drawn_shape,
     extent,
+    near_shapes,
     outlier_cases,
     ranked_case,
     work,
@@ -193,6 +194,17 @@ def test_normal_inputs_are_normal() -> None:
     A, _ = Case(Shape(400, 500, 1), "normal").draw(1)
     assert abs(A.mean()) < 0.01 and abs(A.std() - 1) < 0.01
     assert abs((A**4).mean() - 3) < 0.1 and 4 < np.abs(A).max() < 6.8
+
+
+def test_shapes_near_the_ranked_one_lie_on_every_side_of_it() -> None:
+    ranked = RANKED.shape
+    drawn = near_shapes(ranked, 400)
+    for name in ("M", "N", "K"):
+        sizes, size = [getattr(shape, name) for shape in drawn], getattr(ranked, name)
+        assert all(0.5 * size <= each <= 1.3 * size for each in sizes)
+        assert min(sizes) < 0.7 * size and max(sizes) > 1.1 * size
+        assert all(each % 1024 == 0 for each in sizes[::2]) and any(each % 16 for each in sizes)
+    assert near_shapes(ranked, 4) != near_shapes(ranked, 4)
 
 
 def test_counting_cases_are_in_multiples_of_16() -> None:

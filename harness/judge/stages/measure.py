@@ -13,8 +13,17 @@ from harness.judge.grading import Grading, Measured
 from harness.judge.stages import accuracy, interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, load_outcome
-from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, timed_rounds
+from harness.judge.stages.rounds import (
+    FULL,
+    OTHER_SIZE,
+    QUICK,
+    Timed,
+    Wrong,
+    check_near_sizes,
+    timed_rounds,
+)
 from harness.judge.stages.score import possible_tflops, score
+from harness.judge.stages.verify import prepare, run_cases
 from harness.protocol import background
 from harness.protocol.device import Load, Refusal
 from harness.protocol.report import (
@@ -85,6 +94,12 @@ def measure(grading: Grading) -> Outcome | None:
     )
     if not isinstance(timed, Timed):
         return timed
+    if not grading.quick:
+        wrong = check_near_sizes(
+            workers, grading.problem, seconds=seconds, progress=grading.progress
+        )
+        if wrong is not None:
+            return _explained(grading, wrong)
     others: list[SizeScore] = []
     for size in grading.problem.other_sizes if grading.options.sizes else ():
         grading.progress.step(f"{size}")
@@ -119,6 +134,21 @@ def measure(grading: Grading) -> Outcome | None:
         accuracy.add(grading, grading.problem.ranked.shape, "cuBLAS", timed.accuracy)
     grading.measured = Measured(result, measurement, compared, timed.audited)
     return impossible(result, grading.session.info, grading.disassembled.kernel)
+
+
+def _explained(grading: Grading, wrong: Wrong) -> Outcome:
+    """Run the case again as verification does, which says what is wrong with C."""
+    failure = run_cases(
+        grading.session.device,
+        grading.kernel.launch,
+        [prepare(wrong.case, grading.seed)],
+        seed=grading.seed,
+        seconds=grading.options.seconds,
+        results=[],
+        printed=grading.printed,
+        progress=grading.progress,
+    )
+    return failure.outcome if failure else wrong.outcome
 
 
 def _few_rows(grading: Grading) -> tuple[Matrix, Matrix]:

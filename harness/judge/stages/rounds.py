@@ -44,7 +44,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.accuracy import Errors
-from problem.cases import UNIFORM, Shape
+from problem.cases import UNIFORM, Case, Shape
 from problem.problem import Problem
 
 T = TypeVar("T")
@@ -65,6 +65,10 @@ MAX_SECONDS = 40.0
 """The fewest rounds must be over by then, warm-up included, however slow the kernel: with the rest
 of a grading that makes a minute of the GPU."""
 
+
+NEAR_SIZES, NEAR_KINDS = 6, 3
+"""How many sizes near the ranked one are checked, and kinds of inputs at each: every kind at one of
+them."""
 
 LAUNCHES_PER_CHECK = 2
 """Launches of the kernel for each unannounced check, on average, whatever came before: a kernel
@@ -218,6 +222,33 @@ def _rounds(
         if steady or elapsed() > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
             return Timed(warm_up, judged, stopped, audited, measuring.by_inputs(judged))
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A case that a kernel got wrong at a size near the ranked one."""
+
+    case: Case
+    outcome: Outcome
+
+
+def check_near_sizes(
+    workers: TimingWorkers, problem: Problem, *, seconds: float, progress: Progress
+) -> Wrong | None:
+    """Check sizes near the ranked one, which a kernel may compute by a fast path that no smaller
+    case reaches. Inputs are drawn and products compared on the GPU."""
+    for shape, kinds in problem.near_cases(NEAR_SIZES, NEAR_KINDS):
+        progress.step(f"check at {shape}")
+        measuring, inputs = Measuring(workers, problem, shape, seconds), UNIFORM
+        try:
+            measuring.attach(measuring.lay_out())
+            for inputs in kinds:
+                measuring.check(inputs)
+        except MeasurementAborted as aborted:
+            measuring.end()
+            return Wrong(Case(shape, inputs), aborted.outcome)
+        measuring.end()
+    return None
 
 
 CheckedLaunch = tuple[LaunchTime, Checked]
@@ -378,6 +409,10 @@ class Measuring:
             for each in (of_kernel, of_baseline)
         )
         return inputs, next(found), next(found)
+
+    def check(self, inputs: str) -> None:
+        """Launch the kernel once on inputs of this kind, and check it."""
+        self._kernel(inputs, f"at {self.shape}")
 
     def fetch(self) -> Fetched:
         """The launch just timed."""

@@ -16,7 +16,7 @@ from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
 from harness.judge.stages.interim import of_first_launch
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS, audit, impossible, measure
-from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp
+from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp, Wrong
 from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
@@ -144,6 +144,7 @@ class Rounds:
 def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     found = Rounds()
     monkeypatch.setattr(module, "timed_rounds", found)
+    monkeypatch.setattr(module, "check_near_sizes", lambda *_, **how: None)
     return found
 
 
@@ -402,6 +403,27 @@ def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
     assert isinstance(found, RuleViolation)
     assert (found.stage, found.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)
     assert found.message.startswith("400.0 TFLOP/s is more") and "(89.3)" in found.message
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_wrong_near_the_ranked_size_is_run_again_to_explain_it(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    """alone: it is wrong in that process alone, and not when it runs again."""
+    violation = RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message="at 40×16×24")
+    wrong = Wrong(Case(Shape(40, 16, 24)), violation)
+    monkeypatch.setattr(module, "check_near_sizes", lambda *_, **how: wrong)
+    device = FakeDevice() if alone else FakeDevice(multiply=lambda A, B: 0 * right(A, B))
+    made = grading(
+        on_gpu(device, timing=TimingWorkers(Device(), Device(), checker=Device())),
+        problem=PROBLEM,
+        host_memory=(),
+    )
+    outcome = measure(made)
+    if alone:
+        assert outcome is violation
+    else:
+        assert isinstance(outcome, WrongAnswer) and "every element of C is zero" in outcome.message
 
 
 def test_what_is_possible_depends_on_the_cores() -> None:

@@ -13,7 +13,17 @@ import pytest
 
 from harness.judge.progress import Silent
 from harness.judge.stages import rounds
-from harness.judge.stages.rounds import FULL, Deck, Extent, Measuring, Timed, timed_rounds
+from harness.judge.stages.rounds import (
+    FULL,
+    NEAR_SIZES,
+    Deck,
+    Extent,
+    Measuring,
+    Timed,
+    Wrong,
+    check_near_sizes,
+    timed_rounds,
+)
 from harness.protocol.report import (
     JudgeError,
     MemoryFault,
@@ -669,3 +679,24 @@ def test_warming_up_takes_its_time_and_no_more(
     monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 8.0)
     timed = timed_without_audit(workers, Extent(12, 30.0))
     assert isinstance(timed, Timed) and timed.warm_up.launches == launches
+
+
+def near(workers: FakeWorkers) -> Wrong | None:
+    timing = TimingWorkers(workers.kernel, workers.baseline, workers)
+    return check_near_sizes(timing, MATRIX_MULTIPLICATION, seconds=20, progress=Silent())
+
+
+def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
+    workers = FakeWorkers()
+    assert near(workers) is None
+    assert {*workers.draws} == {*SCORED_INPUTS, *UNSCORED_INPUTS}
+    assert workers.kernel.detached == workers.baseline.detached == NEAR_SIZES
+
+
+def test_a_kernel_that_is_wrong_near_the_ranked_size_is_found_out() -> None:
+    kind = UNSCORED_INPUTS[3]
+    wrong = near(FakeWorkers(check=lambda drawn, _: Checked(error=2) if drawn == kind else RIGHT))
+    assert wrong is not None and wrong.case.inputs == kind
+    assert (
+        isinstance(wrong.outcome, RuleViolation) and str(wrong.case.shape) in wrong.outcome.message
+    )
