@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from harness.arena.processes import ServerFailed
 from harness.arena.running import first_key
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
+from harness.cli import main
 from harness.protocol.errors import UsageError
 
 
@@ -104,3 +106,15 @@ def test_a_worker_key_is_made_on_the_machine(owner: Engine, empty: None, folder:
     with owner.begin() as connection:
         assert workers.machine_of(connection, key) is not None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 1
+
+
+def test_every_option_of_the_deployed_commands_exists() -> None:
+    """What the service and the image start is what the command line takes."""
+    folder = Path(__file__).resolve().parents[2] / "deploy"
+    unit = (folder / "matmul-arena.service").read_text()
+    started = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
+    image = (folder / "Dockerfile").read_text()
+    command = json.loads(next(line for line in image.splitlines() if line.startswith("CMD"))[4:])
+    for words in (started.split(" harness ")[1].split(), command[command.index("arena") :]):
+        parsed = main.parser().parse_args([word for word in words if word != "--"])
+        assert parsed.what == "run" and parsed.data.is_absolute()
