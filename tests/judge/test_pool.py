@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import threading
 from collections import Counter
@@ -28,7 +27,7 @@ from harness.judge.workers.isolation import Role
 from harness.judge.workers.processes import environment
 from harness.judge.workers.session import Session
 from harness.judge.workers.worker import Worker
-from harness.protocol.errors import JudgeFailure, UsageError
+from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import CompileError, Report, Stage, Verdict
 from harness.protocol.request import Fault
 from tests.judge.stages.fakes import (
@@ -138,20 +137,6 @@ def test_every_job_is_done_once_and_every_session_closed(many_cores: None) -> No
     assert sorted(job for job, _ in shown.jobs) == list(range(100))
 
 
-def test_what_serves_all_gpus_keeps_to_the_cores_that_none_measures_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def shared_out(gpus: int) -> list[Cores]:
-        return [Cores(frozenset({n}), frozenset({10 + n})) for n in range(gpus)]
-
-    kept: list[tuple[int, frozenset[int]]] = []
-    monkeypatch.setattr(pool, "shared_out", shared_out)
-    monkeypatch.setattr(pool, "keep_to", lambda process, cores: kept.append((process, cores)))
-    with working(range(1), GPUS, lambda *_: None, Shown(), Machine().lanes) as results:
-        list(results)
-    assert kept == [(os.getpid(), frozenset({10, 11, 12}))]
-
-
 def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
     many_cores: None,
 ) -> None:
@@ -176,16 +161,6 @@ def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
     assert turns == dict.fromkeys(GPUS, 2)
 
 
-def test_with_few_cores_nothing_goes_on_beside_a_measurement(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pool, "shared_out", lambda gpus: None)
-    machine = Machine()
-    with working(range(9), GPUS, lambda *_: None, Shown(), machine.lanes) as results:
-        assert len(list(results)) == 9
-    assert machine.opened == dict.fromkeys(GPUS, 1)
-
-
 def test_a_gpu_that_does_not_answer_is_said_and_the_others_do_its_work(many_cores: None) -> None:
     machine = Machine(broken=["GPU-b"])
     with working(range(10), GPUS, lambda job, *_: job, Shown(), machine.lanes) as results:
@@ -195,15 +170,6 @@ def test_a_gpu_that_does_not_answer_is_said_and_the_others_do_its_work(many_core
     ]
     assert sorted(each.job for each in done if isinstance(each, Finished)) == list(range(10))
     assert machine.opened == machine.closed
-
-
-def test_without_any_gpu_that_answers_there_is_nothing_to_wait_for(many_cores: None) -> None:
-    opening = Machine(broken=GPUS).lanes
-    with (
-        pytest.raises(JudgeFailure, match=r"GPU-a: it does not answer; GPU-b"),
-        working([1], GPUS, lambda *_: None, Shown(), opening),
-    ):
-        raise AssertionError
 
 
 def test_leaving_ends_what_is_not_done(many_cores: None) -> None:
@@ -288,20 +254,6 @@ def test_the_worst_of_many_is_the_exit_code(
     assert call("grade", "--gpus", "0", file) == 2
 
 
-def test_every_report_has_a_file_of_its_own(machine: Machine, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    files = [tmp_path / "in" / f"{name}.cu" for name in "abc"]
-    for file in files:
-        file.write_text("__global__ void matrix_multiplication_kernel() {}")
-    call("grade", "--gpus", "0,1", "--json", tmp_path / "out", *files)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "a.json",
-        "b.json",
-        "c.json",
-    ]
-    assert json.loads((tmp_path / "out" / "b.json").read_text())["submission"]["name"] == "b"
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -329,14 +281,6 @@ def test_gpus_are_named_by_number_uuid_or_its_beginning(machine: Machine) -> Non
 
     assert chosen("all") == list(GPUS)
     assert chosen("2,GPU-a") == ["GPU-c", "GPU-a"]
-
-
-def test_no_gpu_and_the_cpu_device_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(available, "why_no_cuda", lambda: "there is no NVIDIA GPU")
-    with pytest.raises(UsageError, match="there is no NVIDIA GPU"):
-        chosen_gpus(argparse.Namespace(gpus="all", device="auto"))
-    with pytest.raises(UsageError, match="leave one out"):
-        chosen_gpus(argparse.Namespace(gpus="all", device="cpu"))
 
 
 # --------------------------------------------------------------------------------- processes

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from harness.devices.guards import poisoned
 from harness.judge.stages.counterexample import block_map, counterexample, pattern
 from harness.protocol.report import Element
 from problem.cases import ONES_TWOS, Case, Matrix, Shape
@@ -23,33 +22,6 @@ def explained(A: Matrix, B: Matrix, C: Matrix) -> str:
 def right() -> tuple[Matrix, Matrix, Matrix]:
     A, B = Case(SHAPE).draw(1)
     return A, B, A @ B
-
-
-def test_nothing_written(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, _ = right
-    said = explained(A, B, poisoned(70, 90))
-    assert "every element of C is the NaN that the judge puts there" in said
-
-
-def test_edges_not_written(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, C = right
-    partial = poisoned(70, 90)
-    partial[:64, :80] = C[:64, :80]
-    text = explained(A, B, partial)
-    assert "1180 of 6300 elements of C were never written" in text
-    assert "exactly the blocks at the lower and right edge" in text
-
-
-def test_last_row_of_blocks(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, C = right
-    C[64:] = 0
-    assert "only the last row of blocks is wrong, the one of only 6 rows" in explained(A, B, C)
-
-
-def test_columns_from_somewhere_on(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, C = right
-    C[:, 48:] = 7
-    assert "every block from column 48 on is wrong" in explained(A, B, C)
 
 
 @pytest.mark.parametrize("shape", [Shape(48, 20, 48), Shape(70, 40, 90)])
@@ -94,14 +66,6 @@ def test_the_elements_are_the_worst_of_the_worst_block(
     assert [(e.row, e.column) for e in found.elements[:2]] == [(34, 51), (33, 50)]
     assert found.elements[0].found == pytest.approx(found.elements[0].expected + 9, abs=1e-4)
     assert found.worst_block == (2, 3)
-
-
-def test_a_large_map_is_drawn_coarsely() -> None:
-    wrong = np.zeros((512, 256), np.bool_)
-    wrong[511, 255] = True
-    drawn = block_map(wrong)
-    assert len(drawn.rows) <= 20 and drawn.rows[-1].endswith("#")
-    assert sum(row.count("#") for row in drawn.rows) == 1
 
 
 def blocks(rows: int, columns: int, *wrong: tuple[int, int]) -> Comparison:
@@ -247,38 +211,12 @@ def test_what_is_only_scaled(factor: float, expected: str) -> None:
     assert pattern(A, B, C, compare(A, B, C)).startswith(expected)
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [(1024, "every element is 2 times what it should be"), (1025, "values are plainly different")],
-)
-def test_the_product_of_a_large_c_is_not_computed_again(rows: int, expected: str) -> None:
-    A, B = np.ones((rows, 4), np.float32), np.ones((4, 1024), np.float32)
-    C = np.full((rows, 1024), 8, np.float32)
-    found = pattern(A, B, C, blocks(65, 64, (0, 0)))
-    assert found == f"{expected}; a single block is wrong"
-
-
 def test_where_nothing_is_missing_nothing_is_said_to_be() -> None:
     """Near the product, and yet not near enough."""
     A, B = Case(Shape(33, 16, 50)).draw(1)
     C = (A.astype(float) @ B.astype(float) * (1 + 3e-5)).astype(np.float32)
     found = pattern(A, B, C, Comparison(np.array([[3e-5]])))
     assert found.startswith("errors up to 3.0 times the limit look like an accumulator")
-
-
-def test_small_values_are_no_nearer_to_one_another_than_large_ones() -> None:
-    A, B = Case(SHAPE, "uniform, all scaled by 2^-20..2^-20").draw(1)
-    C = np.full((SHAPE.M, SHAPE.K), 2.0**-39, np.float32)
-    found = pattern(A, B, C, compare(A, B, C))
-    assert found.startswith("values are plainly different")
-
-
-def test_of_elements_that_are_as_wrong_the_first_are_shown() -> None:
-    A, B = Case(Shape(16, 4, 16), ONES_TWOS).draw(1)
-    C = A @ B + 1
-    C[::3, 1::2] += 1
-    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C, tolerance=Tolerance.EXACT))
-    assert [(e.row, e.column) for e in found.elements] == [(0, n) for n in (1, 3, 5, 7, 9)]
 
 
 def test_a_counterexample_says_how_much_is_wrong() -> None:
@@ -292,18 +230,6 @@ def test_a_counterexample_says_how_much_is_wrong() -> None:
     assert found.map.rows == ("##....", "##....", "......", "......", "......")
     assert found.map.scale == 1 and found.pattern == pattern(A, B, C, comparison)
     assert len(found.elements) == 5
-
-
-def test_elements_that_are_not_finite_are_the_worst() -> None:
-    A, B = Case(SHAPE).draw(1)
-    C = A @ B
-    C[17, 20] = np.nan
-    C[18, 21] = -np.inf
-    C[16, 16] += 1e9
-    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C)).elements
-    assert [(e.row, e.column) for e in found[:3]] == [(17, 20), (18, 21), (16, 16)]
-    R = A.astype(float) @ B.astype(float)
-    assert all(e.expected == pytest.approx(R[e.row, e.column]) for e in found)
 
 
 def test_elements_that_are_right_are_not_shown() -> None:
@@ -328,20 +254,3 @@ def test_a_map_is_as_fine_as_its_room_allows(rows: int, columns: int, scale: int
     assert len(drawn.rows) == -(-rows // scale)
     assert {len(row) for row in drawn.rows} == {-(-columns // scale)}
     assert drawn.rows[0].startswith("#.") and drawn.rows[1].startswith("#" if scale > 1 else ".#")
-
-
-def test_only_elements_of_the_worst_block_are_shown() -> None:
-    """The worst by what it should be, not by the difference."""
-    A, B = Case(SHAPE).draw(1)
-    A[16:] *= 1e6
-    B[:, 16:] *= 1e6
-    C = (A.astype(float) @ B.astype(float)).astype(np.float32)
-    C[3, 4] += 1
-    C[5, 40] += 1e3
-    C[40, 5] += 1e3
-    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C))
-    assert found.worst_block == (0, 0) and (found.elements[0].row, found.elements[0].column) == (
-        3,
-        4,
-    )
-    assert all(e.row < 16 and e.column < 16 for e in found.elements)

@@ -15,7 +15,7 @@ from harness.judge.grading import Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
 from harness.judge.stages.interim import of_first_launch
-from harness.judge.stages.measure import MAX_LAUNCH_SECONDS, audit, impossible, measure
+from harness.judge.stages.measure import audit, measure
 from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp, Wrong
 from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load, Ready, Refusal
@@ -186,14 +186,6 @@ def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> 
     assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
     blocks = found.first.result().block_errors
     assert blocks.shape == (16, 32) and 0 < blocks.max() < 1e-5
-
-
-@pytest.mark.parametrize(("asked", "given"), [(4.0, 4.0), (60.0, MAX_LAUNCH_SECONDS)])
-def test_a_launch_has_little_time_on_a_gpu(rounds: Rounds, asked: float, given: float) -> None:
-    device = Device()
-    run(device, seconds=asked, sizes=True)
-    assert device.asked[0].seconds == given
-    assert [options["seconds"] for options in rounds.asked] == [given] * 3
 
 
 def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
@@ -435,17 +427,6 @@ def test_what_is_possible_depends_on_the_cores() -> None:
     assert possible_tflops(unknown, facts) == possible_tflops(unknown, tensor) == float("inf")
 
 
-def test_the_limit_itself_is_possible() -> None:
-    score = Score(
-        ratio=1, low=1, high=1, kernel_ms=1, baseline_ms=1, tflops=67 * 4 / 3, peak_share=None
-    )
-    assert impossible(score, INFO, disassembled(kernel())) is None
-    more = score.model_copy(update={"tflops": 90.0})
-    assert impossible(more, INFO, disassembled(kernel())) is not None
-    unscored = Unscored(reason="throttled", message="it was hot")
-    assert impossible(unscored, INFO, disassembled(kernel())) is None
-
-
 @pytest.mark.parametrize(
     ("pageable", "pinned", "expected"),
     [
@@ -465,10 +446,3 @@ def test_pinned_memory_pays_after_some_round_trips(
     device.memory = lambda kind: host_memory(kind, *costs[kind])
     found = run(device)
     assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected
-
-
-@pytest.mark.parametrize("kinds", [(), KINDS[:1], KINDS[1:]])
-def test_one_kind_of_memory_pays_nothing(rounds: Rounds, kinds: Any) -> None:
-    found = run(Device(), host_memory=kinds)
-    assert isinstance(found, Measured) and found.measurement.pinning_pays_after is None
-    assert [memory.kind for memory in found.measurement.host_memory] == [*kinds]

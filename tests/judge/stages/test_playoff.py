@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from harness.judge import playoff as playing
 from harness.judge.playoff import play_off
 from harness.judge.progress import Silent
-from harness.judge.stages import playoff, rounds
+from harness.judge.stages import rounds
 from harness.judge.stages.playoff import (
     Ended,
     Game,
@@ -33,7 +33,6 @@ from harness.protocol.report import (
     Report,
     Rule,
     RuleViolation,
-    Stage,
     Submission,
 )
 from harness.protocol.timing import Checked, TimingWorkers
@@ -43,7 +42,6 @@ from tests.judge.stages.fakes import (
     INFO,
     FakeCompiler,
     FakeDevice,
-    Watcher,
     session,
 )
 from tests.judge.stages.playing import Player, Table
@@ -124,30 +122,6 @@ def test_who_is_wrong_in_a_play_off_ends_it_by_name() -> None:
     assert isinstance(ended.outcome, RuleViolation)
 
 
-def test_a_kernel_that_is_slower_on_one_kind_of_inputs_is_compared_there() -> None:
-    table = Table([2.0, 2.1])
-    table.players[0].slower_when_rescaled = 1.2
-    played = game(table)
-    assert isinstance(played, Game)
-    found = difference(*played.rounds)
-    assert found is not None and found.value == pytest.approx(math.log(2.1 / 2.4), abs=0.005)
-
-
-def test_a_play_off_says_what_it_does() -> None:
-    watcher = Watcher()
-    played = play(
-        Table([2.0, 2.1]).workers,
-        on("GPU-0"),
-        seconds=5,
-        progress=watcher,
-        extent=SHORT,
-        shape=SHAPE,
-    )
-    assert isinstance(played, Game)
-    rounds = [f"round {n + 1}" for n in range(len(played.rounds[0]))]
-    assert watcher.told == [(Stage.MEASURE, None), "warm-up", *rounds]
-
-
 @pytest.mark.parametrize("first", [0, 1], ids=["in its first launch", "later"])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
 def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int, first: int) -> None:
@@ -193,28 +167,6 @@ class Ticking:
         return len(self.table.launches)
 
 
-@pytest.mark.parametrize("players", [2, 3])
-def test_each_player_has_its_time(players: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round of n players takes n + 1 launches, and some that are not scored."""
-    monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
-    table = Table([2.0 + n / 10 for n in range(players)], noise=0.01)
-    monkeypatch.setattr(rounds, "time", Ticking(table))
-    monkeypatch.setattr(playoff, "time", Ticking(table))
-    played = game(table, Extent(rounds=10, seconds=40))
-    assert isinstance(played, Game)
-    assert len(played.rounds[0]) == 40 * players // (players + 1) + 1
-
-
-def test_launches_that_are_not_scored_lie_among_the_rounds_of_each() -> None:
-    table = Table([2.0, 2.1])
-    played = game(table)
-    assert isinstance(played, Game)
-    unscored = [player for player, inputs in table.drawn if inputs in UNSCORED_INPUTS]
-    for player in table.players:
-        assert len(played.rounds[0]) / 4 < unscored.count(player) < 4 * len(played.rounds[0])
-    assert table.baseline not in unscored
-
-
 def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
@@ -225,19 +177,6 @@ def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up()
     assert {r.inputs for r in one} == {*SCORED_INPUTS}
     kinds = [r.inputs for r in one]
     assert scored[-3 * len(kinds) :] == [kind for kind in kinds for _ in range(3)]
-
-
-def test_a_round_knows_which_of_its_launches_came_first() -> None:
-    table = Table([2.0, 2.1])
-    played = game(table)
-    assert isinstance(played, Game)
-    scored = [player for player, inputs in table.drawn if inputs not in UNSCORED_INPUTS]
-    launches = scored[-3 * len(played.rounds[0]) :]
-    for number, rounds_of_all in enumerate(zip(*played.rounds, strict=True)):
-        order = launches[3 * number : 3 * number + 3]
-        for player, found in zip(table.players, rounds_of_all, strict=True):
-            first = order.index(player) < order.index(table.baseline)
-            assert found.kernel_first is first
 
 
 # --------------------------------------------------------------------------- over several GPUs
@@ -307,17 +246,6 @@ def test_where_gpus_disagree_the_others_are_asked(accepted: None) -> None:
     found = played(machine, "a", "b")
     assert len(machine.played) == 4
     assert found.differences[0].ordered is Ordered.UNKNOWN and found.places() == [1, 1]
-
-
-def test_equal_kernels_are_called_equal(accepted: None) -> None:
-    found = played(Machine({f"GPU-{n}": (2.0, 2.0) for n in range(8)}), "a", "b")
-    assert found.differences[0].ordered is Ordered.EQUAL and found.places() == [1, 1]
-
-
-def test_three_kernels_have_three_differences(accepted: None) -> None:
-    found = played(Machine({f"GPU-{n}": (2.2, 2.0, 2.1) for n in range(3)}), "a", "b", "c")
-    assert [(each.first, each.second) for each in found.differences] == [(0, 1), (0, 2), (1, 2)]
-    assert found.places() == [3, 1, 2]
 
 
 def test_one_gpu_speaks_for_itself(accepted: None) -> None:

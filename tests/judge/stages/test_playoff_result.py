@@ -10,21 +10,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.judge.estimates import Estimate
-from harness.judge.stages import playoff
 from harness.judge.stages.playoff import (
     Difference,
     Game,
     Ordered,
     Player,
     PlayOff,
-    _is_enough,
-    _ordered,
-    _over,
     difference,
     differences,
 )
-from harness.judge.stages.rounds import Extent
 from harness.protocol.report import DeviceInfo, Round
 from problem.cases import SCALED_GROUPS, UNIFORM
 from tests.judge.stages.fakes import INFO
@@ -81,13 +75,6 @@ def test_two_that_are_slower_on_one_kind_of_inputs_are_compared_there() -> None:
     assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
 
 
-def test_two_that_are_slower_on_different_inputs_are_compared_by_their_scores() -> None:
-    found = difference(by_kind(2.0, 2.4), by_kind(2.3, 2.2))
-    assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
-    dropped = [each.model_copy(update={"dropped": True}) for each in by_kind(2.0, 2.4)[:5]]
-    assert difference([*dropped, *by_kind(2.0, 2.4)[5:]], by_kind(2.3, 2.2)) is None
-
-
 Rounds = tuple[tuple[Round, ...], ...]
 """Of each player."""
 
@@ -135,15 +122,6 @@ def test_an_order_is_known_where_the_interval_says_it(
     assert found.high == pytest.approx(percent + spread, abs=0.02)
 
 
-def test_how_sure_an_order_is_follows_from_its_interval() -> None:
-    """The end of a 95 % interval at zero is 97.5 % sure."""
-    edge, nothing = of_games(with_ratio(1.0, 1.0)), of_games(with_ratio(0.0, 1.0))
-    assert edge.confidence == pytest.approx(0.975, abs=0.002)
-    assert of_games(with_ratio(-1.0, 1.0)).confidence == pytest.approx(0.025, abs=0.002)
-    assert nothing.confidence == pytest.approx(0.5, abs=0.002)
-    assert of_games(with_ratio(1.0)).confidence == 1
-
-
 def test_how_sure_several_gpus_are_follows_from_how_far_they_agree() -> None:
     two = of_games(with_ratio(1.0), with_ratio(1.2))
     assert two.percent == pytest.approx(1.1, abs=0.01)
@@ -155,77 +133,6 @@ def test_how_sure_several_gpus_are_follows_from_how_far_they_agree() -> None:
     assert two.ordered is Ordered.UNKNOWN
     three = of_games(with_ratio(1.0), with_ratio(1.1), with_ratio(1.2))
     assert three.ordered is Ordered.FASTER and three.percent == pytest.approx(1.1, abs=0.01)
-
-
-def test_a_gpu_on_which_nothing_is_known_says_nothing() -> None:
-    dropped = (timed(2.0, dropped=True),) * 8, (timed(2.0),) * 8
-    assert of_games(with_ratio(1.0), dropped) == of_games(with_ratio(1.0))
-    assert of_games(dropped) == Difference(
-        first=0,
-        second=1,
-        percent=0,
-        low=-math.inf,
-        high=math.inf,
-        confidence=0.5,
-        ordered=Ordered.UNKNOWN,
-    )
-
-
-@pytest.mark.parametrize(
-    ("below", "above", "sure"), [(0.01, 0.04, 0.975), (0.04, 0.01, 0.688), (0.01, 0.01, 0.975)]
-)
-def test_how_sure_an_order_is_follows_from_the_end_that_is_towards_zero(
-    below: float, above: float, sure: float
-) -> None:
-    faster = _over([Estimate(0.01, below, above)], 0, 1)
-    slower = _over([Estimate(-0.01, above, below)], 0, 1)
-    assert faster.confidence == pytest.approx(sure, abs=0.001)
-    assert slower.confidence == pytest.approx(1 - sure, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    "estimate",
-    [
-        Estimate(0.0, 0.125, 0.0625),
-        Estimate(0.0, 0.0625, 0.125),
-        Estimate(0.5, 0.5, 0.25),
-        Estimate(-0.5, 0.25, 0.5),
-    ],
-)
-def test_an_interval_that_only_touches_says_nothing(
-    estimate: Estimate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(playoff, "EQUAL", 0.125)
-    assert _ordered(estimate) is Ordered.UNKNOWN
-
-
-def rounds_of(count: int, spread: float = 0.0) -> list[tuple[Round, ...]]:
-    """Of two players, who are as fast as each other."""
-    return [(timed(2.0), timed(2.0 * (1 + spread * (n % 3 - 1)))) for n in range(count)]
-
-
-@pytest.mark.parametrize(
-    ("count", "seconds", "enough"),
-    [
-        (6, 8.0, True),  # more do not fit into 4 s for each player
-        (8, 4.0, False),  # as many again would
-        (19, 0.1, False),
-        (20, 0.1, True),
-    ],
-)
-def test_a_run_is_long_enough_when_its_fewest_rounds_are_done(
-    count: int, seconds: float, enough: bool
-) -> None:
-    assert _is_enough(rounds_of(count), seconds, Extent(20, 4.0)) is enough
-
-
-def test_a_run_is_steady_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = rounds_of(20, 0.25)
-    found = difference(*zip(*rounds, strict=True))
-    assert found is not None and found.below > 0
-    for limit, enough in ((max(found.below, found.above), True), (0.1, False)):
-        monkeypatch.setattr(playoff, "STEADY", limit)
-        assert _is_enough(rounds, 0.1, Extent(20, 4.0)) is enough
 
 
 def altered(change: Callable[[Any], None]) -> None:

@@ -251,27 +251,6 @@ def test_who_is_not_root_may_start_so_many_more_tasks_than_there_are(
 NOBODY = 65_533
 
 
-def test_tasks_are_those_of_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes and threads; others may end and begin meanwhile."""
-    with Worker(Role.COMPILER) as worker:
-        before = isolation.tasks()
-        worker.start()
-        assert worker.process_id is not None
-        mine = [*Path("/proc/self/task").iterdir()]
-        assert isolation.tasks() >= len(mine) + 1 and before >= len(mine)
-    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    assert isolation.tasks() == 0
-
-
-def test_each_thread_of_a_process_is_a_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for task in ("12/task/12", "12/task/13", "7/task/7", "self/task/7", "9"):
-        (tmp_path / task).mkdir(parents=True)
-    monkeypatch.setattr(isolation, "Path", lambda _: tmp_path)
-    assert isolation.tasks() == 3
-
-
 def test_a_limit_that_is_lower_already_stays(scratch: Path) -> None:
     def work() -> tuple[int, int]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
@@ -353,30 +332,6 @@ def asked(
 
 OPEN, CLOSE = os.open, os.close
 
-READS = "reads only programs, libraries and CUDA's headers"
-WRITES = "writes only to a scratch folder"
-
-
-@pytest.mark.parametrize(
-    ("role", "abi", "rules"),
-    [
-        (Role.CPU, 4, ["no network", WRITES, READS, "no TCP"]),
-        (Role.CPU, 3, ["no network", WRITES, READS]),
-        (Role.COMPILER, 1, ["no network", WRITES, READS]),
-        (Role.COMPILER, 0, ["no network"]),
-        (Role.CUDA, 4, [f"{WRITES}, /dev and /proc"]),
-        (Role.CHECKER, 2, [f"{WRITES}, /dev and /proc"]),
-        (Role.CUDA, -1, []),
-    ],
-)
-def test_what_a_kernel_does_not_have_is_not_said_to_be_enforced(
-    role: Role, abi: int, rules: list[str], scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[int] = []
-    monkeypatch.setattr(os, "open", lambda path, how: opened.append(how) or OPEN(path, how))
-    assert [*asked(Kernel(abi), role, scratch, monkeypatch)] == rules
-    assert {*opened} <= {os.O_PATH | os.O_CLOEXEC}
-
 
 def test_rules_that_the_kernel_refuses_are_not_said(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
@@ -385,35 +340,7 @@ def test_rules_that_the_kernel_refuses_are_not_said(
     assert asked(Kernel(restricts=-1), Role.CUDA, scratch, monkeypatch) == ()
 
 
-FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
-"""All rights of a version of Landlock (landlock.rst): version 2 adds REFER, version 3 TRUNCATE."""
-
-READ = 1 << 0 | 1 << 2 | 1 << 3
 WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
-
-
-@pytest.mark.parametrize("abi", [1, 2, 3, 4])
-@pytest.mark.parametrize("role", [Role.CPU, Role.CUDA])
-def test_each_version_is_asked_for_all_that_it_can_hold(
-    role: Role, abi: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel = Kernel(abi)
-    asked(kernel, role, scratch, monkeypatch)
-    on_gpu = role is Role.CUDA
-    files = FILES[abi] & ~READ if on_gpu else FILES[abi]
-    tcp = [3] if abi == 4 and not on_gpu else []
-    assert kernel.attributes == b"".join(struct.pack("=Q", each) for each in [files, *tcp])
-    assert kernel.rules[str(scratch)] == files
-    device = files & (READ | WRITE_FILE | TRUNCATE)
-    if on_gpu:
-        assert kernel.rules == {str(scratch): files, "/dev": device, "/proc": device}
-        assert kernel.unshared == []
-    else:
-        assert kernel.rules["/dev/null"] == device & ~(1 << 3)
-        assert kernel.rules[str(ROOT / "harness")] == kernel.rules[str(ROOT / "problem")] == READ
-        assert str(ROOT) not in kernel.rules and "/dev" not in kernel.rules
-    assert (38, 1, 0, 0, 0) in kernel.prctls  # PR_SET_NO_NEW_PRIVS
-    assert (1, signal.SIGKILL, 0, 0, 0) in kernel.prctls  # PR_SET_PDEATHSIG
 
 
 @pytest.mark.parametrize(
@@ -471,46 +398,6 @@ def test_a_device_file_that_is_closed_cannot_be_written_to(
 
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
-
-
-@pytest.mark.parametrize(("user", "flags"), [(0, NEW_NETWORK), (NOBODY, NEW_NETWORK | NEW_USER)])
-def test_an_ordinary_user_leaves_the_network_by_a_namespace_of_its_own(
-    user: int, flags: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    kernel = Kernel()
-    assert "no network" in asked(kernel, Role.COMPILER, scratch, monkeypatch)
-    assert kernel.unshared == [flags]
-    monkeypatch.setattr(kernel, "unshare", lambda flags: -1)
-    kernel.answers[444] = [-1]
-    assert "no network" not in asked(kernel, Role.COMPILER, scratch, monkeypatch)
-
-
-def test_programs_are_where_python_and_cuda_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join([str(tmp_path / "a"), "", "/opt/b"]))
-    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda-13"))
-    monkeypatch.setattr(sys, "path", ["", str(ROOT), str(tmp_path / "packages")])
-    found = isolation._program_files()
-    assert {
-        tmp_path / "cuda",
-        tmp_path / "cuda-13",
-        tmp_path / "a",
-        Path("/opt/b"),
-        tmp_path / "packages",
-    } <= found
-    assert {Path(sys.prefix), Path(sys.base_prefix)} <= found
-    libraries = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/local/cuda")
-    counted = ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")
-    assert {Path(each) for each in (*libraries, "/etc/ld.so.cache", *counted)} <= found
-    assert {ROOT / "harness", ROOT / "problem"} <= found
-    assert not {ROOT, Path(), Path.cwd(), Path("/"), Path("/etc"), Path.home()} & found
-    for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
-        monkeypatch.delenv(name)
-    fewer = isolation._program_files()
-    assert fewer < found and all(path.is_absolute() for path in fewer)
 
 
 def test_rules_hold_every_thread(scratch: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.workers import scratch as module
 from harness.judge.workers.scratch import Scratch, sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,14 +97,6 @@ def left(path: Path) -> Path:
     return aged(path)
 
 
-def test_a_folder_is_locked_from_its_beginning() -> None:
-    scratch = Scratch()
-    aged(scratch.path)
-    sweep()
-    assert scratch.path.is_dir()
-    scratch.remove()
-
-
 def test_a_system_without_locks_sweeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,48 +106,3 @@ def test_a_system_without_locks_sweeps_nothing(
     assert folder.is_dir() and scratch._lock is None
     scratch.remove()
     assert not scratch.path.exists()
-
-
-def test_what_is_as_old_as_new_ones_may_be_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = left(tmp_path / "matmul-arena-left")
-    for later, stays in ((60, True), (61, False)):
-        monkeypatch.setattr(module.time, "time", lambda at=folder.stat().st_mtime + later: at)
-        sweep()
-        assert folder.exists() is stays
-
-
-def test_one_that_stays_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new one, another user's, one that is gone: those behind them are swept all the same."""
-    new, theirs, gone, old = (tmp_path / f"matmul-arena-{n}" for n in ("new", "their", "gone", "o"))
-    new.mkdir()
-    left(theirs)
-    left(old)
-
-    def lstat(path: Path) -> os.stat_result:
-        found = [*os.lstat(path)]
-        found[4] += path == theirs  # st_uid
-        return os.stat_result(found)
-
-    monkeypatch.setattr(Path, "lstat", lstat)
-    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [new, theirs, gone, old])
-    sweep()
-    assert new.is_dir() and theirs.is_dir() and not old.exists()
-
-
-def test_what_cannot_be_removed_is_let_go_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = left(tmp_path / "matmul-arena-left")
-
-    def unlink(path: str, *, dir_fd: int | None = None) -> None:
-        if Path(path).name == "file":
-            raise PermissionError
-        UNLINK(path, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "unlink", unlink)
-    sweep()
-    lock = module._locked(folder)
-    assert lock is not None
-    os.close(lock)

@@ -17,15 +17,13 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from harness.compiling import compiler, headers
 from harness.judge.workers import channel, entry_point, server
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.server import Hello
-from harness.protocol.compiler import Compile, Disassemble, Translate
 from harness.protocol.device import Describe, Finished, Ready
-from harness.protocol.report import CompileError, DeviceInfo, Stage
+from harness.protocol.report import DeviceInfo
 from harness.protocol.request import Fault
-from tests.judge.stages.fakes import INFO, kernel
+from tests.judge.stages.fakes import INFO
 
 
 class Printed:
@@ -123,29 +121,6 @@ def test_a_defect_is_an_answer_and_the_next_request_is_answered(serving: Start) 
     assert fault.message == "the judge failed: ZeroDivisionError: in …/here.py"
     assert "harness/judge/workers/server.py" in fault.details and fault.printed == "printed 1"
     assert worker.ask(Describe(), DeviceInfo) == INFO
-
-
-def test_the_compiler_loads_its_libraries_before_it_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    done: list[Any] = []
-    refused = CompileError(stage=Stage.COMPILE, message="no")
-    monkeypatch.setattr(headers, "include_directories", lambda: done.append("headers"))
-    monkeypatch.setattr(compiler, "version", lambda: done.append("NVRTC"))
-    for name in ("translate_source", "compile_source", "disassemble_kernel"):
-        monkeypatch.setattr(compiler, name, lambda request: done.append(request) or refused)
-    answering = server._ANSWERING[Role.COMPILER]()
-    assert done == ["headers", "NVRTC"]
-    assert answering(Compile(source="text")) is refused
-    assert answering(Translate(source="text")) is refused
-    assert answering(Disassemble(kernel=kernel())) is refused
-    assert done[2:] == [
-        Compile(source="text"),
-        Translate(source="text"),
-        Disassemble(kernel=kernel()),
-    ]
-    with pytest.raises(AssertionError):
-        answering(Describe())
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,8 +16,7 @@ from harness.judge.workers.isolation import Role
 from harness.judge.workers.scratch import Scratch
 from harness.judge.workers.worker import Worker, processes_of_session
 from harness.protocol.compiler import Compile, Compiled
-from harness.protocol.device import Describe, DeviceRequest, Finished, Load, Ready, Run
-from harness.protocol.report import DeviceInfo
+from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.reference import compare
@@ -49,17 +46,6 @@ def test_a_killed_worker_is_replaced(compiler: Worker) -> None:
     assert compiler.process_id != first
 
 
-def test_a_worker_that_takes_too_long_is_ended(compiler: Worker) -> None:
-    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
-    process = compiler.process_id
-    assert process is not None
-    os.kill(process, signal.SIGSTOP)
-    answer = compiler.ask(Compile(source=KERNEL, seconds=1))
-    assert isinstance(answer, Fault) and answer.cause == "time-limit"
-    with pytest.raises(ProcessLookupError):
-        os.kill(process, 0)
-
-
 def test_who_asks_while_another_does_waits_for_its_turn(compiler: Worker) -> None:
     answers: list[object] = []
     wrong = KERNEL.replace("1;", "1")
@@ -78,39 +64,6 @@ def test_who_asks_while_another_does_waits_for_its_turn(compiler: Worker) -> Non
     )
 
 
-def test_who_starts_it_and_who_asks_it_at_once_have_one_child(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    started: list[object] = []
-    start = worker_of._start
-
-    def slowly(*how: Any) -> Any:
-        started.append(how)
-        time.sleep(0.1)  # others come meanwhile
-        return start(*how)
-
-    monkeypatch.setattr(worker_of, "_start", slowly)
-    with Worker(Role.COMPILER) as worker:
-        asking = threading.Thread(target=worker.ask, args=(Compile(source=KERNEL),))
-        starting = [threading.Thread(target=worker.start) for _ in range(3)]
-        for thread in (asking, *starting):
-            thread.start()
-        for thread in (asking, *starting):
-            thread.join(PATIENCE)
-    assert len(started) == 1
-
-
-class Misread(DeviceRequest[Ready]):
-    """A request whose answer is of another kind than it names."""
-
-
-def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
-    with Worker(Role.CPU) as worker:
-        answer = worker.ask(Misread())
-        assert isinstance(answer, Fault) and answer.cause == "judge"
-        assert isinstance(worker.ask(Describe()), DeviceInfo)
-
-
 def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
     assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
     process = compiler.process_id
@@ -120,34 +73,6 @@ def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
     assert not Path(scratch).exists()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
-
-
-def test_who_closes_it_while_another_does_waits_until_nothing_is_left(
-    compiler: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler.ask(Compile(source=""))
-    scratch = compiler.scratch
-    assert scratch is not None
-    killing, go_on, kill = threading.Event(), threading.Event(), worker_of._Child.kill
-
-    def kill_slowly(child: worker_of._Child) -> None:
-        killing.set()
-        assert go_on.wait(PATIENCE)
-        kill(child)
-
-    monkeypatch.setattr(worker_of._Child, "kill", kill_slowly)
-    left: list[bool] = []
-    first = threading.Thread(target=compiler.close)
-    second = threading.Thread(target=lambda: (compiler.close(), left.append(scratch.exists())))
-    first.start()
-    assert killing.wait(PATIENCE)
-    second.start()
-    second.join(0.2)
-    assert second.is_alive()
-    go_on.set()
-    for thread in (first, second):
-        thread.join(PATIENCE)
-    assert left == [False]
 
 
 def test_the_worker_says_what_it_is_held_to(compiler: Worker) -> None:

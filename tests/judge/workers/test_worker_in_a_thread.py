@@ -27,7 +27,7 @@ from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Kernel
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.report import CompileError
-from harness.protocol.request import GRACE_SECONDS, Fault, request_named
+from harness.protocol.request import Fault, request_named
 from problem.cases import Shape
 from tests.judge.stages.fakes import INFO, kernel
 
@@ -156,14 +156,6 @@ def test_a_process_is_started_when_it_is_first_needed_and_kept(nursery: Nursery)
     assert nursery.children[0].asked == [Describe(), Describe()]
 
 
-def test_starting_waits_for_nothing_and_does_so_once(nursery: Nursery) -> None:
-    worker = Worker(Role.CUDA)
-    worker.start()
-    worker.start()
-    assert nursery.started == [(Role.CUDA, None)] and worker.isolation == ()
-    assert worker.ask(Describe()) == INFO and len(nursery.started) == 1
-
-
 def test_closing_ends_the_process_and_what_it_left(nursery: Nursery) -> None:
     with Worker(Role.CPU) as worker:
         worker.ask(Describe())
@@ -213,24 +205,6 @@ def test_a_process_that_is_ended_by_a_signal_names_it(nursery: Nursery) -> None:
     )
 
 
-def test_a_process_that_hangs_up_and_goes_on_is_ended(nursery: Nursery) -> None:
-    def hang_up(request: Any) -> None:
-        nursery.children[-1].hang_up()
-
-    nursery.answer = hang_up
-    assert Worker(Role.CPU).ask(Describe()) == Fault(
-        cause="judge", message="the cpu worker hung up"
-    )
-    assert nursery.children[0].process.killed.is_set()
-    assert nursery.children[0].process.patience == [GRACE_SECONDS, None]
-
-
-def test_a_process_that_ends_well_has_not_answered(nursery: Nursery) -> None:
-    nursery.answer = lambda request: 0
-    message = "the cpu worker ended with exit code 0"
-    assert Worker(Role.CPU).ask(Describe()) == Fault(cause="judge", message=message)
-
-
 def test_a_process_that_does_not_answer_in_time_is_ended(
     nursery: Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,15 +213,6 @@ def test_a_process_that_does_not_answer_in_time_is_ended(
     worker = Worker(Role.CPU)
     assert worker.ask(RUN) == Fault(cause="time-limit", message="no end within 0.125 s")
     assert nursery.children[0].process.killed.is_set() and worker.process_id is None
-
-
-def test_a_process_that_never_says_hello_is_given_up(
-    nursery: Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker_of, "START_SECONDS", 0.1)
-    monkeypatch.setattr(Child, "_serve", lambda child: None)
-    fault = Worker(Role.CPU).ask(Describe())
-    assert fault == Fault(cause="time-limit", message="no end within 0.1 s")
 
 
 @pytest.mark.parametrize(
@@ -319,12 +284,6 @@ def test_a_process_that_cannot_take_the_kernel_launches_nothing(nursery: Nursery
     assert [type(each) for each in nursery.children[1].asked] == [Load]
 
 
-def test_without_a_kernel_nothing_is_loaded(nursery: Nursery) -> None:
-    worker = Worker(Role.CPU)
-    assert isinstance(worker.ask(RUN), Finished)
-    assert [type(each) for each in nursery.children[0].asked] == [Run]
-
-
 def test_cores_hold_for_the_process_and_for_the_next(nursery: Nursery) -> None:
     worker, cores = Worker(Role.CPU), frozenset({1})
     worker.start()
@@ -369,41 +328,6 @@ def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
     }
 
 
-class Popen:
-    """Notes how a process would be started."""
-
-    how: dict[str, Any] = {}  # noqa: RUF012
-
-    def __init__(self, command: list[str], **how: Any) -> None:
-        type(self).how = {"command": command, **how}
-        self.pid = 7
-
-
-def test_a_process_has_a_session_a_folder_and_a_log_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    swept: list[bool] = []
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(subprocess, "Popen", Popen)
-    monkeypatch.setattr(processes, "sweep", lambda: swept.append(True))
-    child = worker_of._start(Role.CPU, "GPU-7")
-    how = Popen.how
-    handle = how["command"][-1]
-    assert how["command"][:-1] == [sys.executable, "-m", "harness.judge.workers.entry_point", "cpu"]
-    assert how["pass_fds"] == (int(handle),) and how["start_new_session"] is True
-    assert how["stdin"] == how["stdout"] == subprocess.DEVNULL
-    assert Path(how["stderr"].name) == child.scratch.path / "worker.log"
-    assert how["cwd"] == child.scratch.path and child.scratch.path.parent == tmp_path
-    assert how["env"] == environment(Role.CPU, child.scratch.path, "GPU-7")
-    assert swept == [True] and not child.greeted and child.load is None
-    assert child.role is Role.CPU
-    with pytest.raises(OSError):
-        os.fstat(int(handle))  # this side has let go of it
-    child.connection.close()
-    child.scratch.remove()
-
-
 def test_a_process_that_was_started_ahead_is_that_of_the_first_worker_of_its_role() -> None:
     processes.start_ahead(Role.COMPILER)
     ahead = processes._ahead[Role.COMPILER].process.pid
@@ -424,27 +348,6 @@ def test_a_process_that_nobody_took_ends_with_the_judge(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_nothing_is_left_of_a_process_that_nobody_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_ahead", {})
-    processes.start_ahead(Role.COMPILER)
-    started = processes._ahead[Role.COMPILER]
-    processes.end_ahead()
-    assert processes.taken(Role.COMPILER) is None
-    assert started.process.returncode == -signal.SIGKILL
-    assert started.connection.closed and not started.scratch.path.exists()
-
-
-def test_what_cannot_be_started_ahead_is_told_by_the_worker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    processes.start_ahead(Role.COMPILER)
-    assert not processes._ahead
-    with Worker(Role.COMPILER) as worker:
-        answer = worker.ask(Compile(source=""))
-    assert isinstance(answer, Fault) and "no compiler worker can be started" in answer.message
-
-
 def test_what_could_not_be_started_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,77 +359,3 @@ def test_what_could_not_be_started_leaves_nothing(
         worker_of._start(Role.CPU, None)
     assert list(tmp_path.iterdir()) == []
     assert len([*Path("/proc/self/fd").iterdir()]) == before
-
-
-def test_a_session_that_is_gone_or_anothers_is_ended_by_its_process(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for error in (ProcessLookupError, PermissionError):
-
-        def refused(group: int, number: int, error: type[OSError] = error) -> None:
-            raise error
-
-        monkeypatch.setattr(os, "killpg", refused)
-        process = FakeProcess(1, None)
-        child = worker_of._Child(
-            Role.CPU,
-            process,  # type: ignore[arg-type]
-            Pipe()[0],
-            FakeScratch(tmp_path / error.__name__),  # type: ignore[arg-type]
-        )
-        child.kill()
-        assert process.killed.is_set()
-
-
-class Tools:
-    """What a worker on a GPU has started and still lives, by the process id; time that passes by
-    sleeping alone."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.left: list[set[int]] = []
-        """Each time that one looks; then what there is the last time."""
-        self.killed: list[int] = []
-        self.now = 1000.0
-        self.slept: list[float] = []
-        monkeypatch.setattr(worker_of, "processes_of_session", self.of_session)
-        monkeypatch.setattr(worker_of, "time", self)
-        monkeypatch.setattr(os, "killpg", self.kill)
-        monkeypatch.setattr(os, "kill", self.kill)
-        process, scratch = FakeProcess(1, None), FakeScratch(folder / "1")
-        self.child = worker_of._Child(Role.CUDA, process, Pipe()[0], scratch)  # type: ignore[arg-type]
-
-    def of_session(self, leader: int) -> set[int]:
-        assert leader == 1
-        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
-
-    def kill(self, process: int, number: int) -> None:
-        assert number == signal.SIGKILL
-        self.killed.append(process)
-        if process == 7:
-            raise ProcessLookupError
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-
-def test_what_a_worker_on_a_gpu_started_is_killed_until_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tools = Tools(monkeypatch, tmp_path)
-    tools.left = [{1, 7, 8}, {1, 9}, {1}]
-    tools.child.kill()
-    assert tools.killed[0] == 1 and sorted(tools.killed[1:]) == [7, 8, 9]
-    assert tools.slept == [0.005, 0.005]
-
-
-def test_what_waits_for_the_driver_is_not_waited_for_any_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tools = Tools(monkeypatch, tmp_path)
-    tools.left = [{8}]
-    tools.child.kill()
-    assert GRACE_SECONDS < tools.now - 1000 < GRACE_SECONDS + 0.01
