@@ -17,6 +17,7 @@ from harness.compiling.source import Source
 from harness.protocol.compiler import Compiled, Kernel, ModuleVariable
 from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage
 from harness.ptxcpu import nvrtc
+from harness.ptxcpu.analysis.taint import machine_dependent
 from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from harness.ptxcpu.ptx.printer import canonical, fingerprint
@@ -77,8 +78,25 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
     refused = entries.undefined_effect(program) or parameters.misuse(program)
     if refused:
         raise refuse_for(refused)
+    warnings += _machine_dependent(program, entry)
     ptx = canonical(program.with_visible_variables())
     return Translated(source, program, entry, ptx, tuple(warnings))
+
+
+def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
+    """Notes on what a kernel's branches depend on that differs between machines or launches."""
+    try:
+        decisions = machine_dependent(program, entry.name)
+    except PtxError:  # the CPU device says what it cannot read
+        return []
+    found = []
+    for source in sorted({source for decision in decisions for source in decision.sources}):
+        lines = [decision.line for decision in decisions if source in decision.sources]
+        places = f" ({len(lines)} lines of it do)" if len(lines) > 1 else ""
+        message = f"what the kernel does depends on {source}{places}, which differs between "
+        message += "machines or launches"
+        found.append(Diagnostic(severity="note", message=message, line=lines[0]))
+    return found
 
 
 def to_machine_code(found: Translated, arch: str) -> Compiled:

@@ -103,7 +103,7 @@ def _parts(report: Report) -> Iterable[RenderableType]:
     facts = _facts(report)
     if facts.row_count:
         yield facts
-    warnings = [found for found in report.diagnostics if found.severity == "warning"]
+    warnings = [found for found in report.diagnostics if found.severity != "error"]
     if warnings:
         yield from diagnostics(warnings, report.submission)
     if isinstance(outcome, CompileError):

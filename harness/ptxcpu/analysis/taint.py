@@ -1,0 +1,191 @@
+"""Finds decisions of a kernel that hang on what tells one machine, or one launch, from another.
+
+A register is tainted by the clocks, by the number of its multiprocessor or of the grid, and by the
+bits of a pointer. Taint flows through every instruction from sources to results, by predicates, and
+through each state space as a whole. Adding to a pointer, comparing it with another one, and looking
+at the low bits that are its alignment are no taint: correct kernels do that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.ptxcpu.analysis.inline import inline
+from harness.ptxcpu.ptx.syntax import (
+    Address,
+    Group,
+    Instruction,
+    Integer,
+    Label,
+    Not,
+    Operand,
+    Pair,
+    Program,
+    Register,
+    Special,
+    Symbol,
+    Vector,
+)
+
+POINTER = "a pointer"
+BITS = "the bits of a pointer"
+LARGEST_ALIGNMENT = 256
+"""Bytes to which every allocation is aligned: looking at the bits below is no taint."""
+
+_MACHINE = {
+    **dict.fromkeys(("clock", "clock_hi", "clock64"), "%clock"),
+    **dict.fromkeys(("globaltimer", "globaltimer_lo", "globaltimer_hi"), "%globaltimer"),
+    **{name: f"%{name}" for name in ("smid", "nsmid", "gridid")},
+}
+_KEEP_POINTERS = {
+    *("mov", "add", "sub", "mad", "selp", "cvt", "cvta", "min", "max"),
+    *("and", "or", "xor"),  # the low bits of what comes out are those of pointers
+}
+_NO_RESULT = {"st", "red", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap"}
+_SPACES = ("global", "shared", "local", "param", "const")
+
+Taint = frozenset[str]
+NONE: Taint = frozenset()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A line of the source where what happens next hangs on these sources."""
+
+    line: int | None
+    sources: tuple[str, ...]
+
+
+def machine_dependent(program: Program, entry: str) -> tuple[Decision, ...]:
+    """Return the branches and selections of a kernel that hang on the machine, by line."""
+    function = program.functions[entry]
+    body: Sequence[Instruction | Label] = function.body
+    if any(isinstance(x, Instruction) and x.opcode.split(".")[0] == "call" for x in body):
+        body = inline(program, entry, 0).body
+    pointers = {each.name for each in function.parameters if each.size == 8}
+    variables = {each.name for each in program.variables.values() if each.space == "global"}
+    flow = _Flow(body, pointers, variables)
+    while flow.step():
+        pass
+    found: dict[int, set[str]] = defaultdict(set)
+    for item in body:
+        if isinstance(item, Instruction):
+            found[item.line] |= flow.decides(item)
+    return tuple(
+        Decision(line if line > 0 else None, tuple(sorted(sources)))
+        for line, sources in sorted(found.items())
+        if sources
+    )
+
+
+class _Flow:
+    """The taint of every register and state space; it only ever grows."""
+
+    def __init__(
+        self, body: Sequence[Instruction | Label], pointers: set[str], variables: set[str]
+    ) -> None:
+        self.body, self.pointers, self.variables = body, pointers, variables
+        self.held: dict[str, Taint] = {}
+        self.spaces: dict[str, Taint] = {}
+
+    def step(self) -> bool:
+        """Follow every instruction once. Returns whether anything changed."""
+        before = (dict(self.held), dict(self.spaces))
+        for item in self.body:
+            if isinstance(item, Instruction) and item.operands:
+                self._follow(item)
+        return before != (self.held, self.spaces)
+
+    def decides(self, item: Instruction) -> Taint:
+        """What the guard of an instruction, its selection or its jump table hangs on."""
+        root = item.opcode.split(".")[0]
+        taint = self.of(item.guard) if item.guard is not None else NONE
+        if root in ("selp", "slct") and len(item.operands) == 4:
+            taint |= self.of(item.operands[3])
+        if root == "brx":
+            taint |= self.of(item.operands[0])
+        return taint - {POINTER}
+
+    def of(self, operand: Operand) -> Taint:
+        """The taint of a value that is read."""
+        if isinstance(operand, Register):
+            return self.held.get(operand.name, NONE)
+        if isinstance(operand, Not):
+            return self.of(operand.register)
+        if isinstance(operand, Special):
+            return frozenset({_MACHINE[operand.name]}) if operand.name in _MACHINE else NONE
+        if isinstance(operand, Symbol):
+            return frozenset({POINTER}) if operand.name in self.variables else NONE
+        if isinstance(operand, Vector | Group):
+            return NONE.union(*(self.of(each) for each in operand.items))
+        if isinstance(operand, Pair):
+            return self.of(operand.first) | self.of(operand.second)
+        return NONE
+
+    def _follow(self, item: Instruction) -> None:
+        root, *modifiers = item.opcode.split(".")
+        space = next(
+            (x.split("::")[0] for x in modifiers if x.split("::")[0] in _SPACES), "generic"
+        )
+        guard = (self.of(item.guard) if item.guard is not None else NONE) - {POINTER}
+        if root in ("st", "red", "atom"):
+            stored = NONE.union(*(self.of(each) for each in item.operands[1:]))
+            self._store(space, (stored | guard) - {POINTER, BITS})
+        if root in _NO_RESULT:
+            return
+        result, *sources = item.operands
+        if root in ("ld", "ldu", "atom"):
+            taint = self._loaded(space, sources[0])
+        else:
+            taint = self._computed(root, sources)
+        self._write(result, taint | guard)
+
+    def _store(self, space: str, taint: Taint) -> None:
+        if taint:
+            self.spaces[space] = self.spaces.get(space, NONE) | taint
+
+    def _loaded(self, space: str, address: Operand) -> Taint:
+        if space == "param":
+            base = address.base if isinstance(address, Address) else None
+            is_buffer = isinstance(base, Symbol) and base.name in self.pointers
+            return frozenset({POINTER}) if is_buffer else NONE
+        if space == "generic":
+            return NONE.union(*self.spaces.values())
+        return self.spaces.get(space, NONE) | self.spaces.get("generic", NONE)
+
+    def _computed(self, root: str, sources: list[Operand]) -> Taint:
+        taints = [self.of(each) for each in sources]
+        taint = NONE.union(*taints)
+        if POINTER not in taint:
+            return taint
+        if root in {"setp", "set"}:
+            others = zip(sources, taints, strict=True)
+            pure = all(POINTER in known or _is_zero(each) for each, known in others)
+            return (taint - {POINTER}) | (NONE if pure else frozenset({BITS}))
+        if root == "and" and any(_is_low_mask(each) for each in sources):
+            return taint - {POINTER, BITS}
+        if root == "sub" and all(POINTER in known for known in taints):
+            return taint - {POINTER}
+        if root in _KEEP_POINTERS:
+            return taint
+        return (taint - {POINTER}) | {BITS}
+
+    def _write(self, operand: Operand, taint: Taint) -> None:
+        if isinstance(operand, Register):
+            self.held[operand.name] = self.held.get(operand.name, NONE) | taint
+        elif isinstance(operand, Vector):
+            for each in operand.items:
+                self._write(each, taint)
+        elif isinstance(operand, Pair):
+            self._write(operand.first, taint)
+            self._write(operand.second, taint)
+
+
+def _is_zero(operand: Operand) -> bool:
+    return isinstance(operand, Integer) and operand.value == 0
+
+
+def _is_low_mask(operand: Operand) -> bool:
+    return isinstance(operand, Integer) and 0 <= operand.value < LARGEST_ALIGNMENT

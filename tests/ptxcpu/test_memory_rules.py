@@ -1,0 +1,196 @@
+"""Rules of copies, of what warps do together, of the ends of memory: each with what it catches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.results import Hazard, Result
+from harness.ptxcpu.runtime.layout import Cause
+from tests.ptxcpu.test_litmus import HEAD
+
+WORDS = 64
+
+
+def kernel(body: str, cache: Path, outside: str = "") -> Kernel:
+    """A kernel of one warp and one buffer, whose address is in %rd1 and lane in %r1."""
+    text = f"""{HEAD}{outside}
+.visible .entry k(.param .u64 data)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [data];
+mov.u32 %r1, %tid.x;
+{body}
+ret;
+}}
+"""
+    kinds = (ParameterKind.WRITABLE,)
+    return Kernel(text, "k", (32, 1, 1), kinds, watched=True, cache=Cache(cache))
+
+
+def check(kernel: Kernel, data: np.ndarray) -> Result:
+    return kernel.check((1, 1, 1), [Buffer(data, writable=True, name="data")])
+
+
+def hazards(result: Result) -> set[Hazard]:
+    return {each.hazard for each in result.findings}
+
+
+SHARED = ".shared .align 16 .b8 s[64];"
+ONE_LANE = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;"
+
+
+@pytest.mark.parametrize("read", range(3))
+@pytest.mark.parametrize(
+    ("wait", "pending"),
+    [(f"cp.async.wait_group {n};", n) for n in range(4)] + [("cp.async.wait_all;", 0), ("", 3)],
+)
+def test_a_copy_arrives_with_its_group(
+    cache_directory: Path, wait: str, pending: int, read: int
+) -> None:
+    """Three copies, each in a group of its own; one of them is read behind the wait."""
+    copies = "".join(
+        f"cp.async.ca.shared.global [s+{4 * i}], [%rd1+{4 * i}], 4; cp.async.commit_group;"
+        for i in range(3)
+    )
+    read_back = f"ld.shared.u32 %r2, [s+{4 * read}]; st.global.u32 [%rd1+32], %r2;"
+    body = f"{ONE_LANE} {copies} {wait} {read_back}"
+    copying = kernel(body, cache_directory, SHARED)
+    has_arrived = read < 3 - pending
+    data = np.arange(1, WORDS + 1, dtype=np.uint32)
+    assert (Hazard.RACE in hazards(check(copying, data))) is not has_arrived
+    data[8] = 0
+    copying.run((1, 1, 1), [Buffer(data, writable=True)])
+    assert (data[8] == read + 1) is np.bool_(has_arrived)
+
+
+@pytest.mark.parametrize("writer", range(3))
+@pytest.mark.parametrize("barrier", ["", "bar.warp.sync 0xffffffff;"], ids=["race", "ordered"])
+def test_every_lane_that_reads_is_remembered(
+    cache_directory: Path, writer: int, barrier: str
+) -> None:
+    """Three lanes read a word, then one of them writes it."""
+    body = f"""setp.gt.u32 %p2, %r1, 2; @%p2 bra MEET;
+        ld.shared.u32 %r2, [s];
+        MEET: {barrier}
+        setp.ne.u32 %p1, %r1, {writer}; @%p1 ret;
+        st.shared.u32 [s], 1;"""
+    found = check(kernel(body, cache_directory, SHARED), np.zeros(WORDS, np.uint32))
+    assert (Hazard.RACE in hazards(found)) is not bool(barrier)
+
+
+@pytest.mark.parametrize(
+    ("together", "orders"),
+    [
+        ("bar.warp.sync 0xffffffff;", True),
+        ("barrier.sync.aligned 0;", True),
+        ("elect.sync %r3|%p3, 0xffffffff;", False),
+        ("shfl.sync.idx.b32 %r3, %r1, 0, 31, 0xffffffff;", False),
+        ("vote.sync.any.pred %p3, %p1, 0xffffffff;", False),
+        ("match.any.sync.b32 %r3, %r1, 0xffffffff;", False),
+        ("redux.sync.add.u32 %r3, %r1, 0xffffffff;", False),
+        ("activemask.b32 %r3;", False),
+        ("", False),
+    ],
+)
+def test_what_orders_the_lanes_of_a_warp(
+    cache_directory: Path, together: str, orders: bool
+) -> None:
+    """Lane 0 writes, lane 1 reads behind it."""
+    body = f"""setp.ne.u32 %p1, %r1, 0;
+        @!%p1 st.shared.u32 [s], 1;
+        {together}
+        setp.eq.u32 %p2, %r1, 1;
+        @%p2 ld.shared.u32 %r2, [s];"""
+    found = check(kernel(body, cache_directory, SHARED), np.zeros(WORDS, np.uint32))
+    assert (Hazard.RACE in hazards(found)) is not orders
+
+
+LOCAL_AND_SHARED = ".shared .align 16 .b8 s[24];"
+ENDS = {
+    "a buffer": ("%rd1", "global", 24),
+    "shared memory": ("s", "shared", 24),
+    "module memory": ("m", "global", 24),
+}
+
+
+@pytest.mark.parametrize("where", ENDS)
+@pytest.mark.parametrize(("width", "offset"), [("v2", 16), ("v4", 16), ("v4", 0), ("v2", 24)])
+@pytest.mark.parametrize("access", ["ld", "st"])
+def test_a_wide_access_must_end_inside(
+    cache_directory: Path, where: str, width: str, offset: int, access: str
+) -> None:
+    """24 bytes, of which an access of 8 or 16 takes a part, or hangs over their end."""
+    base, space, size = ENDS[where]
+    registers = "{%r2, %r3}" if width == "v2" else "{%r2, %r3, %r4, %r5}"
+    at, bytes_ = f"[{base}+{offset}]", 4 * int(width[1])
+    operands = f"{registers}, {at}" if access == "ld" else f"{at}, {registers}"
+    outside = f"{LOCAL_AND_SHARED} .global .align 16 .b8 m[24];"
+    clear = "".join(f"st.shared.u32 [s+{i}], 0;" for i in range(0, 24, 4))
+    body = f"{ONE_LANE} {clear} {access}.{space}.{width}.u32 {operands};"
+    hanging = kernel(body, cache_directory, outside)
+    data = np.zeros(6, np.uint32)
+    is_inside = offset + bytes_ <= size
+    found = hazards(check(hanging, data))
+    assert found == (set() if is_inside else {Hazard.OUT_OF_BOUNDS})
+
+
+def bulk(to: int, source: int, size: int) -> str:
+    return f"""{ONE_LANE}
+        mbarrier.init.shared.b64 [b], 1;
+        mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], {size};
+        add.u64 %rd3, %rd1, {source};
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+            [s+{to}], [%rd3], {size}, [b];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [b], 0;
+        @!%p1 bra WAIT;
+        ld.shared.u32 %r2, [s+{to}];"""
+
+
+@pytest.mark.parametrize("source", [0, 4, 8, 16])
+@pytest.mark.parametrize("to", [0, 8, 16])
+def test_a_bulk_copy_is_aligned_to_16_bytes(cache_directory: Path, to: int, source: int) -> None:
+    copying = kernel(bulk(to, source, 32), cache_directory, f"{SHARED} .shared .align 8 .b8 b[8];")
+    run = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)])
+    found = check(copying, np.zeros(WORDS, np.uint32))
+    is_aligned = to % 16 == source % 16 == 0
+    assert (run.fault is None) is is_aligned
+    assert (Hazard.MISALIGNED in hazards(found)) is not is_aligned
+
+
+def test_a_bulk_copy_is_of_multiples_of_16_bytes(cache_directory: Path) -> None:
+    copying = kernel(bulk(0, 0, 24), cache_directory, f"{SHARED} .shared .align 8 .b8 b[8];")
+    fault = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)]).fault
+    assert fault and fault.cause is Cause.BAD_OPERAND
+
+
+NAN = {"f32": 0x7FC00000, "f64": 0x7FF8000000000000}
+CONVERTED: Sequence[tuple[str, str, int]] = [
+    *((to, "f32", 0) for to in ("s32", "u32", "s16", "u16", "s8", "u8")),
+    *((to, "f32", 1 << 63) for to in ("s64", "u64")),
+    *((to, "f64", 1 << 31) for to in ("s32", "u32")),
+    *((to, "f64", 1 << 63) for to in ("s64", "u64")),
+]
+
+
+@pytest.mark.parametrize(("to", "source", "expected"), CONVERTED)
+def test_nan_as_an_integer(cache_directory: Path, to: str, source: str, expected: int) -> None:
+    """Zero, or the integer's top bit where a 64-bit type takes part, as on an H100."""
+    number, whole = ("%f1", "%r2") if source == "f32" else ("%fd1", "%rd2")
+    wide = to[1:] == "64"
+    result, store = ("%rd3", "u64") if wide else ("%r3", "u32")
+    if to[1:] in ("8", "16"):
+        result = "%r3"
+    body = f"""{ONE_LANE} mov.b{source[1:]} {whole}, {NAN[source]};
+        mov.b{source[1:]} {number}, {whole};
+        cvt.rzi.{to}.{source} {result}, {number};
+        st.global.{store} [%rd1], {result};"""
+    data = np.ones(WORDS, np.uint32)
+    assert kernel(body, cache_directory).run((1, 1, 1), [Buffer(data, writable=True)]).fault is None
+    assert (int(data[:2].view(np.uint64)[0]) if wide else int(data[0])) == expected
