@@ -59,7 +59,7 @@ def _of_finding(found: Finding) -> str | None:
                 "A block has 16×16 threads, whatever its tile: each element of a tile must be "
                 "written before it is read, so a larger tile takes several loads a thread."
             )
-        case Hazard.RACE if "no barrier between" in found.message:
+        case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return (
                 "Write `__syncthreads();` between the two: no thread goes on from there before "
                 "all threads of the block have come."
@@ -90,6 +90,6 @@ def _of_state(source: str) -> str | None:
     if not variables:
         return None
     return (
-        "A `__device__` variable keeps its value from launch to launch: set "
-        f"{', '.join(variables)} back before the kernel ends."
+        "Before each launch a `__device__` variable has its initial value again: "
+        f"{', '.join(variables)} keeps nothing from an earlier launch."
     )

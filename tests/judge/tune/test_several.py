@@ -16,6 +16,7 @@ from harness.judge.tune.several import tune_on
 from harness.judge.tune.tune import Tuning, TuningOptions
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Submission
+from problem.problem import Problem
 from tests.judge.stages.fakes import INFO, FakeSession
 from tests.judge.tune.test_trials import CASE, SUBMISSION, Listener, Machine
 from tests.waiting import PATIENCE
@@ -26,7 +27,7 @@ MANY = SUBMISSION.model_copy(update={"source": TWELVE})
 
 @pytest.fixture(autouse=True)
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.tune.tune.cases", lambda *_, **how: [CASE])
+    monkeypatch.setattr(Problem, "cases", lambda *_, **how: [CASE])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 

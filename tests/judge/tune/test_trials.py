@@ -37,6 +37,7 @@ from harness.protocol.request import Fault
 from harness.protocol.timing import Checked
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
+from problem.problem import Problem
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
@@ -61,7 +62,7 @@ ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
 
 @pytest.fixture(autouse=True)
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.judge.tune.tune.cases", lambda *_, **how: [CASE])
+    monkeypatch.setattr(Problem, "cases", lambda *_, **how: [CASE])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
@@ -192,8 +193,9 @@ def test_a_device_without_a_clock_runs_samples(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(
-        "harness.judge.tune.tune.cases",
-        lambda seed, *, quick, sampled: asked.append((seed, quick, sampled)) or [CASE],
+        Problem,
+        "cases",
+        lambda _, seed, *, quick, sampled: asked.append((seed, quick, sampled)) or [CASE],
     )
     tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
     assert asked == [(5, True, sampled)]

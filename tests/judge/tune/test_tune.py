@@ -199,8 +199,8 @@ def test_no_accepted_variant_is_exit_code_1(kernel: Path) -> None:
         (["--device", "cpu", "none.cu"], "there is no file none.cu"),
         (["--device", "cpu", "solutions/01_naive.cu"], "01_naive.cu: no constant may vary"),
         (["--device", "cpu", "--out", "best.cu", "FILE"], "which only a GPU can tell"),
-        (["--out", "no/such/best.cu", "FILE"], "there is no directory no/such"),
-        (["--json", "tests", "FILE"], "tests is a directory"),
+        (["--out", "no/such/best.cu", "FILE"], "there is no folder no/such"),
+        (["--json", "tests", "FILE"], "tests is a folder"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_one_sentence(
@@ -219,9 +219,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(
 def test_without_a_gpu_it_says_so(
     kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "harness.judge.workers.session.why_no_cuda", lambda: "there is no NVIDIA GPU"
-    )
+    monkeypatch.setattr("harness.devices.available.why_no_cuda", lambda: "there is no NVIDIA GPU")
     assert main(["tune", str(kernel)]) == 2
     said = capsys.readouterr().err
     assert "there is no NVIDIA GPU" in said and "--device cpu" in said and said.count("\n") == 1
