@@ -30,7 +30,7 @@ class Settings:
     """How an arena is run, apart from its rules.
 
     root: the path under which a proxy serves it.
-    proxy: whose word about a visitor's address is taken; empty where there is no proxy.
+    proxy: the address whose X-Forwarded-For is believed; empty without a proxy.
     lease: seconds without a heartbeat after which a worker is taken for dead.
     """
 
@@ -44,7 +44,7 @@ class Settings:
 
     @property
     def address(self) -> str:
-        """Where this machine reaches the arena."""
+        """The address at which this machine reaches the arena."""
         host = EVERY_ADDRESS.get(self.host, self.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
@@ -61,7 +61,7 @@ def alone_in(data_dir: DataDir) -> Iterator[None]:
 
 
 def is_running(data_dir: DataDir) -> bool:
-    """Whether an arena runs there now."""
+    """Return whether an arena runs there now."""
     try:
         with alone_in(data_dir):
             return False
@@ -125,7 +125,7 @@ def parts(owner: URL, secrets: Secrets, data_dir: DataDir, settings: Settings) -
 
 
 def check_port(settings: Settings) -> None:
-    """Raises UsageError where the address is taken or is none."""
+    """Raises UsageError where nothing can listen on the address."""
     try:
         with socket.create_server((settings.host, settings.port), reuse_port=False):
             pass

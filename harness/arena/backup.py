@@ -81,7 +81,7 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
 
 
 def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
-    """Return the files that a backup holds besides the database, by their names in it."""
+    """Return the files that a backup holds in addition to the database, by their names in it."""
     key = data_dir.signing_key
     return (
         (RULES, data_dir.rules),

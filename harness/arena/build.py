@@ -43,7 +43,7 @@ def refusal(arena: Build, machine: Build) -> str:
 
 @lru_cache
 def _source() -> str:
-    """Of all that can make a difference, each file with its name."""
+    """Return the hash of all files that can make a difference, with their names."""
     whole = hashlib.sha256()
     for folder in ("harness", "problem"):
         for path in sorted((ROOT / folder).rglob("*")):

@@ -56,7 +56,7 @@ class Client:
     """One person at one arena."""
 
     def __init__(self, address: str, key: str) -> None:
-        """Raises ClientError where the address is none."""
+        """Raises ClientError where the address is not one of HTTP."""
         if urlsplit(address).scheme not in ("http", "https"):
             raise ClientError(f"--arena takes the arena's address, http://…, not {address!r}")
         self._address = address.rstrip("/")
@@ -91,7 +91,7 @@ class Client:
     def _tell(
         self, stages: Sequence[dict[str, Any]], told: tuple[int, int], progress: Watcher
     ) -> tuple[int, int]:
-        """What is new since so many stages, and so many sentences of the last of them."""
+        """Tell what is new. told: the number of stages, and of sentences of the last, before."""
         begun, sentences = told
         if len(stages) < begun:  # another attempt
             begun, sentences = 0, 0
@@ -121,7 +121,7 @@ class Client:
             if error.code < 500:
                 raise ClientError(sentence(error)) from None
         except (OSError, HTTPException):
-            # Whether it is gone for long, a plain request finds out.
+            # A plain request finds out whether the arena is gone for long.
             yield json.loads(self._ask(f"/api/v1/submissions/{id}"))
 
     def _ask(
@@ -154,7 +154,7 @@ class Client:
 
 
 def sentence(error: HTTPError) -> str:
-    """What the arena says is wrong."""
+    """Return the arena's own sentence about an error."""
     try:
         detail = str(json.loads(error.read())["detail"])
     except (ValueError, KeyError, TypeError, OSError):

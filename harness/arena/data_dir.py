@@ -33,7 +33,7 @@ class DataDir:
     """An arena's folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder where there is none."""
+        """Make the folder if it does not exist."""
         self.folder = folder.resolve()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -56,7 +56,7 @@ class DataDir:
 
     @property
     def holds_an_arena(self) -> bool:
-        """Whether there is a complete database in the folder."""
+        """Return whether the folder holds a complete database."""
         return (self.database / "PG_VERSION").is_file()
 
     def secrets(self) -> Secrets:
@@ -72,7 +72,7 @@ class DataDir:
         return Secrets.model_validate(wanted)
 
     def close_to_others(self, server_user: str | None = None) -> None:
-        """Let nobody else read the folder; server_user: a user who must pass through it."""
+        """Close the folder to other users. server_user: a user who must still pass through it."""
         if self.rules.exists():
             self.rules.chmod(0o600)
         if server_user is None:

@@ -2,8 +2,8 @@
 
 A GPU has several lanes where the machine has cores for them: while one measures, the submissions of
 the others are compiled, sanitized on the CPU device and multiplied on the host, on cores that
-measure nothing, and their processes get ready. So the GPU waits for nobody, and nobody's times are
-moved.
+measure nothing, and their processes get ready. So the GPU is not idle, and no measurement is
+disturbed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Judge:
 
     @property
     def gpu(self) -> str | None:
-        """Its UUID; None without one."""
+        """The GPU's UUID; None without a GPU."""
         return self._info.uuid
 
     @property
     def model(self) -> str | None:
-        """Of a GPU that gives scores which rank."""
+        """The GPU's model, if its scores are ranked; else None."""
         return self._info.name if self._scores and not self._options.quick else None
 
     def grade(self, submission: Submission | Unreadable, progress: Progress) -> Report:

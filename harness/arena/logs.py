@@ -10,7 +10,7 @@ _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "co
 
 
 class JsonLines(logging.Formatter):
-    """Whatever a caller passes as `extra` becomes a field; strangers' text is escaped by JSON."""
+    """Formats a record as JSON. What a caller passes as `extra` becomes a field."""
 
     def __init__(self, part: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where the arena's commands write: the command line has a terminal that fits."""
+"""The interface through which the arena's commands write to the terminal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Output(Protocol):
-    """Shows lines to whoever started the command."""
+    """Shows lines to the person who started the command."""
 
     def show(self, *lines: str) -> None:
         """Write the command's answer."""
 
     def note(self, text: str) -> None:
-        """Write beside the answer."""
+        """Write a remark, on standard error."""

@@ -37,14 +37,14 @@ _HBA += "local all all scram-sha-256\n"
 
 
 def socket_folder(folder: Path) -> Path:
-    """The cluster's own folder, which nobody else may enter, unless its name is too long."""
+    """Return the folder of the socket: the cluster's own, unless its name is too long."""
     if len(str(folder)) <= MAX_SOCKET_PATH:
         return folder
     return Path(tempfile.gettempdir(), f"matmul-arena-{folder.stat().st_ino}")
 
 
 def address(folder: Path, password: str) -> URL:
-    """Of the server in this folder, as its owner."""
+    """Return the address of the server in this folder, for its owner."""
     return URL.create(
         "postgresql+psycopg",
         username=OWNER,
@@ -58,7 +58,7 @@ class Server:
     """One server process, a child of this one, started again when `keep_up` finds it gone."""
 
     def __init__(self, folder: Path, password: str) -> None:
-        """folder: where the cluster is; a new one is made where there is none.
+        """folder: where the cluster is; a new one is made if it does not exist.
 
         Raises ServerFailed.
         """
@@ -81,7 +81,7 @@ class Server:
 
     @property
     def url(self) -> URL:
-        """As the owner of everything in it."""
+        """The address for the owner of everything in it."""
         return address(self.folder, self._password)
 
     @property
@@ -108,7 +108,7 @@ class Server:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """End it in order; nobody waits for those who are connected."""
+        """Shut the server down; open connections are ended."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -170,8 +170,8 @@ class Server:
             self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
     def _create(self) -> None:
-        """Make a cluster beside its place, and move it there once it is complete: whoever is killed
-        in between leaves nothing that the next start would take for a cluster."""
+        """Make a cluster in another folder, and rename that once it is complete: after a kill in
+        between, the next start takes nothing for a cluster."""
         unfinished = self.folder.with_name(f"{self.folder.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700, parents=True)
@@ -180,7 +180,7 @@ class Server:
             wheel.ensure_pgdata_inited()
         except subprocess.CalledProcessError as error:
             raise ServerFailed(f"initdb failed: {str(error.stderr).strip()[-2000:]}") from None
-        # The new cluster trusts whoever reaches it: single-user mode, before anybody can.
+        # The new cluster trusts everybody: set the password in single-user mode, with no network.
         quoted = self._password.replace("'", "''")
         commands = f"ALTER ROLE {OWNER} PASSWORD '{quoted}';\nCREATE DATABASE {DATABASE};\n"
         self.programs, self.user = wheel.bin_path, wheel.system_user

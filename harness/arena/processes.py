@@ -1,4 +1,4 @@
-"""What every process of the arena does: it ends with the one that started it."""
+"""What the arena's processes have in common: each ends with the one that started it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a grading is and what it has found: written by its worker, read by whoever watches."""
+"""The progress of a grading, which its worker writes and its watchers read."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class GradingProgress(Value):
 
     @classmethod
     def read(cls, kept: object) -> Self:
-        """As the database has it; nothing where it is what another version wrote."""
+        """Read it from the database; what another version wrote counts as no progress."""
         try:
             return cls.model_validate(kept or {})
         except ValidationError:
             return cls()
 
     def bounded(self) -> Self:
-        """As much of it as the arena keeps."""
+        """Return as much of it as the arena keeps."""
         kept = tuple(
             stage.model_copy(update={"found": _cut(stage.found)})
             for stage in self.stages[-MAX_STAGES:]

@@ -21,7 +21,7 @@ from harness.protocol.report import Value
 
 
 class Sources(StrEnum):
-    """Who may read what others have written; their reports go with it."""
+    """Says who may read other people's sources and reports."""
 
     PRIVATE = "private"
     AFTER_END = "after-end"
@@ -29,7 +29,7 @@ class Sources(StrEnum):
 
 
 class Limits(Value):
-    """What one person may ask for; more is answered with the time to come back."""
+    """Limits of a person and of an address. A refusal says when to come back."""
 
     in_flight: PositiveInt = 5
     """Submissions that wait or are graded."""
@@ -55,7 +55,7 @@ class OpenId(Value):
 
 
 class Late(Value):
-    """What is submitted after the deadline."""
+    """The rule for submissions after the deadline."""
 
     days: NonNegativeFloat = 0
     """So long it is still taken."""
@@ -71,7 +71,7 @@ class Threshold(Value):
 
 
 class Rules(Value):
-    """What the file may say. Times are written with their zone: 2026-11-21T18:00:00Z."""
+    """The rules of a contest. Times are written with their zone: 2026-11-21T18:00:00Z."""
 
     title: str = "matmul-arena"
     begins: AwareDatetime | None = None
@@ -139,7 +139,7 @@ class Rules(Value):
         return (reached[-1] if reached else 0.0) * (self.late.factor if late else 1.0)
 
     def frozen(self, now: datetime) -> bool:
-        """Whether contestants see the board as it was: also after the end, until it is thawed."""
+        """Return whether contestants see the board as it was, which they do until it is thawed."""
         return self.frozen_from is not None and now >= self.frozen_from and not self.thawed
 
     def sources_open(self, now: datetime) -> bool:
@@ -162,7 +162,7 @@ class RulesError(Exception):
 
 
 def read(path: Path) -> Rules:
-    """The file's rules, or the usual ones where there is none. Raises RulesError."""
+    """Return the file's rules, or the defaults without a file. Raises RulesError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

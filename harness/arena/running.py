@@ -1,4 +1,4 @@
-"""What the command `harness arena` does: run an arena until Ctrl-C, back it up, make keys."""
+"""The command `harness arena`: run an arena until Ctrl-C, back it up, make keys."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _serve(
 def first_key(owner: URL, output: Output) -> bool:
     """Make an organiser and show the key, if there is no organiser yet; whether there was none.
 
-    The key is shown before the database keeps it: whoever is killed in between gets another one.
+    The key is shown before the database keeps it: after a kill in between there is another one.
     """
     engine = open_engine(owner, connections=1)
     try:

@@ -1,4 +1,4 @@
-"""What a grading can be in, and how it gets from one state to the next."""
+"""The states of a grading, and the changes between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where one grading of one submission stands."""
+    """The state of one grading of one submission."""
 
     QUEUED = "queued"
     GRADING = "grading"

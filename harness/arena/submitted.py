@@ -1,4 +1,4 @@
-"""Reading what somebody submits, and again what the arena has kept of it."""
+"""Reading uploaded files, and submissions that the arena has stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMELESS = "nameless"
 
 
 def examine(name: str, content: bytes, author: str) -> Submission | str:
-    """What was handed in as a submission, or why it cannot be one, in a sentence."""
+    """Return an uploaded file as a submission, or a sentence that says why it cannot be one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "submission.cu")
         path.write_bytes(content)
@@ -28,8 +28,8 @@ def examine(name: str, content: bytes, author: str) -> Submission | str:
 
 
 def stored(name: str, author: str, source: str) -> Submission | Unreadable:
-    """A submission as the database has it: by another way than through the arena's doors there may
-    have come one under a name that no report can have."""
+    """Return a submission as it is stored. One with a name that no report can have, which did not
+    come through the web service, is unreadable."""
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     try:
         return admission.named(Submission(name=name, author=author, sha256=sha256, source=source))

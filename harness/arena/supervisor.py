@@ -73,7 +73,7 @@ class Part:
             self.process.terminate()
 
     def reap(self) -> None:
-        """Wait for it, not for ever."""
+        """Wait for its end, and kill it after a while."""
         if self.process is None:
             return
         try:
@@ -109,8 +109,10 @@ class Supervisor:
         self._stop.set()
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Until all parts have ended for good, too. started: called beside it, once everything was
-        started."""
+        """Run until stopped, or until all parts have ended for good.
+
+        started: called in another thread once everything was started.
+        """
         threading.Thread(target=started, name="greeting", daemon=True).start()
         try:
             while not self._stop.is_set() and any(part.end is None for part in self.parts):

@@ -16,7 +16,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.store import gradings, workers
 from harness.arena.store.database import open_engine
-from harness.arena.store.gradings import HandedIn
+from harness.arena.store.gradings import Submitted
 from harness.arena.store.people import Person
 from harness.arena.workers.api import Duty, Heartbeat, Join, Outcome, Task
 from harness.board.document import Document
@@ -37,12 +37,12 @@ def submission(name: str = "tile", author: str = "ada", source: str = factory.SO
     )
 
 
-def hand_in(connection: Connection, person: Person, name: str = "tile", **more: str) -> str:
+def submit(connection: Connection, person: Person, name: str = "tile", **more: str) -> str:
     # A program of its own for each name: of one program an author has one row on a board.
     source = f"{factory.SOURCE}static_assert(true, {json.dumps(name)});\n"
     handed_in = submission(name, person.name, source)
-    taken = gradings.hand_in(connection, person.id, handed_in, PLENTY, more.get("key"))
-    assert isinstance(taken, HandedIn)
+    taken = gradings.submit(connection, person.id, handed_in, PLENTY, more.get("key"))
+    assert isinstance(taken, Submitted)
     return taken.id
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection
 from harness.arena.store import gradings
 from harness.arena.store.people import Person, Role
 from harness.board.document import Document
-from tests.arena.submitting import graded, hand_in, joined, take
+from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -217,7 +217,7 @@ def test_health_says_what_is_missing(client: TestClient, worker_url: URL) -> Non
 
 
 def test_metrics_count(client: TestClient, connection: Connection, person: Add) -> None:
-    hand_in(connection, person("ada"))
+    submit(connection, person("ada"))
     text = client.get("/metrics").text
     assert 'arena_gradings{state="queued"} 1.0' in text
     assert gradings.oldest_waiting(connection) >= 0

@@ -22,7 +22,7 @@ from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
-from harness.arena.store.gradings import HandedIn, Status
+from harness.arena.store.gradings import Status, Submitted
 from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
@@ -67,11 +67,11 @@ def site(site: Site) -> Site:
     return replace(site, build=Build.here(quick=True))
 
 
-def hand_in(connection: Connection, person: Person, source: str, name: str = "k") -> str:
-    taken = gradings.hand_in(
+def submit(connection: Connection, person: Person, source: str, name: str = "k") -> str:
+    taken = gradings.submit(
         connection, person.id, submission(name, person.name, source), Limits(), None
     )
-    assert isinstance(taken, HandedIn)
+    assert isinstance(taken, Submitted)
     return taken.id
 
 
@@ -91,7 +91,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     def status(id: str) -> Status:
         return gradings.status(connection, [id])[id]
 
-    id = hand_in(connection, person("ada"), ENDLESS)
+    id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as first:
         eventually(lambda: in_the_middle(status(id)), "begun")
         first.kill()
@@ -106,12 +106,12 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         done = status(id)
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
         # What no page would have let in is refused, not tried for ever.
-        elsewhere = hand_in(connection, person("eve"), BROKEN, "../kernel")
+        elsewhere = submit(connection, person("eve"), BROKEN, "../kernel")
         eventually(lambda: status(elsewhere).state.final, "refused")
         refused = status(elsewhere)
         assert (refused.verdict, refused.attempts) == (Verdict.COMPILE_ERROR, 1)
         # Told to stop in the middle of the next, it gives that back at once.
-        other = hand_in(connection, person("bob"), ENDLESS)
+        other = submit(connection, person("bob"), ENDLESS)
         eventually(lambda: in_the_middle(status(other)), "begun")
         second.send_signal(signal.SIGTERM)
         assert second.wait(PATIENCE) == 0
@@ -124,7 +124,7 @@ def test_a_killed_grading_child_is_retried_and_cancelling_ends_it(
     def status() -> Status:
         return gradings.status(connection, [id])[id]
 
-    id = hand_in(connection, person("ada"), ENDLESS)
+    id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as process:
         eventually(lambda: len(status().progress.stages) > 1, "it runs the kernel")
         for child in psutil.Process(process.pid).children(recursive=True):
@@ -133,7 +133,7 @@ def test_a_killed_grading_child_is_retried_and_cancelling_ends_it(
         eventually(lambda: status().attempts == 2 and in_the_middle(status()), "again")
         assert status().verdict is None and process.poll() is None
         assert gradings.cancel(connection, id)
-        later = hand_in(connection, person("bob"), BROKEN)
+        later = submit(connection, person("bob"), BROKEN)
         eventually(lambda: gradings.status(connection, [later])[later].state.final, "next")
     assert status().state is State.CANCELLED
 

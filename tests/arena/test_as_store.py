@@ -23,7 +23,7 @@ from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
-from tests.arena.submitting import graded, hand_in, joined, take
+from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -44,13 +44,13 @@ def arena(
         attempts.finish(attempt.attempt, graded(attempt, score))
 
     for name, score in (("counts", 1.5), ("withdrawn", 1.6), ("copied", 1.7), ("again", 1.1)):
-        ids[name] = hand_in(connection, ada, name)
+        ids[name] = submit(connection, ada, name)
         judge(score)
     contest.withdraw(connection, ada, ids["withdrawn"])
     contest.disqualify(connection, olga, ids["copied"], "copied")
     contest.rejudge(connection, olga, [ids["again"]], "to be looked at")
     judge(1.3)
-    ids["waits"] = hand_in(connection, ada, "waits")
+    ids["waits"] = submit(connection, ada, "waits")
     attempts.close()
     SigningKey.at(data_dir.signing_key)
     with alone_in(data_dir):

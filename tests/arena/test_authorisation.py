@@ -19,7 +19,7 @@ from harness.arena.store.people import Person, Role
 from harness.arena.web.app import ROUTERS, application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import COOKIE
-from tests.arena.submitting import graded, hand_in, joined, take
+from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -87,7 +87,7 @@ ROUTES: dict[str, Row] = {
     "POST /organiser/rejudge": (
         ACTS,
         "/organiser/rejudge",
-        {"data": {"which": "standing", "reason": "a test"}},
+        {"data": {"which": "all", "reason": "a test"}},
     ),
     "POST /organiser/invite": ("403 403 403 200", "/organiser/invite", {}),
     "POST /organiser/invitations/end": (
@@ -213,7 +213,7 @@ class Scene:
                 ("colleague", Role.ORGANISER),
             )
         }
-        self.id = hand_in(connection, self.people["owner"], "fast")
+        self.id = submit(connection, self.people["owner"], "fast")
         worker = joined(worker_url)
         task = take(worker)
         assert worker.finish(task.attempt, graded(task, 1.5))
@@ -439,7 +439,7 @@ def test_a_private_board_is_for_those_who_take_part(scene: Scene, rules: Path) -
 def test_others_failures_are_listed_only_where_the_rules_say(
     scene: Scene, rules: Path, worker_url: URL
 ) -> None:
-    hand_in(scene._connection, scene.people["other"], "broken")
+    submit(scene._connection, scene.people["other"], "broken")
     worker = joined(worker_url)
     task = take(worker)
     from harness.board.document import Document

@@ -22,7 +22,7 @@ from harness.board import keys
 from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Verdict
-from tests.arena.submitting import graded, hand_in, joined, take, waiting_jobs
+from tests.arena.submitting import graded, joined, submit, take, waiting_jobs
 
 
 def test_everything_comes_back(
@@ -34,12 +34,12 @@ def test_everything_comes_back(
 ) -> None:
     ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")
-    done = hand_in(connection, ada, "done")
+    done = submit(connection, ada, "done")
     attempts = joined(worker_url)
     attempt = take(attempts)
     attempts.finish(attempt.attempt, graded(attempt, 1.5))
     attempts.close()
-    waiting = hand_in(connection, ada, "waiting")
+    waiting = submit(connection, ada, "waiting")
     file = tmp_path / "arena.backup"
     own = SigningKey.at(data_dir.signing_key).public
     keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
@@ -129,7 +129,7 @@ def test_a_worker_of_today_grades_in_an_arena_of_yesterday() -> None:
             Verdict.WRONG_ANSWER,
         )
         bob = people.add_person(connection, "bob", Role.CONTESTANT)
-        waiting = hand_in(connection, bob, "waiting")
+        waiting = submit(connection, bob, "waiting")
         attempts = joined(arena.owner)
         attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt, 1.5))

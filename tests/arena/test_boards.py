@@ -21,7 +21,7 @@ from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.problems import Problem, database_away
 from harness.arena.web.renderer import RendererHere, RendererProcess
-from tests.arena.submitting import graded, hand_in, joined, take
+from tests.arena.submitting import graded, joined, submit, take
 
 NOBODY = Visitor(None)
 
@@ -49,7 +49,7 @@ def result(
     ada = person("ada")
 
     def add(score: float) -> None:
-        hand_in(connection, ada, f"kernel {score}")
+        submit(connection, ada, f"kernel {score}")
         attempts = joined(worker_url)
         attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt, score))

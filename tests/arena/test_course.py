@@ -19,7 +19,7 @@ from sqlalchemy import URL, Connection
 from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, people
 from harness.arena.store.people import NotPossible, Person, Role
-from tests.arena.submitting import graded, hand_in, joined, take
+from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -129,7 +129,7 @@ def test_the_gradebook_has_the_best_result_of_everybody(
     ada = person("ada")
     person("=nobody()".strip("=()"))
     for score in (0.9, 1.5, 1.2):
-        hand_in(connection, ada, f"kernel {score}")
+        submit(connection, ada, f"kernel {score}")
         worker = joined(worker_url)
         task = take(worker)
         assert worker.finish(task.attempt, graded(task, score))

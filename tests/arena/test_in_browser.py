@@ -13,7 +13,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.protocol.report import Stage
-from tests.arena.submitting import FakeWorker, graded, hand_in, take
+from tests.arena.submitting import FakeWorker, graded, submit, take
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 
@@ -101,15 +101,15 @@ def test_a_board_shows_what_is_new_by_itself(
     ada = person("ada")
     visitor.go("")
     visitor.sees("Nothing is ranked yet", "h1")
-    hand_in(connection, ada, "first")
+    submit(connection, ada, "first")
     done(connection, attempts, 1.0)
     visitor.sees("first", "#ranking")
-    hand_in(connection, ada, "second")
+    submit(connection, ada, "second")
     done(connection, attempts, 2.0)
     visitor.sees("second", "#ranking tbody tr")
     # Whoever searches is told, and not disturbed.
     visitor.fill("find", "first")
-    hand_in(connection, ada, "third")
+    submit(connection, ada, "third")
     done(connection, attempts, 3.0)
     visitor.sees("has changed", "[data-changed]")
     assert "third" not in visitor.text("#ranking")
@@ -120,13 +120,13 @@ def busy(connection: Connection, person: Add, attempts: FakeWorker) -> str:
     """An arena in which a lot has happened; a submission's id."""
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 2.0):
-        hand_in(connection, ada, f"{LONG}{score}")
+        submit(connection, ada, f"{LONG}{score}")
         done(connection, attempts, score)
     first = gradings.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
     contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
-    id = hand_in(connection, ada, "at work")
+    id = submit(connection, ada, "at work")
     take(attempts)  # the rejudging
     attempt = take(attempts)
     said = GradingProgress().began(Stage.COMPILE, None).having_found([LONG * 5, "cuda-cores"])

@@ -24,7 +24,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.problems import Problem
 from harness.board.document import Document
-from tests.arena.submitting import PLENTY, graded, hand_in, joined, submission, take
+from tests.arena.submitting import PLENTY, graded, joined, submission, submit, take
 from tests.arena.test_behind_proxy import reached, web
 from tests.board import factory
 
@@ -123,10 +123,10 @@ def test_what_is_being_graded_counts_against_the_limit(
     connection: Connection, worker_url: URL, person: Add
 ) -> None:
     ada = person("ada")
-    hand_in(connection, ada)
+    submit(connection, ada)
     take(joined(worker_url))
     limits = PLENTY.model_copy(update={"in_flight": 1})
-    refused = gradings.hand_in(connection, ada.id, submission("other"), limits, None)
+    refused = gradings.submit(connection, ada.id, submission("other"), limits, None)
     assert isinstance(refused, OverLimit)
 
 
@@ -134,14 +134,14 @@ def test_a_judge_error_does_not_count_against_the_limits(
     connection: Connection, worker_url: URL, person: Add, client: TestClient, key: Key
 ) -> None:
     ada = person("ada")
-    id = hand_in(connection, ada)
+    id = submit(connection, ada)
     worker = joined(worker_url)
     for day in range(3):
         worker.finish(take(worker).attempt, Document.of(factory.our_fault(day=day)))
     page = client.get(f"/submissions/{id}", headers=key(ada)).text
     assert "does not count against your limits" in page and "3 times" in page
     limits = Limits(per_day=1, device_seconds_per_day=1)
-    again = gradings.hand_in(connection, ada.id, submission("other"), limits, None)
+    again = gradings.submit(connection, ada.id, submission("other"), limits, None)
     assert not isinstance(again, OverLimit)
 
 
@@ -149,7 +149,7 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     connection: Connection, worker_url: URL, person: Add
 ) -> None:
     olga = person("olga", Role.ORGANISER)
-    ids = [hand_in(connection, person(name), name) for name in ("ada", "bob")]
+    ids = [submit(connection, person(name), name) for name in ("ada", "bob")]
     worker = joined(worker_url)
     for _ in ids:
         task = take(worker)

@@ -18,7 +18,7 @@ from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import COOKIE, Site
 from harness.protocol.report import Stage
-from tests.arena.submitting import FakeWorker, graded, hand_in, joined, take
+from tests.arena.submitting import FakeWorker, graded, joined, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -189,7 +189,7 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     worker.finish(attempt.attempt, graded(attempt, 1.0))
     rules.write_text("")
     again = contest.rejudge(
-        connection, olga_of(connection), contest.standing_submissions(connection), "again"
+        connection, olga_of(connection), contest.counting_submissions(connection), "again"
     )
     models = connection.execute(text("SELECT model FROM gradings ORDER BY id")).scalars().all()
     assert again and models == ["NVIDIA H200", "NVIDIA H200"]
@@ -209,7 +209,7 @@ def test_disqualifying_says_why_and_is_written_down(
     connection: Connection,
 ) -> None:
     bob = person("bob")
-    id = hand_in(connection, bob, "cheat")
+    id = submit(connection, bob, "cheat")
     worker(9.0)
     assert "cheat" in olga.get("/index.html")
     olga.get("/organiser")
@@ -227,13 +227,13 @@ def test_disqualifying_says_why_and_is_written_down(
 def test_a_rejudging_is_looked_at_before_it_counts(
     person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
 ) -> None:
-    id = hand_in(connection, person("bob"), "again")
+    id = submit(connection, person("bob"), "again")
     worker(1.0)
     olga.get("/organiser")
     nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
     assert "Choose the submissions" in nothing
     olga.get("/organiser")
-    olga.post("/organiser/rejudge", which="standing", reason="a fault was mended")
+    olga.post("/organiser/rejudge", which="all", reason="a fault was mended")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     address = f"/organiser/rejudgings/{number}"
     olga.get(address)
@@ -251,7 +251,7 @@ def test_a_rejudging_is_looked_at_before_it_counts(
 def test_dropping_a_rejudging_ends_it(
     person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
 ) -> None:
-    id = hand_in(connection, person("bob"))
+    id = submit(connection, person("bob"))
     worker(1.0)
     olga.get("/organiser")
     olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
@@ -270,7 +270,7 @@ def test_choosing_three_to_compare_is_said(
 
 def test_an_organiser_finds_submissions(olga: Browser, person: Add, connection: Connection) -> None:
     for name in ("tile 100%", "tile_50"):
-        hand_in(connection, person(name[:4] + name[-2]), name)
+        submit(connection, person(name[:4] + name[-2]), name)
     assert "tile 100%" in olga.get("/organiser/submissions?find=100%25")
     assert "tile_50" not in olga.page
     assert "tile_50" in olga.get("/organiser/submissions?find=TILE5")
@@ -295,7 +295,7 @@ def test_without_a_script_a_page_says_what_was_found_so_far(
     worker_url: URL,
 ) -> None:
     ada = person("ada")
-    id = hand_in(connection, ada)
+    id = submit(connection, ada)
     attempts = joined(worker_url)
     attempt = take(attempts)
     said = GradingProgress().began(Stage.COMPILE, None).having_found([f"warning: {HOSTILE}"])
@@ -330,7 +330,7 @@ def test_no_field_of_a_stranger_is_markup(
     person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
 ) -> None:
     bob = person("bob")
-    id = hand_in(connection, bob, f"kernel {HOSTILE}")
+    id = submit(connection, bob, f"kernel {HOSTILE}")
     worker(1.0)
     contest.disqualify(connection, bob, id, HOSTILE)
     contest.reinstate(connection, bob, id)
@@ -416,7 +416,7 @@ def test_a_long_board_shows_the_best_and_leads_to_the_others(
     monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)
     ada = person("ada")
     for score in (1.0, 2.0, 3.0):
-        hand_in(connection, ada, f"kernel {score}")
+        submit(connection, ada, f"kernel {score}")
         worker(score)
     reader = browser()
     best = reader.get("/")

@@ -13,7 +13,7 @@ from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, TRANSITIONS, State
 from harness.arena.store import board, gradings
-from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
+from harness.arena.store.gradings import OtherRequest, OverLimit, Status, Submitted
 from harness.arena.store.people import Person
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
@@ -22,8 +22,8 @@ from tests.arena.submitting import (
     PLENTY,
     FakeWorker,
     graded,
-    hand_in,
     submission,
+    submit,
     take,
     waiting_jobs,
 )
@@ -40,7 +40,7 @@ def status(connection: Connection, id: str) -> Status:
 def test_the_database_holds_every_change_of_state_to_the_table(
     before: State, after: State, connection: Connection, owner: Engine, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     held = "gen_random_uuid()" if State.GRADING in (before, after) else "NULL"
     with owner.connect() as link:
         link.execute(text("SET session_replication_role = replica"))
@@ -63,12 +63,12 @@ def test_a_submission_and_its_job_are_one_transaction(
 ) -> None:
     ada = person("ada")
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
-        hand_in(transaction, ada)
+        submit(transaction, ada)
         raise ZeroDivisionError
     assert not waiting_jobs(connection)
     assert gradings.recent(connection) == []
     with engine.begin() as transaction:
-        hand_in(transaction, ada)
+        submit(transaction, ada)
         assert not waiting_jobs(connection), "nobody may have it before it is kept"
     assert waiting_jobs(connection)
 
@@ -76,7 +76,7 @@ def test_a_submission_and_its_job_are_one_transaction(
 def test_a_graded_submission_has_its_report_and_is_on_the_board(
     connection: Connection, attempts: FakeWorker, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"), "fast")
+    id = submit(connection, person("ada"), "fast")
     before = board.version(connection)
     attempt = take(attempts)
     assert status(connection, id).state is State.GRADING
@@ -98,7 +98,7 @@ def test_a_graded_submission_has_its_report_and_is_on_the_board(
 def test_what_a_worker_says_of_itself_has_bounds(
     connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     attempt = take(attempts)
     much = GradingProgress().began(Stage.SANITIZE, None).having_found(["x" * 10_000] * 100)
     assert attempts.go_on(attempt.attempt, much)
@@ -115,13 +115,13 @@ def test_the_time_left_is_what_gradings_took_that_took_as_long(
 ) -> None:
     ada = person("ada")
     for seconds in (10, 20, 300):
-        hand_in(connection, ada, f"took {seconds}")
+        submit(connection, ada, f"took {seconds}")
         attempt = take(attempts)
         assert attempts.finish(attempt.attempt, graded(attempt))
         with owner.begin() as link:
             of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
             link.execute(of_this, {"s": seconds})
-    id = hand_in(connection, ada, "now")
+    id = submit(connection, ada, "now")
     assert status(connection, id).seconds_left == pytest.approx(1.5 * 20)
     take(attempts)
     for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
@@ -137,7 +137,7 @@ def test_the_time_left_is_what_gradings_took_that_took_as_long(
 def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     slow = take(attempts)
     assert sweep_once(site, lease_seconds=-1).again == (id,)
     quick = take(attempts)
@@ -152,7 +152,7 @@ def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
 def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     for number in range(1, MAX_ATTEMPTS + 1):
         take(attempts)
         swept = sweep_once(site, lease_seconds=-1)
@@ -168,7 +168,7 @@ def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
 def test_a_name_that_no_report_can_have_keeps_nobody_from_giving_up(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"), "../tile")
+    id = submit(connection, person("ada"), "../tile")
     for _ in range(MAX_ATTEMPTS):
         take(attempts)
         swept = sweep_once(site, lease_seconds=-1)
@@ -178,7 +178,7 @@ def test_a_name_that_no_report_can_have_keeps_nobody_from_giving_up(
 def test_who_lives_is_left_alone(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
-    hand_in(connection, person("ada"))
+    submit(connection, person("ada"))
     attempt = take(attempts)
     swept = sweep_once(site, lease_seconds=5)
     assert (swept.again, swept.given_up) == ((), ())
@@ -188,7 +188,7 @@ def test_who_lives_is_left_alone(
 def test_what_is_given_back_costs_no_attempt(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     for _ in range(MAX_ATTEMPTS):
         assert attempts.give_back(take(attempts).attempt)
     take(attempts)
@@ -202,13 +202,13 @@ def test_who_had_least_goes_first_and_nobody_waits_for_ever(
 ) -> None:
     ada, bob = person("ada"), person("bob")
     for number in range(4):
-        hand_in(connection, ada, f"a{number}")
-    hand_in(connection, bob, "b0")
+        submit(connection, ada, f"a{number}")
+    submit(connection, bob, "b0")
     order = [take(attempts).name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     carol = person("carol")
     for number in range(3):  # whoever comes later does not overtake those whose turn it is
-        hand_in(connection, carol, f"c{number}")
+        submit(connection, carol, f"c{number}")
     assert [take(attempts).name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
 
 
@@ -216,7 +216,7 @@ def test_who_had_least_goes_first_and_nobody_waits_for_ever(
 def test_cancelling_ends_it_and_what_comes_after_does_not_count(
     begun: bool, connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     attempt = take(attempts) if begun else None
     assert gradings.cancel(connection, id)
     assert status(connection, id).state is State.CANCELLED
@@ -229,13 +229,13 @@ def test_cancelling_ends_it_and_what_comes_after_does_not_count(
 
 def test_the_same_request_twice_is_one_submission(connection: Connection, person: Add) -> None:
     ada, bob = person("ada"), person("bob")
-    first = gradings.hand_in(connection, ada.id, submission(), PLENTY, "k")
-    again = gradings.hand_in(connection, ada.id, submission(), PLENTY, "k")
-    assert isinstance(first, HandedIn) and again == HandedIn(first.id, new=False)
-    other = gradings.hand_in(connection, ada.id, submission("other"), PLENTY, "k")
+    first = gradings.submit(connection, ada.id, submission(), PLENTY, "k")
+    again = gradings.submit(connection, ada.id, submission(), PLENTY, "k")
+    assert isinstance(first, Submitted) and again == Submitted(first.id, new=False)
+    other = gradings.submit(connection, ada.id, submission("other"), PLENTY, "k")
     assert isinstance(other, OtherRequest)
-    his = gradings.hand_in(connection, bob.id, submission(), PLENTY, "k")
-    assert isinstance(his, HandedIn) and his.id != first.id
+    his = gradings.submit(connection, bob.id, submission(), PLENTY, "k")
+    assert isinstance(his, Submitted) and his.id != first.id
 
 
 def test_limits_hold_when_everything_comes_at_once(
@@ -246,7 +246,7 @@ def test_limits_hold_when_everything_comes_at_once(
 
     def one(_: int) -> object:
         with engine.begin() as transaction:
-            return gradings.hand_in(transaction, ada.id, submission(), limits, None)
+            return gradings.submit(transaction, ada.id, submission(), limits, None)
 
     with ThreadPoolExecutor(10) as pool:
         results = list(pool.map(one, range(30)))
@@ -266,10 +266,10 @@ def test_over_a_limit_says_which_and_when_to_come_back(
     limits: Limits, reason: str, connection: Connection, owner: Engine, person: Add
 ) -> None:
     ada = person("ada")
-    hand_in(connection, ada)
+    submit(connection, ada)
     if limits.device_seconds_per_day == 1:
         with owner.begin() as link:
             link.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
-    refused = gradings.hand_in(connection, ada.id, submission(), limits, None)
+    refused = gradings.submit(connection, ada.id, submission(), limits, None)
     assert isinstance(refused, OverLimit)
     assert reason in refused.reason and 0 < refused.seconds <= 86400

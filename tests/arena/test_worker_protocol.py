@@ -24,7 +24,7 @@ from harness.arena.workers.process import clock_warning
 from harness.board.document import Document
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Verdict
-from tests.arena.submitting import FakeWorker, graded, hand_in, joined, take
+from tests.arena.submitting import FakeWorker, graded, joined, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -115,11 +115,11 @@ def test_a_worker_sends_its_key_to_no_plain_address(address: str, said: str) -> 
 def test_a_worker_that_lost_its_session_fetches_nothing(
     worker_url: URL, connection: Connection, person: Add
 ) -> None:
-    hand_in(connection, person("ada"), "old")
+    submit(connection, person("ada"), "old")
     lost = joined(worker_url)
     old = take(lost)
     joined(worker_url)
-    hand_in(connection, person("bob"), "new")
+    submit(connection, person("bob"), "new")
     with pytest.raises(SessionEnded):
         lost.take()
     assert lost.finish(old.attempt, graded(old)), "it still holds what it took"
@@ -128,7 +128,7 @@ def test_a_worker_that_lost_its_session_fetches_nothing(
 def test_a_report_sent_twice_counts_once(
     worker_url: URL, connection: Connection, person: Add
 ) -> None:
-    hand_in(connection, person("ada"))
+    submit(connection, person("ada"))
     worker = joined(worker_url)
     task = take(worker)
     document = graded(task, 1.5)
@@ -142,7 +142,7 @@ def test_a_report_sent_twice_counts_once(
 def test_another_machine_cannot_touch_an_attempt(
     worker_url: URL, connection: Connection, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     worker = joined(worker_url)
     task = take(worker)
     stranger = FakeWorker(worker_url, "other", supervisor=uuid4())
@@ -158,7 +158,7 @@ def test_another_machine_cannot_touch_an_attempt(
 def test_a_task_that_never_arrived_is_queued_again_and_costs_no_attempt(
     worker_url: URL, connection: Connection, owner: Engine, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     worker = joined(worker_url)
     for _ in range(MAX_ATTEMPTS + 1):
         take(worker)
@@ -174,7 +174,7 @@ def test_a_task_that_never_arrived_is_queued_again_and_costs_no_attempt(
 def test_a_restarted_worker_ends_what_it_graded_before(
     worker_url: URL, connection: Connection, owner: Engine, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     worker = joined(worker_url)
     task = take(worker)
     assert worker.go_on(task.attempt, GradingProgress())
@@ -195,7 +195,7 @@ def test_a_judge_error_is_final_only_at_the_third_attempt(
     worker_url: URL, connection: Connection, person: Add
 ) -> None:
     ada = person("ada")
-    id = hand_in(connection, ada)
+    id = submit(connection, ada)
     worker = joined(worker_url)
     for number in range(1, MAX_ATTEMPTS + 1):
         task = take(worker)
@@ -224,7 +224,7 @@ def asked(worker_url: URL, **more: object) -> dict[str, object]:
 def test_a_submission_is_graded_over_http(
     arena: TestClient, worker_url: URL, connection: Connection, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"), "fast")
+    id = submit(connection, person("ada"), "fast")
     session = arena.post(PATH, json=asked(worker_url)).json()["session"]
     task = arena.post(f"{PATH}/{session}/fetch").json()
     assert (task["submission"], task["name"], task["author"]) == (id, "fast", "ada")
@@ -245,7 +245,7 @@ def test_a_submission_is_graded_over_http(
 def test_a_cancelled_attempt_is_told_so(
     arena: TestClient, worker_url: URL, connection: Connection, person: Add
 ) -> None:
-    id = hand_in(connection, person("ada"))
+    id = submit(connection, person("ada"))
     session = arena.post(PATH, json=asked(worker_url)).json()["session"]
     attempt = arena.post(f"{PATH}/{session}/fetch").json()["attempt"]
     gradings.cancel(connection, id)

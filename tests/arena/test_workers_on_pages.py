@@ -11,7 +11,7 @@ from sqlalchemy import URL, Connection, text
 from harness.arena.store import workers
 from harness.arena.store.people import Person, Role
 from harness.arena.workers.api import Duty
-from tests.arena.submitting import FakeWorker, hand_in, joined, take
+from tests.arena.submitting import FakeWorker, joined, submit, take
 
 Add = Callable[..., Person]
 Key = Callable[[Person], dict[str, str]]
@@ -27,9 +27,9 @@ def test_metrics_name_each_worker_and_queue(
     gpu(worker_url, "GPU-1")
     worker = joined(worker_url)
     ada = person("ada")
-    hand_in(connection, ada, "held")
+    submit(connection, ada, "held")
     take(worker)
-    hand_in(connection, ada, "waits")
+    submit(connection, ada, "waits")
     metrics = client.get("/metrics").text
     assert 'arena_queue_length{model="any"} 1.0' in metrics
     assert re.search(r'arena_worker_busy\{[^}]*worker="test"\} 1\.0', metrics)

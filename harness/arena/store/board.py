@@ -1,5 +1,5 @@
-"""What a board is made of: the entries whose gradings count, of submissions that stand, and what
-was imported."""
+"""The entries of a board: of submissions that were neither withdrawn nor disqualified, and imported
+ones."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def version(connection: Connection) -> int:
 
 
 def counting(
-    connection: Connection, handed_in_before: datetime | None = None, keys: Collection[str] = ()
+    connection: Connection, submitted_before: datetime | None = None, keys: Collection[str] = ()
 ) -> list[Entry]:
     """Return the entries that count, in no order. Those are verified that the arena's workers have
     graded, and those that were imported with the signature of one of these keys."""
     query = counted_entries(keys)
-    if handed_in_before is not None:
+    if submitted_before is not None:
         handed_in = counted.c.handed_in
-        query = query.where(or_(handed_in.is_(None), handed_in < handed_in_before))
+        query = query.where(or_(handed_in.is_(None), handed_in < submitted_before))
     return [Entry(*row) for row in connection.execute(query)]
 
 
 def submission_of(connection: Connection, entry: str) -> str | None:
-    """Whose result an entry is; by the beginning of its id."""
+    """Return the submission whose result an entry is. entry: the beginning of its id."""
     return connection.scalar(
         select(submissions.c.id)
         .join(gradings, gradings.c.id == submissions.c.counts)
@@ -43,7 +43,7 @@ def submission_of(connection: Connection, entry: str) -> str | None:
 
 
 def imported(connection: Connection, entry: str) -> Document | None:
-    """A report that was imported; by the beginning of its id."""
+    """Return an imported report. entry: the beginning of its id."""
     id = connection.scalar(
         select(counted.c.id)
         .where(~counted.c.graded_here, counted.c.id.startswith(entry, autoescape=True))

@@ -1,4 +1,4 @@
-"""What organisers do, each time with a line in the audit log."""
+"""The actions of organisers, each with a line in the audit log."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Rejudge:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a rejudging would change of one submission."""
+    """The change that a rejudging would make to one submission."""
 
     submission: str
     name: str
@@ -200,7 +200,7 @@ def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reas
     return int(id)
 
 
-def standing_submissions(connection: Connection) -> list[str]:
+def counting_submissions(connection: Connection) -> list[str]:
     """Everything that has a result and was neither withdrawn nor disqualified."""
     return list(
         connection.scalars(
@@ -266,7 +266,7 @@ def changes(connection: Connection, rejudge: int) -> list[Change]:
 
 
 def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
-    """From now on the new results count; a fault of the judge replaces none. Raises NotPossible."""
+    """Let the new results count; a judge-error replaces no result. Raises NotPossible."""
     found = _open(connection, id)
     if not found.ready:
         raise NotPossible(f"{found.gradings - found.ended} of its gradings have not ended yet")

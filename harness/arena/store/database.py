@@ -29,7 +29,7 @@ def open_engine(url: URL, connections: int = 10) -> Engine:
 
 
 def address(text: str) -> URL | None:
-    """Of a PostgreSQL; None where the text is none."""
+    """Return the address of a PostgreSQL; None where the text is not one."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):

@@ -1,4 +1,4 @@
-"""Submissions and their gradings: handing in, watching, cancelling, picking up what was lost."""
+"""Submissions and their gradings: submitting, watching, cancelling, recovering lost ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAST_GRADINGS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class HandedIn:
+class Submitted:
     """A submission that the arena now has; new is false where it had it already."""
 
     id: str
@@ -63,17 +63,17 @@ class OtherRequest:
     """The idempotency key was used for something else."""
 
 
-# ---------------------------------------------------------------------------------- handing in
+# ---------------------------------------------------------------------------------- submitting
 
 
-def hand_in(
+def submit(
     connection: Connection,
     person: int,
     submission: Submission,
     limits: Limits,
     idempotency_key: str | None,
     model: str | None = None,
-) -> HandedIn | OverLimit | OtherRequest:
+) -> Submitted | OverLimit | OtherRequest:
     """Keep a submission and queue its grading, in the caller's transaction. model: of GPU, where
     only that may grade it."""
     # One submission of a person at a time: so the limits hold, and a key is used once.
@@ -86,7 +86,7 @@ def hand_in(
         ).one_or_none()
         if before is not None:
             same = (before.sha256, before.name) == (submission.sha256, submission.name)
-            return HandedIn(before.id, new=False) if same else OtherRequest()
+            return Submitted(before.id, new=False) if same else OtherRequest()
     over = _over_limit(connection, person, limits)
     if over is not None:
         return over
@@ -102,7 +102,7 @@ def hand_in(
         )
     )
     queue_grading(connection, id, person, model=model)
-    return HandedIn(id, new=True)
+    return Submitted(id, new=True)
 
 
 def queue_grading(
@@ -116,7 +116,8 @@ def queue_grading(
 
     Turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
-    those that are being served now. So who has had least goes first, and nobody waits for ever.
+    those that are being served now. So the person with the fewest gradings goes first, and nobody
+    starves.
     """
     served = select(func.coalesce(func.max(gradings.c.turn), 0)).where(
         gradings.c.started.is_not(None)
@@ -193,7 +194,7 @@ def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimi
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a submission stands: what its page, its events and the API show."""
+    """The status of a submission, as its page, its events and the API show it."""
 
     id: str
     person: int
@@ -243,7 +244,7 @@ _STATUS = (
     .join(people, people.c.id == submissions.c.person)
     .join(
         gradings,
-        # The result that counts, or while there is none the grading that will.
+        # The grading that counts, or without one the grading that will count.
         (gradings.c.submission == submissions.c.id)
         & (
             (gradings.c.id == submissions.c.counts)
@@ -255,7 +256,7 @@ _STATUS = (
 
 
 def status(connection: Connection, ids: Collection[str]) -> dict[str, Status]:
-    """By id; those that are not there are left out."""
+    """Return the statuses by id; unknown ids are left out."""
     rows = connection.execute(_STATUS.where(submissions.c.id.in_(ids))).mappings().all()
     return {row["id"]: each for row, each in zip(rows, _placed(connection, rows), strict=True)}
 
@@ -280,7 +281,7 @@ def recent(
 
 
 def _placed(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
-    """With places in the queue and the time left, which cost a query only where somebody waits."""
+    """Add the places in the queue and the time left, which need a query only if something waits."""
     found = [_as_status(row) for row in rows]
     if all(each.state.final for each in found):
         return found
@@ -295,7 +296,7 @@ def _as_status(row: RowMapping) -> Status:
 
 
 def _expected(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
-    """With the time left, by what past gradings took."""
+    """Add the time left, estimated from past gradings."""
     if each.state is State.QUEUED:
         ahead = (place or 1) / max(workers, 1)
         typical = _median(past, GUESSED_SECONDS)
@@ -318,7 +319,7 @@ def _places(connection: Connection) -> dict[str, int]:
 
 
 def past_seconds(connection: Connection) -> Sequence[float]:
-    """What the last gradings took."""
+    """Return the seconds that the last gradings took."""
     return connection.scalars(
         select(gradings.c.seconds)
         .where(gradings.c.ended.is_not(None), gradings.c.seconds.is_not(None))
@@ -511,7 +512,7 @@ _ENQUEUE = text(
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep found; each as the submission's id."""
+    """The result of a sweep, as ids of submissions."""
 
     again: tuple[str, ...]
     """Their attempts died; they are queued once more."""

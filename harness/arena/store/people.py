@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Whoever is signed in."""
+    """A person of the arena."""
 
     id: int
     name: str
@@ -43,11 +43,11 @@ class Person:
 
 
 class NotPossible(Exception):
-    """What a person asked for cannot be; says why."""
+    """A request that cannot be fulfilled; the text says why."""
 
 
 def hashed(token: str) -> str:
-    """Tokens are random and long: nobody finds one from its hash, and no salt is needed."""
+    """Return the hash of a token. Tokens are random and long, so no salt is needed."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -65,7 +65,7 @@ def add_person(
     issuer: str | None = None,
     subject: str | None = None,
 ) -> Person:
-    """Raises NotPossible where the name is taken or is none."""
+    """Raises NotPossible where the name is taken or not allowed."""
     name = " ".join(name.split())
     if not _NAME.fullmatch(name):
         raise NotPossible(
@@ -104,7 +104,7 @@ def named(connection: Connection, name: str) -> Person | None:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Where a person is in the course."""
+    """A person's login, section and own deadline."""
 
     login: str | None
     section: str | None
@@ -163,7 +163,7 @@ def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
 
 
 def new_key(connection: Connection, person: int, label: str, days: int | None = None) -> str:
-    """The key itself, which nobody will see again. days: until it expires; None for never."""
+    """Return a new key; only its hash is kept. days: until it expires; None for never."""
     key = KEY_PREFIX + secrets.token_urlsafe(32)
     connection.execute(
         insert(keys).values(
@@ -280,7 +280,7 @@ class Invitation:
 
     @classmethod
     def query(cls) -> Select[Any]:
-        """Those that can be used."""
+        """Return a query for the invitations that can be used."""
         columns = (invitations.c[each.name] for each in fields(cls))
         usable = invitations.c.uses_left > 0, invitations.c.expires > func.now()
         return select(*columns).where(*usable)
@@ -307,7 +307,7 @@ def invite(
     note: str,
     listing: Listing | None = None,
 ) -> str:
-    """Return what the link holds, which nobody will see again. listing: whose link it is."""
+    """Return the token of a link; only its hash is kept. listing: the person whose link it is."""
     token = secrets.token_urlsafe(24)
     connection.execute(
         insert(invitations).values(
@@ -324,7 +324,7 @@ def invite(
 
 
 def invited(connection: Connection, token: str) -> Invitation:
-    """Raises NotPossible where the link is none, or has been used up."""
+    """Raises NotPossible where the link is unknown, used up or expired."""
     query = Invitation.query().where(invitations.c.hash == hashed(token))
     row = connection.execute(query).one_or_none()
     if row is None:

@@ -1,7 +1,7 @@
 """The arena's tables.
 
-A submission is a file that somebody handed in. Each time that it is graded is a grading; each time
-that a worker takes a grading up is an attempt. The reports and their index are the board's
+A submission is a file from one person. Each time that it is graded is a grading; each time that a
+worker begins a grading is an attempt. The reports and their index are the board's
 (harness/board/tables.py).
 """
 
@@ -231,7 +231,7 @@ audit = Table(
     metadata,
     _number(),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    _person("actor", nullable=True),  # nobody where the arena itself acted
+    _person("actor", nullable=True),  # none where the arena itself acted
     Column("action", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),

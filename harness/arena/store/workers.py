@@ -61,14 +61,14 @@ class SessionEnded(Exception):
 
 
 def machine_of(connection: Connection, key: str) -> int | None:
-    """Return the machine whose worker key this is; None where it is none, or was revoked."""
+    """Return the machine of a worker key; None where the key is unknown or revoked."""
     return connection.scalar(
         select(keys.c.id).where(keys.c.hash == hashed(key), keys.c.revoked.is_(None))
     )
 
 
 def new_machine(connection: Connection, name: str) -> str:
-    """Return a worker key for a machine, which nobody will see again. Raises NotPossible."""
+    """Return a new worker key for a machine; only its hash is kept. Raises NotPossible."""
     name = name.strip()
     if not (0 < len(name) <= MAX_NAME and name.isprintable()):
         raise NotPossible(f"a machine's name has from 1 to {MAX_NAME} printable characters")
@@ -184,7 +184,7 @@ def _duty(worker: Row[tuple[str, bool, bool]]) -> Duty:
 
 
 def _go_on(connection: Connection, worker: str, attempt: UUID, progress: GradingProgress) -> bool:
-    """Whether the attempt still holds its grading."""
+    """Record an attempt's progress; return whether the attempt still holds its grading."""
     held = exists().where(attempts.c.id == attempt, attempts.c.worker_id == worker)
     changed = connection.execute(
         update(gradings_table)
@@ -223,7 +223,7 @@ def leave(connection: Connection, machine: int, session: UUID) -> None:
 
 
 def drain_machine(connection: Connection, machine: int) -> int:
-    """Let a machine's workers end after what they have in hand; return how many there still are."""
+    """Let a machine's workers end after their current tasks; return how many are still there."""
     alive = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
     return connection.execute(
         update(workers).where(workers.c.machine == machine, alive).values(draining=True)
@@ -368,7 +368,7 @@ class WorkerState:
 
     @property
     def does(self) -> str:
-        """What the worker does, in a few words."""
+        """The worker's activity, in a few words."""
         if not self.alive:
             return "away"
         if self.submission is not None:
@@ -416,7 +416,7 @@ def set_aside(connection: Connection, actor: Person, id: str, aside: bool) -> No
 
 
 def drain(connection: Connection, actor: Person, id: str) -> None:
-    """Let a worker end after what it has in hand. Raises NotPossible."""
+    """Let a worker end after its current tasks. Raises NotPossible."""
     changed = connection.execute(
         update(workers).where(workers.c.id == id, workers.c.seen.is_not(None)).values(draining=True)
     )

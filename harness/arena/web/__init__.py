@@ -1,1 +1,1 @@
-"""What the arena answers over HTTP: an API for programs, pages for people."""
+"""The arena's web service: an API for programs and pages for people."""

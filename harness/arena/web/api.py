@@ -1,4 +1,4 @@
-"""The API, version 1: hand in, watch, read, cancel; keys by `Authorization: Bearer`."""
+"""The API, version 1: submit, watch, read, cancel. Keys come as `Authorization: Bearer`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from harness.arena.progress import StageProgress
 from harness.arena.states import State
 from harness.arena.store import board, gradings, people
-from harness.arena.store.gradings import HandedIn, OtherRequest, OverLimit, Status
+from harness.arena.store.gradings import OtherRequest, OverLimit, Status, Submitted
 from harness.arena.store.people import Person
 from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
@@ -58,7 +58,7 @@ class Me(Value):
 
 
 class SubmissionStatus(Value):
-    """Where a submission stands."""
+    """The status of a submission."""
 
     id: str
     name: str
@@ -126,7 +126,7 @@ _BODY = {
 
 @router.get("/me", responses=_ERRORS)
 def me(visitor: ThisVisitor) -> Me:
-    """Whose key this is."""
+    """Return the person whose key this is."""
     person = visitor.signed_in
     return Me(name=person.name, role=person.role)
 
@@ -140,20 +140,20 @@ async def submit(
     name: Annotated[str | None, Query(max_length=200)] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> SubmissionStatus:
-    """Hand in a kernel file: as the field `file` of a form, or as the body, named by `name`.
+    """Submit a kernel file: as the field `file` of a form, or as the body, named by `name`.
 
     When this answers 202, the submission is kept and queued.
     """
     person = _with_a_key(visitor)
     file_name, content = await uploaded(request)
     status = await run_in_threadpool(
-        hand_in, site, person, name or file_name, content, idempotency_key
+        take_submission, site, person, name or file_name, content, idempotency_key
     )
     response.headers["Location"] = str(request.url_for("show", id=status.id).path)
     return SubmissionStatus.of(status)
 
 
-def hand_in(
+def take_submission(
     site: Site, person: Person, name: str, content: bytes, idempotency_key: str | None = None
 ) -> Status:
     """Keep and queue. Raises Problem."""
@@ -167,7 +167,7 @@ def hand_in(
         raise Problem(422, _sentence(submission))
     with site.transaction() as connection:
         rules = site.rules
-        taken = gradings.hand_in(
+        taken = gradings.submit(
             connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
         )
         match taken:
@@ -175,7 +175,7 @@ def hand_in(
                 raise Problem(429, _sentence(taken.reason), retry_after=taken.seconds)
             case OtherRequest():
                 raise Problem(409, "This idempotency key came with another file before.")
-            case HandedIn():
+            case Submitted():
                 return gradings.status(connection, [taken.id])[taken.id]
 
 
@@ -217,7 +217,7 @@ def mine(
 
 @router.get("/submissions/{id}", responses=_ERRORS)
 def show(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> SubmissionStatus:
-    """Where it stands."""
+    """Return the status of a submission."""
     return SubmissionStatus.of(readable(site, visitor, id))
 
 
@@ -251,7 +251,7 @@ def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
 
 @router.get("/submissions/{id}/source", responses=_ERRORS, response_class=PlainTextResponse)
 def source(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
-    """The file, as it was handed in."""
+    """Return the file as it was submitted."""
     readable(site, visitor, id)
     with site.transaction() as connection:
         return PlainTextResponse(gradings.source(connection, id) or "")
@@ -288,7 +288,7 @@ def _status_event(status: Status) -> str:
 
 
 def readable(site: Site, visitor: Visitor, id: str) -> Status:
-    """What the visitor may see of a submission. Raises Problem."""
+    """Return a submission's status, if the visitor may read it. Raises Problem."""
     with site.transaction() as connection:
         found = gradings.status(connection, [id]).get(id)
     if found is None or not visitor.reads(found, site.rules):
@@ -297,7 +297,7 @@ def readable(site: Site, visitor: Visitor, id: str) -> Status:
 
 
 def _with_a_key(visitor: Visitor) -> Person:
-    """What changes something needs a key: a cookie would come along from another site's form."""
+    """Return the person with a key: a cookie would also come with another site's form."""
     if visitor.session is not None:
         raise Problem(401, "The API takes keys: Authorization: Bearer YOUR_KEY.")
     return visitor.signed_in

@@ -25,7 +25,7 @@ DATA = "board.json"
 
 
 class Form(StrEnum):
-    """What is made of the boards."""
+    """The forms in which boards are rendered."""
 
     PAGES = "pages"
     """For people, the first rows of each."""
@@ -36,7 +36,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the boards depend on beside the database.
+    """The facts that boards depend on in addition to the database.
 
     stamp: of the rules. frozen_at: only what was submitted before counts.
     everything: also what was not accepted.

@@ -59,7 +59,10 @@ class Boards:
         self._making: dict[Wanted, asyncio.Task[Made]] = {}
 
     async def made(self, visitor: Visitor, form: Form) -> Made:
-        """As this visitor may see them: frozen for all but organisers. Raises Problem."""
+        """Return the boards as this visitor may see them: frozen for all but organisers.
+
+        Raises Problem.
+        """
         rules = self._site.rules
         organises = visitor.person is not None and visitor.person.organises
         frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
@@ -80,7 +83,7 @@ class Boards:
             await self.made(Visitor(None), Form.PAGES)
 
     def _renew(self, wanted: Wanted) -> asyncio.Future[Made]:
-        """Once for all who want it; whoever goes away meanwhile takes nothing along."""
+        """Render once for all who wait. A visitor who goes away cancels nothing."""
         task = self._making.get(wanted)
         if task is None:
             task = self._making[wanted] = asyncio.create_task(self._renewed(wanted))
@@ -90,7 +93,7 @@ class Boards:
     def _over(self, wanted: Wanted, task: asyncio.Task[Made]) -> None:
         del self._making[wanted]
         if not task.cancelled():
-            task.exception()  # whoever waits is told; perhaps nobody does
+            task.exception()  # retrieved, in case no visitor waits any more
 
     async def _renewed(self, wanted: Wanted) -> Made:
         began = time.monotonic()

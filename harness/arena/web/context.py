@@ -1,4 +1,4 @@
-"""What every request is served with: the database, the rules, and who is asking."""
+"""The context of a request: the database, the rules, and the visitor."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks, and how they have shown it."""
+    """The sender of a request, and how they have identified themselves."""
 
     person: Person | None
     session: str | None = None
@@ -94,7 +94,7 @@ class Visitor:
 
     @property
     def token(self) -> str:
-        """What their forms carry, so that no other site's form does."""
+        """The token of their forms, which other sites do not know."""
         return hashlib.sha256(f"form {self.session}".encode()).hexdigest()
 
     def check(self, token: str) -> None:
@@ -124,14 +124,14 @@ class Visitor:
         return person
 
     def reads(self, status: Status, rules: Rules) -> bool:
-        """Whether they may read a submission's source and report."""
+        """Return whether they may read a submission's source and report."""
         person = self.person
         if person is not None and (person.organises or person.id == status.person):
             return True
         return rules.sources_open(now()) and status.disqualified is None
 
     def reads_imported(self, rules: Rules) -> bool:
-        """Whether they may read what nobody has handed in here."""
+        """Return whether they may read imported reports."""
         return (self.person is not None and self.person.organises) or rules.sources_open(now())
 
     def owns(self, status: Status) -> bool:
@@ -149,7 +149,7 @@ async def site(request: Request) -> Site:
 
 
 async def visitor(request: Request, site: Annotated[Site, Depends(site)]) -> Visitor:
-    """By key in a header, or by a session's cookie. Raises Problem where the key is none."""
+    """Identify the visitor by a key in a header or a session's cookie. Raises Problem."""
     if "authorization" in request.headers or COOKIE in request.cookies:
         return await run_in_threadpool(_known, request, site)
     return Visitor(None)

@@ -1,4 +1,4 @@
-"""What an organiser does for a course: roster, deadlines, freeze, gradebook, histories."""
+"""The organiser's routes for a course: roster, deadlines, freeze, gradebook, histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before every request: sizes, slowness, how many of them, and headers on answers."""
+"""Limits on every request: its size, its slowness, its rate. Headers on every answer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MAX_BODY = MAX_BYTES + (1 << 16)
 """A kernel file and what a form wraps around it."""
 
 MAX_HEARD_OUT = 16 << 20
-"""A larger body is dropped on the way. Who is cut off while they send does not read why; up to here
-they do."""
+"""A larger body is dropped on the way. A client that is cut off while it sends does not read
+why; up to this size it does."""
 
 BODY_SECONDS = 30.0
 REMEMBERED = 10_000
@@ -46,7 +46,7 @@ STREAM = re.compile(r"/(live/.*|api/v1/submissions/[^/]*/events)")
 
 
 def policy(styles: str = "'self'") -> str:
-    """What a browser may do with a page: nothing inline, nothing from elsewhere.
+    """Return the policy of a page: nothing inline, nothing from other sites.
 
     styles: where they may come from.
     """
@@ -75,7 +75,7 @@ class Guard:
         answer: Callable[[Request, Problem], Response],
         secure: bool = False,
     ) -> None:
-        """answer: a problem, for whoever asked. secure: whether people come by https alone."""
+        """answer: renders a problem for a request. secure: whether people come by https alone."""
         self._app = app
         self._addresses = Buckets(lambda: limits().per_address_per_minute, "Your address has")
         self._people = Buckets(lambda: limits().per_person_per_minute, "You have")
@@ -189,7 +189,7 @@ def _address(scope: Scope) -> str:
 
 
 def _person(scope: Scope) -> str:
-    """What this person shows: a hash of the key or the cookie; empty for a stranger."""
+    """Return a hash of the request's key or cookie; empty for a stranger."""
     headers = dict(scope["headers"])
     shown = headers.get(b"authorization", b"")
     if not shown:

@@ -1,4 +1,4 @@
-"""For whoever runs it: is it well, and what does it do."""
+"""Health and metrics, for monitoring."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ router = APIRouter(include_in_schema=False)
 
 
 LEAST_FREE_BYTES = 200 << 20
-"""PostgreSQL stops where a disk is full: whoever looks after the arena hears of it before."""
+"""PostgreSQL stops when the disk is full; monitoring should know before."""
 
 
 @router.get("/healthz")
 def healthz(site: ThisSite) -> PlainTextResponse:
-    """200 where the database answers, keeps what it is given, and a worker lives; 503, with the
-    reason, where not."""
+    """Answer 200 if the database answers, the disk has room and a worker is alive; else 503 with
+    the reason."""
     try:
         free = shutil.disk_usage(site.rules_file.path.parent).free
     except OSError as error:
@@ -68,7 +68,7 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
 
 
 def _workers(connection: Connection, registry: CollectorRegistry) -> None:
-    """Each queue, and each worker with what it does."""
+    """Add each queue and each worker."""
 
     def gauge(name: str, help: str, *labels: str) -> Gauge:
         return Gauge(f"arena_{name}", help, labelnames=labels, registry=registry)

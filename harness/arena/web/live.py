@@ -54,7 +54,7 @@ class Watch:
             group.create_task(self._look())
 
     async def follow(self, first: Status, write: Writer) -> AsyncIterator[str]:
-        """What a submission's status becomes, until it is final, and a comment when nothing has."""
+        """Yield a submission's status whenever it changes, until it is final."""
         queue: asyncio.Queue[Status] = asyncio.Queue()
         self._watchers[first.id].add(queue)
         try:
@@ -125,7 +125,7 @@ class Watch:
 
 
 def _same(before: Status | None, after: Status) -> bool:
-    """Whether nothing has changed but the clock."""
+    """Return whether nothing but the clock has changed."""
     if before is None:
         return False
     return (before.state, before.place, before.progress, before.attempts) == (

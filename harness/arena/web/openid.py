@@ -46,7 +46,7 @@ async def begin(request: Request, site: ThisSite) -> Response:
 
 @router.get("/back")
 async def back(request: Request, site: ThisSite) -> Response:
-    """Where the provider sends people with a code, which is exchanged and checked here."""
+    """Exchange and check the code with which the provider sends people back."""
     from authlib.integrations.base_client import OAuthError
     from httpx import HTTPError
 

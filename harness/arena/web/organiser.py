@@ -126,7 +126,10 @@ def do(
     what: Callable[[Connection, Person], object],
     back: str = "organiser",
 ) -> Response:
-    """As an organiser, from a form of ours, in one transaction; then to a page. Raises Problem."""
+    """Do something as an organiser, in one transaction, then redirect to a page.
+
+    Raises Problem where the visitor may not, or the form is not ours.
+    """
     visitor.check(token)
     actor = visitor.organiser
     try:
@@ -286,15 +289,15 @@ def remove_announcement(
 def rejudge(
     site: ThisSite,
     visitor: ThisVisitor,
-    which: Annotated[Literal["chosen", "standing"], Form()],
+    which: Annotated[Literal["chosen", "all"], Form()],
     ids: Annotated[list[Submission] | None, Form(max_length=PER_PAGE)] = None,
     token: Text = "",
     reason: Text = "",
 ) -> Response:
-    """Those that were chosen, or everything that stands."""
+    """Queue the chosen submissions, or all that count, once more."""
 
     def queue(connection: Connection, actor: Person) -> None:
-        chosen = contest.standing_submissions(connection) if which == "standing" else ids
+        chosen = contest.counting_submissions(connection) if which == "all" else ids
         if not chosen:
             raise NotPossible("choose the submissions that are to be graded again")
         contest.rejudge(connection, actor, chosen, reason)
@@ -304,7 +307,7 @@ def rejudge(
 
 @router.get("/rejudgings/{id}")
 def rejudging(site: ThisSite, visitor: ThisVisitor, id: int) -> Response:
-    """What it would change, before it does."""
+    """Show the changes that a rejudging would make."""
     assert visitor.organiser
     with site.transaction() as connection:
         found = next(iter(contest.rejudgings(connection, id)), None)

@@ -107,7 +107,7 @@ def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> 
 
 
 def _document(site: Site, visitor: Visitor, id: str) -> Document:
-    """By a submission's id, or the beginning of an entry's. Raises Problem."""
+    """Return a report by a submission's id, or the beginning of an entry's. Raises Problem."""
     with site.transaction() as connection:
         submission = id if len(id) == 16 and gradings.status(connection, [id]) else None
         submission = submission or board.submission_of(connection, id)
@@ -176,7 +176,7 @@ def submit_form(request: Request, site: ThisSite, visitor: ThisVisitor) -> Respo
 
 @router.post("/submit")
 async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
-    """From the form: a file that was chosen or dropped, or text that was pasted."""
+    """Submit a file that was chosen or dropped, or text that was pasted."""
     async with request.form(max_files=1, max_fields=8, max_part_size=MAX_BODY) as form:
         token, pasted = str(form.get("token", "")), str(form.get("pasted", ""))
         name = str(form.get("name", "")) or "kernel"
@@ -190,7 +190,12 @@ async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Resp
         if not chosen and not pasted:
             raise Problem(422, "There is no file: choose one, drop one or paste its text.")
         status = await run_in_threadpool(
-            api.hand_in, site, visitor.signed_in, name, content, str(form.get("once", "")) or None
+            api.take_submission,
+            site,
+            visitor.signed_in,
+            name,
+            content,
+            str(form.get("once", "")) or None,
         )
     except Problem as problem:
         answer = await run_in_threadpool(
@@ -232,7 +237,7 @@ def _submit_page(
 
 @router.get("/problem")
 def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
-    """What a kernel must do, for everybody."""
+    """Show the problem statement."""
     return page(
         site,
         "statement.html",
@@ -255,14 +260,14 @@ def submit_script(request: Request) -> Response:
 
 @router.get("/who")
 def who(visitor: ThisVisitor) -> Response:
-    """Whose browser this is, for pages that are the same for everybody."""
+    """Return the visitor's name, for pages that are the same for everybody."""
     name = visitor.person.name if visitor.person else None
     return JSONResponse({"name": name}, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/rules")
 def rules(site: ThisSite, visitor: ThisVisitor) -> Response:
-    """What holds here, for everybody."""
+    """Show the rules of the contest."""
     return page(
         site,
         "rules.html",

@@ -34,12 +34,12 @@ class Problem(Exception):
 
 
 def unknown_submission() -> Problem:
-    """Also what is private: nobody learns that it is there."""
+    """Return the problem for an unknown or private submission: its existence stays secret."""
     return Problem(404, "There is no such submission, or it is not yours to see.")
 
 
 def database_away(why: str = "") -> Problem:
-    """What to say while the database does not answer. why: what it said last."""
+    """Return the problem for a database that does not answer. why: its last message."""
     if "No space left" in why or "disk full" in why.lower():
         return Problem(503, DISK_FULL, retry_after=30)
     return Problem(

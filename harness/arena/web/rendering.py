@@ -1,4 +1,4 @@
-"""Pages as HTML: the leaderboard's templates, and the arena's own beside them."""
+"""Pages as HTML, from the board's templates and the arena's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the web process is started with."""
+"""The arguments of the web process, and opening the arena with them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the pages show as it changes, as server-sent events. They only watch: closing one ends
-nothing."""
+"""Changes of pages as server-sent events. A stream only watches: closing it cancels nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers ask over HTTP; see harness/arena/workers/api.py for the messages."""
+"""The routes for workers; harness/arena/workers/api.py has the messages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Answer = TypeVar("Answer")
 
 
 async def machine(request: Request, site: ThisSite) -> int:
-    """Return whose worker key the request has. Raises Problem where it is none."""
+    """Return the machine of the request's worker key. Raises Problem."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         found = await _do(site, lambda connection: workers.machine_of(connection, key.strip()))
@@ -65,7 +65,7 @@ ThisMachine = Annotated[int, Depends(machine)]
 
 @router.get("")
 async def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
-    """How this arena judges, and what time it is here."""
+    """Return how this arena judges, and its time."""
     return ArenaInfo(build=site.build, clock=datetime.now(UTC))
 
 
@@ -85,7 +85,7 @@ async def join(request: Request, site: ThisSite, machine: ThisMachine) -> Joined
 
 @router.post("/drain")
 async def drain(site: ThisSite, machine: ThisMachine) -> Drained:
-    """Let this machine's workers end after what they have in hand."""
+    """Let this machine's workers end after their current tasks."""
     left = await _do(site, lambda connection: workers.drain_machine(connection, machine))
     return Drained(left=left)
 
@@ -108,7 +108,7 @@ async def heartbeat(
 async def fetch(
     request: Request, site: ThisSite, machine: ThisMachine, session: UUID
 ) -> Task | Response:
-    """The next task, as soon as there is one; 204 where there is none for a while."""
+    """Return the next task as soon as there is one; 204 if there is none for a while."""
     jobs: Jobs = request.app.state.jobs
     deadline = time.monotonic() + POLL_SECONDS
     while True:

@@ -1,7 +1,7 @@
-"""What a worker and the arena say to each other: JSON over HTTP, with a bearer token.
+"""The messages between workers and the arena: JSON over HTTP, with a bearer token.
 
 A worker joins and gets a session. It fetches tasks, each with an attempt's number that nobody can
-guess: whatever the worker says of a task carries it, and counts only while that attempt holds the
+guess: every message about a task carries it, and counts only while that attempt holds the
 grading. So a worker that was taken for dead changes nothing when it comes back.
 """
 
@@ -35,7 +35,7 @@ MAX_MESSAGE = 1 << 20
 
 
 class Duty(StrEnum):
-    """What a worker is to do now."""
+    """An instruction of the arena to a worker."""
 
     SERVE = "serve"
     REST = "rest"
@@ -94,7 +94,7 @@ class Task(Value):
 
 
 class Outcome(StrEnum):
-    """What became of a result."""
+    """The arena's decision about a report."""
 
     COUNTED = "counted"
     RETRY = "retry"
@@ -110,7 +110,7 @@ class ResultAnswer(Value):
 
 
 class ArenaInfo(Value):
-    """What the arena says of itself to whoever has a worker key."""
+    """The arena's description of itself."""
 
     build: Build
     clock: AwareDatetime

@@ -82,7 +82,7 @@ def _serve(
     supervisor = Supervisor(None, parts)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
     signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
-    terminal.note(f"{len(parts)} workers join; Ctrl-C gives back what is in hand and ends them")
+    terminal.note(f"{len(parts)} workers join; Ctrl-C gives back their tasks and ends them")
     supervisor.run()
     if any(part.end is End.REFUSED for part in parts):
         raise UsageError("the arena refused workers of this machine; the lines above say why")
@@ -90,12 +90,12 @@ def _serve(
 
 
 def _drain(connection: Connection, terminal: Output) -> None:
-    """Wait until the workers of this machine have ended what they had in hand."""
+    """Wait until the workers of this machine have ended their tasks."""
     left = connection.drain()
     if not left:
         terminal.note("No worker of this machine is at the arena.")
         return
-    terminal.note(f"{left} workers end after what they have in hand.")
+    terminal.note(f"{left} workers end after their current tasks.")
     while connection.drain():
         time.sleep(LOOK_SECONDS)
     terminal.note("They have left.")

@@ -57,7 +57,7 @@ class SessionLost(Exception):
 
 
 class Unreachable(Exception):
-    """Nobody answers at the arena's address. The text says why."""
+    """The arena's address does not answer. The text says why."""
 
 
 class Connection:
@@ -66,7 +66,7 @@ class Connection:
     def __init__(self, address: str, key: str, patience: float = float("inf")) -> None:
         """patience: seconds for which a request is repeated while the arena does not answer.
 
-        Raises UsageError where the address is none, or would send the key to everybody.
+        Raises UsageError where the address is not one of HTTP, or would send the key unencrypted.
         """
         split = urlsplit(address)
         if split.scheme not in ("http", "https") or not split.hostname:
@@ -159,8 +159,8 @@ class Connection:
 
 
 def _read(answer: type[Answer], content: bytes) -> Answer:
-    """Raises Refused where whoever answers is no arena of this version."""
+    """Raises Refused where the answer is not that of an arena of this version."""
     try:
         return answer.model_validate_json(content)
     except ValidationError:
-        raise Refused("whoever answers at this address is no arena of this version") from None
+        raise Refused("the server at this address is not an arena of this version") from None

@@ -128,7 +128,7 @@ class Worker:
     # ------------------------------------------------------------------------ joining, heartbeats
 
     def _join(self) -> None:
-        """Whoever held the GPU may have died: its lease is waited for, once."""
+        """Join; if another worker holds the GPU, wait for its lease once, as it may have died."""
         deadline = time.monotonic() + LEASE_SECONDS + 2 * BEAT_SECONDS
         while True:
             join = Join(

@@ -17,7 +17,7 @@ def workers(
 ) -> list[Part]:
     """Return the processes that grade for the arena at this address.
 
-    device: "auto" is every GPU, or the CPU device where there is none. count: by default one for
+    device: "auto" is every GPU, or the CPU device without one. count: by default one for
     each GPU, or one.
     """
     environment = {

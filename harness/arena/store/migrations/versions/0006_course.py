@@ -1,4 +1,4 @@
-"""What a course needs: logins, sections, pseudonyms, extensions; sessions end with their key."""
+"""Columns for a course: logins, sections, extensions; sessions end with their key."""
 
 import sqlalchemy as sa
 from alembic import op
