@@ -45,7 +45,7 @@ class Reader(FastHttpUser):  # type: ignore[misc]
 
 @dataclass
 class Watchers:
-    """What connections that watch submissions have been told."""
+    """Connections that watch submissions, and the number of events that they got."""
 
     open: int = 0
     told: int = 0
@@ -130,7 +130,7 @@ def web_process(arena: int) -> psutil.Process:
 
 
 def first_stages(address: str, key: str) -> dict[str, float]:
-    """From the answer 202, with an empty queue, to the first event that names a stage."""
+    """Return the seconds from the answer 202, with an empty queue, to the first stage."""
     headers = {"Authorization": f"Bearer {key}"}
     taken = []
     for number in range(PROBES):

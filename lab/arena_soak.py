@@ -62,7 +62,7 @@ AGAIN_SECONDS = 0.3
 
 @dataclass
 class Soak:
-    """What happened."""
+    """The kills, retries and answers of one soak test."""
 
     kills: list[dict[str, Any]] = field(default_factory=list)
     retries: Counter[str] = field(default_factory=Counter)
@@ -180,7 +180,7 @@ def hand_in_all(address: str, key: str, numbers: range, happened: Soak) -> None:
 def hand_in(
     client: httpx.Client, number: int, content: bytes, idempotency_key: str, happened: Soak
 ) -> str:
-    """As a careful client does: the same key until it is taken."""
+    """Submit as a careful client does: with the same key until the submission is accepted."""
     while True:
         try:
             answer = client.post(
@@ -247,7 +247,7 @@ def on_its_last_attempt(engine: Engine) -> bool:
 
 
 def show(engine: Engine, options: argparse.Namespace, over: threading.Event) -> None:
-    """How far it is, for whoever watches."""
+    """Print the progress until everything is over."""
     while not over.wait(10):
         print(f"{done(engine)} of {options.submissions}", file=sys.stderr, flush=True)
 

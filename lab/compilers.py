@@ -28,13 +28,13 @@ AnyAnswer = TypeVar("AnyAnswer", Compiled, Disassembled)
 
 
 def compile_all(sources: Mapping[str, str], arch: str) -> dict[str, Kernel]:
-    """By name. Raises JudgeFailure where one does not compile."""
+    """Return the compiled kernels by name. Raises JudgeFailure if one does not compile."""
     requests = {name: Compile(source=source, arch=arch) for name, source in sources.items()}
     return {name: compiled.kernel for name, compiled in _answered(requests, Compiled).items()}
 
 
 def disassemble_all(kernels: Mapping[str, Kernel]) -> dict[str, DisassembledKernel]:
-    """By name. Raises JudgeFailure where that fails."""
+    """Return the disassembled kernels by name. Raises JudgeFailure if that fails."""
     requests = {name: Disassemble(kernel=kernel) for name, kernel in kernels.items()}
     return {name: found.kernel for name, found in _answered(requests, Disassembled).items()}
 

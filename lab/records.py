@@ -1,11 +1,8 @@
 """Record what the judge finds on a GPU.
 
-Runs the parts below, or those of --only, one after the other for as long as --minutes allow, and
-leaves each in the folder under the name that it has in reports/. What is there already is not done
-again, so the same command goes on where it stopped. A part of tests for which the time does not
-suffice is stopped in good order: what it did by then is NAME.partial, and the next run adds to that
-what has not passed yet. Submissions that no record in reports/ has come first. Copy what has passed
-to reports/. The summary is of the gradings there are, those of reports/h100/ among them.
+The parts run one after the other, for as long as --minutes allow, and each leaves a file. A part
+whose file exists is not done again, so the same command continues. Tests that are stopped leave
+NAME.partial, to which the next run adds.
 """
 
 from __future__ import annotations
@@ -45,8 +42,7 @@ TO_END_SECONDS = 20
 
 
 def cases(record: Path) -> dict[str, ElementTree.Element]:
-    """By name, what pytest recorded of each test; nothing where there is no such file. One that was
-    interrupted has no name."""
+    """Return what pytest recorded of each test, by name; nothing if there is no such file."""
     found = ElementTree.parse(record).iter("testcase") if record.is_file() else ()
     return {name: case for case in found if (name := case.get("name"))}
 
@@ -129,7 +125,7 @@ STOPPED, RECORDED = "stopped after", "recorded"
 
 
 def run(arguments: list[str], seconds: float) -> str:
-    """What became of a module that is run for no longer than these seconds."""
+    """Run a module for no longer than these seconds, and return what happened."""
     started = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", *arguments], cwd=ROOT)
     try:
@@ -157,7 +153,7 @@ def lateness(report: Report) -> list[float]:
 
 
 def summary(reports: Iterable[Report]) -> dict[str, object]:
-    """By file and kind of grading: verdict, score, seconds by stage, and the clocks' spread."""
+    """Summarise reports by file and kind: verdict, score, seconds, and the spread of clocks."""
     found: dict[str, object] = {}
     for report in reports:
         late = lateness(report)
@@ -194,7 +190,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def keep_summary(name: str, folder: Path) -> None:
-    """Of what was graded here, and of what is on record in reports/."""
+    """Write the summary of the gradings made here and of those in reports/."""
     files = [folder / f"{name}-{kind}.json" for kind in ("full", "quick")]
     files += sorted((ROOT / "reports" / name).glob("*.json"))
     reports = [Report.model_validate_json(path.read_bytes()) for path in files if path.is_file()]

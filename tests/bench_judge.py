@@ -1,7 +1,4 @@
-"""What the judge's own work costs, and what the solutions cost by the GPU's clock.
-
-Run with `nox -s bench`. The scores come from a grading, not from here.
-"""
+"""Benchmarks of the judge's own work, and of the solutions by the GPU's clock."""
 
 from __future__ import annotations
 

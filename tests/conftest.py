@@ -1,4 +1,4 @@
-"""What all tests share: the marker `gpu`, and workers that outlive a test."""
+"""Fixtures that all tests share, the marker `gpu`, and workers that outlive a test."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def gpu_on_record(
 
 
 def gpu_properties() -> dict[str, str]:
-    """Of the GPU that tests run on; none where there is none."""
+    """Return the facts about the GPU that tests run on; none without a GPU."""
     if why_no_cuda() is not None:
         return {}
     with Worker(Role.CUDA) as worker:

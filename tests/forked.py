@@ -1,4 +1,4 @@
-"""What can be done once in a process, done in one that is forked for it."""
+"""Run a function that works once in a process in a forked process."""
 
 from __future__ import annotations
 

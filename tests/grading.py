@@ -23,7 +23,7 @@ from harness.protocol.report import Report
 def grade_file(
     path: Path, device: Choice, options: GradingOptions, progress: Progress | None = None
 ) -> Report:
-    """As the command line does."""
+    """Grade as the command line does."""
     with open_session(device) as session:
         return grade(read(path), session, options, progress)
 

@@ -1,4 +1,4 @@
-"""Every solution is right and safe on the CPU device; what it is worth is in reports/."""
+"""Each solution is right and safe on the CPU device; its score is in reports/."""
 
 from pathlib import Path
 

@@ -66,7 +66,7 @@ def expectations(path: Path) -> dict[str, str]:
 
 
 def cheats_when_timed(path: Path) -> bool:
-    """Whether the verdict comes from timed launches, which too much company would disturb."""
+    """Whether the verdict comes from timed launches, which many others would disturb."""
     return path.parent.name == "rule-violation" and expectations(path).get("stage") == "measure"
 
 

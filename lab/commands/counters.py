@@ -1,7 +1,7 @@
-"""Set what the CPU device counts beside a GPU's hardware counters.
+"""Compare what the CPU device counts with a GPU's hardware counters.
 
-Of every solution without matrix instructions of warp groups and without bulk copies, which the
-hardware's counters of loads and stores do not see.
+Solutions with matrix instructions of warp groups or with bulk copies are left out: the hardware's
+counters of loads and stores do not see these.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _read(path: Path) -> Recording:
 def _measured(
     sources: dict[str, str], shapes: Sequence[Shape], skip_unseen: bool, terminal: Terminal
 ) -> Recording:
-    """By ncu: while one run reads counters, the next begins."""
+    """Read the counters with ncu; while one run reads them, the next begins."""
     from harness.compiling.source import parse
     from harness.judge.workers.session import open_session
     from lab.compilers import compile_all
@@ -145,7 +145,7 @@ def _answered(
 
 
 def _table(recording: Recording, sources: dict[str, str], terminal: Terminal) -> str:
-    """Of the sources of which there are records."""
+    """Return the records whose sources are those of the files."""
     from harness.compiling.source import parse
     from lab.compilers import compile_all, disassemble_all
     from lab.explain.agreement import markdown

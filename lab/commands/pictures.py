@@ -84,7 +84,7 @@ def _browser() -> str:
 
 
 def _terminal(report: Report) -> str:
-    """What `grade` shows, as SVG."""
+    """Return what `grade` shows, as SVG."""
     from harness.cli.views.grading import screen
 
     console = SafeConsole(
@@ -162,7 +162,7 @@ def _live(report: Report) -> str:
 
 
 def _progress(report: Report) -> GradingProgress:
-    """As its worker told it."""
+    """Return the progress of the grading as its worker told it."""
     measured = report.measurement
     assert measured is not None, "a scored report has rounds"
     rounds = measured.rounds[: len(measured.rounds) // 2]

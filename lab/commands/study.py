@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def _reports(pattern: str) -> list[Report]:
-    """Of the repository's own: a report a file, or a report a line."""
+    """Return the repository's own reports, from files with one report each or one a line."""
     found = []
     for path in sorted(REPORTS.glob(pattern)):
         text = path.read_text(encoding="utf-8")

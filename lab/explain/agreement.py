@@ -1,4 +1,4 @@
-"""What the CPU device counts beside what a GPU's own counters say: a table of differences."""
+"""A table of differences between the CPU device's counts and a GPU's own counters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Difference:
 
 
 def differences(profile: Profile, counters: Counters) -> tuple[Difference, ...]:
-    """Of a whole launch, by source line; empty where both sides count the same."""
+    """Return the differences of a whole launch, by source line; empty if both counts agree."""
     theirs = {line.line: line for line in profile.lines}
     ours = {line.line: line for line in counters.lines}
     found = []

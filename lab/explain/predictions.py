@@ -1,5 +1,4 @@
-"""What the explanation of a file of the ladder predicts for the next step, beside what the judge
-measured."""
+"""Predictions: the gain that the explanation of a solution promises for the next one."""
 
 from __future__ import annotations
 
@@ -127,7 +126,7 @@ def predict(
 
 
 def _gain(evidence: Evidence, rule: str | None) -> float:
-    """What the rule promises, alone; 1 where it says nothing."""
+    """Return the gain that the rule promises, or 1 if it says nothing."""
     chosen = tuple(each for each in RULES if each.name == rule)
     return next((found.gain for found in advice(evidence, chosen)), 1.0)
 

@@ -75,7 +75,7 @@ class Change:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Of the functions inside of a function."""
+    """Yield the changes of functions inside a function."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
@@ -146,7 +146,7 @@ def _is_left_alone(argument: cst.Arg) -> bool:
 
 
 def _changes_no_behaviour(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether all that differs is an argument that is left alone."""
+    """Whether only an argument differs that is left alone."""
     if not (isinstance(old, cst.Call) and isinstance(new, cst.Call)):
         return False
     if any(map(_is_left_alone, old.args)):

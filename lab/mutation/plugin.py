@@ -46,7 +46,7 @@ Function = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CleanRun:
-    """Of the tests, by their numbers, while nothing is changed."""
+    """The tests, by their numbers, while nothing is changed."""
 
     failed: list[str]
     seconds: list[float]
@@ -151,7 +151,7 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
 
 
 def forget_results() -> None:
-    """Of functions of ours that keep them, so that each test that needs one calls it."""
+    """Clear the caches of our functions, so that each test that needs one calls it."""
     for name, module in [*sys.modules.items()]:
         if name.partition(".")[0] in ("harness", "problem"):
             for value in vars(module).values():
@@ -179,7 +179,7 @@ def named_after(file: str, items: Sequence[pytest.Item]) -> list[int]:
 
 
 def to_ask(tests: Iterable[int], own: Sequence[int], work: Sequence[float]) -> list[int]:
-    """As many of these tests as there is time for."""
+    """Return as many of these tests as there is time for."""
     ordered = sorted(tests, key=lambda number: (number not in own, work[number]))
     ends = accumulate(work[number] for number in ordered)
     return [number for number, end in zip(ordered, ends, strict=True) if end <= ASKED_SECONDS]
@@ -231,7 +231,7 @@ def became_of(
 
 
 def limit(seconds: float) -> None:
-    """From now on: this process ends where it takes longer."""
+    """Let this process end if it takes longer from now on."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, 6 * seconds)
 

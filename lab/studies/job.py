@@ -1,4 +1,4 @@
-"""What a study asks of a GPU, and what it gets: series of times, copies and errors."""
+"""The work that a study gives a GPU, and its results: series of times, copies and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: which kernels, in which blocks, at which sizes."""
+"""The plan of a study: which kernels are measured, in which blocks, at which sizes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _matrices(shape: Shape) -> tuple[Any, Any, Any]:
 
 
 def _times(job: StudyJob, functions: dict[str, Any]) -> Iterator[Time]:
-    """By size, so that matrices are drawn once; the GPU is warm before the first."""
+    """Measure by size, so that matrices are drawn once; the GPU is warm before the first."""
     warm = _matrices(Shape(4096, 4096, 4096))
     until = time.monotonic() + 1
     while time.monotonic() < until:

@@ -24,7 +24,7 @@ def test_the_committed_reports_match_kernels_and_page() -> None:
 
 
 def score_of(kernel: Path) -> Score | None:
-    """What the committed report says; None where there is none."""
+    """Return the score of the committed report; None if there is no report."""
     path = REPORTS / "h100" / f"{kernel.stem}.json"
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Whatever breaks: a clear sentence, nothing left behind, the next grading right."""
+"""If anything breaks, a clear sentence says so, nothing is left, and the next grading is right."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TILE = ROOT / "solutions" / "02_shared_tile.cu"
 
 @pytest.fixture(autouse=True)
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tested here is not which mistakes a grading finds."""
+    """Draw few cases: these tests are not about the mistakes that a grading finds."""
     monkeypatch.setattr(Problem, "cases", lambda *_, **how: QUICK_CASES[:3])
 
 
@@ -84,7 +84,7 @@ def _workers(*parents: int) -> dict[int, list[bytes]]:
 
 
 def _seconds_computed(judge: int) -> float:
-    """By the CPU device of this judge."""
+    """Return the seconds that the CPU device of this judge has computed."""
     devices = (id for id, words in _workers(judge).items() if b"cpu" in words)
     seconds = 0.0
     for device in devices:

@@ -1,4 +1,4 @@
-"""What can break on a GPU machine, and what two hundred gradings leave behind."""
+"""Faults of a GPU machine, and what two hundred gradings leave behind."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_gpu_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_of_the_machine_are_not_the_kernels() -> None:
-    """What CUDA and NVML say of a GPU that falls off its bus, is reset, or is another's."""
+    """The errors of CUDA and NVML for a GPU that is lost, reset, or used by someone else."""
     import cupy
     import pynvml
 

@@ -1,7 +1,4 @@
-"""What strangers write and what workers send: no traceback and no hang, whatever it is.
-
-A few hundred cases here; `pytest tests/fuzz --hypothesis-profile=nightly` tries 10 000.
-"""
+"""No submission and no answer of a worker causes a traceback or a hang."""
 
 from __future__ import annotations
 
@@ -224,7 +221,7 @@ ANSWER: TypeAdapter[Finished | Fault] = TypeAdapter(Finished | Fault)
 
 
 def received(raw: bytes) -> None:
-    """What the judge makes of these bytes from a worker."""
+    """Return what the judge makes of these bytes from a worker."""
     ours, theirs = Pipe()
     try:
         os.write(theirs.fileno(), raw)

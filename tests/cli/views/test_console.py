@@ -1,4 +1,4 @@
-"""What strangers wrote reaches the terminal as words."""
+"""Text of a submission reaches the terminal as text."""
 
 from __future__ import annotations
 

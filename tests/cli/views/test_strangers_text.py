@@ -1,4 +1,4 @@
-"""Whatever text a report holds, and wherever, no view lets it act on the terminal or on a page."""
+"""No view lets the text of a report act on a terminal or a page."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Listener(Watcher):
 
 
 def rows_of(source: str) -> int:
-    """What was put in."""
+    """Return the number of rows that a source has."""
     return int(source.partition("ROWS = ")[2][0])
 
 
@@ -109,7 +109,7 @@ class Machine:
         self.table = Table([8.0], noise=1e-5)
 
     def ask(self, request: Any) -> Any:
-        """As compiler and as device."""
+        """A compiler and a device in one."""
         self.asked.append(request)
         match request:
             case Compile():

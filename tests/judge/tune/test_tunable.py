@@ -1,4 +1,4 @@
-"""What may vary in a file: found where it is said, put in without touching another byte."""
+"""The constants that a file lets vary are found, and set without another change."""
 
 from __future__ import annotations
 
