@@ -19,13 +19,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
+from harness.compiling.architectures import number
 from harness.compiling.errors import SourceError
 from harness.compiling.host_code import without_failed_host_code
-from harness.compiling.refusal import Refused, refuse, refuse_for
+from harness.compiling.refusal import Refused, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.signature import KERNEL_NAME
 from harness.compiling.source import Source, parse
 from harness.protocol import background
 from harness.protocol.compiler import (
+    ARCHITECTURES,
+    DEFAULT_ARCH,
     Compile,
     Compiled,
     Disassemble,
@@ -39,6 +42,7 @@ from harness.protocol.report import (
     DisassembledKernel,
     RuntimeFault,
     Stage,
+    Unsupported,
 )
 from harness.ptxcpu import nvrtc
 
@@ -55,21 +59,21 @@ _FOR_THE_DEVICE = "-default-device"
 code otherwise, even those in kernels; nvcc does not."""
 
 
-def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault:
+def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
     """As far as PTX; what is refused only as machine code is not refused here."""
     found = _translated(request.source, request.arch)
     _kept.clear()
-    if isinstance(found, CompileError | RuntimeFault):
+    if isinstance(found, CompileError | RuntimeFault | Unsupported):
         return found
     _kept[request.source, request.arch] = found
     return PtxProgram(entry=found.entry.name, ptx=found.ptx, launch=found.launch)
 
 
-def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault:
+def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault | Unsupported:
     """Compile for one architecture. What is wrong with the submission is a result, not an error."""
     kept = _kept.pop((request.source, request.arch), None)
     found = kept or _translated(request.source, request.arch)
-    if isinstance(found, CompileError | RuntimeFault):
+    if isinstance(found, CompileError | RuntimeFault | Unsupported):
         return found
     from harness.compiling.program import to_machine_code
 
@@ -83,13 +87,13 @@ _kept: dict[tuple[str, str], Translated] = {}
 """The last translation, until its machine code is wanted: NVRTC may have taken seconds for it."""
 
 
-def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFault:
+def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFault | Unsupported:
     importing: list[Future[None]] = []
     if "harness.compiling.program" not in sys.modules:
         importing = [background.begin(_import_what_follows)]
     try:
         source = parse(text)
-        ptx, found = _to_ptx(source, arch)
+        ptx, found = _to_ptx_or_unsupported(source, arch)
         wait(importing)
         from harness.compiling.program import translated
 
@@ -118,6 +122,36 @@ def version() -> str:
 # ---------------------------------------------------------------------------------- source → PTX
 
 
+def _to_ptx_or_unsupported(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
+    """Return PTX and warnings. Raises Refused; if newer architectures accept the source, because
+    this one does not support it."""
+    try:
+        return _to_ptx(source, arch)
+    except Refused as refusal:
+        accepting = _oldest_that_accepts(source, arch)
+        if not accepting or not isinstance(refusal.outcome, CompileError):
+            raise
+        reason = refusal.outcome.message.partition(" (and ")[0]
+        message = f"{reason} on {arch}; {accepting} and newer architectures have it"
+        raise refuse_as_unsupported(message, None) from None
+
+
+def _oldest_that_accepts(source: Source, arch: str) -> str | None:
+    """Return the oldest newer architecture that accepts a source, if the default one does."""
+    newer = [each for each in ARCHITECTURES if number(arch) < number(each) <= number(DEFAULT_ARCH)]
+    if not newer or not _accepts(source, DEFAULT_ARCH):
+        return None
+    return next(each for each in newer if each == DEFAULT_ARCH or _accepts(source, each))
+
+
+def _accepts(source: Source, arch: str) -> bool:
+    try:
+        _to_ptx(source, arch)
+    except Refused:
+        return False
+    return True
+
+
 def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     """Return PTX and warnings. Raises Refused.
 
@@ -134,7 +168,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
         output = nvrtc.compile_to_ptx(text, attempt.options)
         if any(not headers.is_allowed(name, attempt.headers) for name in output.included):
             raise refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
-        said = diagnostics.of_nvrtc(output.log, FILE_NAME)
+        said = diagnostics.of_nvrtc(output.log, FILE_NAME, attempt.code)
         if output.succeeded:
             if lexical.may_hold_the_time(attempt.code):
                 started = time.time()

@@ -1,7 +1,4 @@
-"""What the compilers said, as typed diagnostics.
-
-NVRTC and ptxas offer no other form of it than their logs.
-"""
+"""The messages of NVRTC and ptxas as typed diagnostics; both give them only as text."""
 
 from __future__ import annotations
 
@@ -33,30 +30,66 @@ _HOST = re.compile(
 )
 
 
-def of_nvrtc(log: str, file_name: str) -> list[Diagnostic]:
-    """NVRTC's errors, and its warnings about the submission's own lines."""
+_END_OF_SOURCE = re.compile(
+    r"^At end of source: (?:catastrophic )?error(?: #\S+)?: (?P<message>.*)$"
+)
+_OPENED_AT = re.compile(r"\((?P<line>\d{1,9})\): note \S+: to match this")
+
+
+def of_nvrtc(log: str, file_name: str, code: str = "") -> list[Diagnostic]:
+    """Return NVRTC's errors, and its warnings about the submission's own lines."""
     lines = log.split("\n")
     found: list[Diagnostic] = []
     for number, text in enumerate(lines):
+        end = _END_OF_SOURCE.match(text)
+        if end:
+            found.append(_at_end(end["message"], lines[number + 1 : number + 2], code))
         match = _FRONT_END.match(text)
         if not match:
             continue
         ours = match["file"] == file_name
         if not ours and match["severity"] == "warning":
-            continue  # a warning in a header is not the user's to mend
+            continue  # the user cannot change a header
         # The source line and a caret under the place follow, both indented by two.
         caret = next((below for below in lines[number + 2 : number + 3] if "^" in below), "")
         column = caret.find("^") - 1 if ours and caret.strip() == "^" else 0
+        line = int(match["line"]) or None if ours else None
         header = "" if ours else f"in {match['file'].rsplit('/', 1)[-1]}: "
         found.append(
             Diagnostic(
                 severity="error" if match["severity"] == "error" else "warning",
-                message=header + match["message"],
-                line=int(match["line"]) or None if ours else None,
+                message=header + match["message"] + _cure(match["message"], line, column, code),
+                line=line,
                 column=column if column > 0 else None,
             )
         )
     return found
+
+
+def _at_end(message: str, notes: list[str], code: str) -> Diagnostic:
+    """Return the error that the file ends too early, with the line of what is not closed."""
+    opened = _OPENED_AT.search(notes[0]) if notes else None
+    if opened and message == 'expected a "}"':
+        line = int(opened["line"])
+        message = f"the `{{` of line {line} is never closed; a `}}` is missing behind it"
+    else:
+        line = code.rstrip().count("\n") + 1
+        message = f"the file ends too early: {message}"
+    return Diagnostic(severity="error", message=message, line=line)
+
+
+def _cure(message: str, line: int | None, column: int, code: str) -> str:
+    """Return what to do about a mistake whose place the compiler tells only indirectly."""
+    if line is None:
+        return ""
+    lines = code.split("\n")[:line]
+    before = lines[-1][: column - 1] if column > 0 else ""
+    if message == 'expected a ";"' and not before.strip():
+        place = next((n for n in range(line - 1, 0, -1) if lines[n - 1].strip()), None)
+        return f"; write one at the end of line {place}" if place else ""
+    if message == "expected a declaration" and lines[-1][column - 1 :].startswith("}"):
+        return "; there is one `}` too many before this place, or a `{` is missing"
+    return ""
 
 
 def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]:
@@ -136,7 +169,8 @@ def bounded(found: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def unexplained(log: str) -> tuple[Diagnostic]:
-    """The only error of a log in which there is none: how it ends."""
+    """Return the end of a log that names no error, as the only error."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
+    lines = [line for line in lines if "detected in the compilation of" not in line]
     message = lines[-1] if lines else "the compiler gave no reason"
     return (Diagnostic(severity="error", message=message),)

@@ -131,13 +131,16 @@ def launch_problem(kernel: Function) -> str | None:
     return None
 
 
+def has_room(resources: Resources, arch: str) -> bool:
+    """Whether a GPU of this architecture has enough shared memory for one block."""
+    return resources.shared_bytes <= multiprocessor(arch).shared_per_block
+
+
 def shared_memory_problem(resources: Resources, arch: str) -> str | None:
-    """Why a GPU of this architecture has no room for one block."""
-    asked = resources.shared_bytes
-    most = multiprocessor(arch).shared_per_block
-    if asked > most:
-        return (
-            f"the kernel asks for {asked} bytes of shared memory a block; "
-            f"{arch} gives a block at most {most}"
-        )
-    return None
+    """Say why a GPU of this architecture has no room for one block, if it has none."""
+    if has_room(resources, arch):
+        return None
+    return (
+        f"the kernel asks for {resources.shared_bytes} bytes of shared memory a block; "
+        f"{arch} gives a block at most {multiprocessor(arch).shared_per_block}"
+    )

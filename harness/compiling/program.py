@@ -9,12 +9,13 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from harness.compiling import diagnostics, entries, machine_code, parameters
+from harness.compiling.architectures import lacking
 from harness.compiling.occupancy import occupancy
 from harness.compiling.ptxas import assemble
-from harness.compiling.refusal import Refused, refuse, refuse_for
+from harness.compiling.refusal import Refused, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.resources import resources
 from harness.compiling.source import Source
-from harness.protocol.compiler import Compiled, Kernel, ModuleVariable
+from harness.protocol.compiler import ARCHITECTURES, Compiled, Kernel, ModuleVariable
 from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage
 from harness.ptxcpu import nvrtc
 from harness.ptxcpu.analysis.taint import machine_dependent
@@ -105,7 +106,11 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
     assembled = assemble(found.ptx, arch)
     said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
     if not assembled.cubin:
-        raise refuse_for(*diagnostics.errors_of(said) or diagnostics.unexplained(assembled.log))
+        errors = diagnostics.errors_of(said)
+        lacks = lacking(errors, arch)
+        if lacks is not None:
+            raise refuse_as_unsupported(*lacks)
+        raise refuse_for(*errors or diagnostics.unexplained(assembled.log))
     warnings += diagnostics.warnings_of(said)
     launched = machine_code.entry_point(assembled.cubin, entry.name)
     if not launched.is_visible:
@@ -118,6 +123,9 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
     taken = resources(assembled.log, entry.name, launched, source.launch)
     too_large = entries.shared_memory_problem(taken, arch)
     if too_large:
+        larger = [other for other in ARCHITECTURES if entries.has_room(taken, other)]
+        if larger:
+            raise refuse_as_unsupported(f"{too_large}; for more, see {', '.join(larger)}", None)
         raise Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
     return Compiled(
         kernel=Kernel(

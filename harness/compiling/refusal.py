@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stage
+from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stage, Unsupported
 
 
 class Refused(Exception):
     """A submission does not compile; the outcome says why."""
 
-    def __init__(self, outcome: CompileError | RuntimeFault) -> None:
+    def __init__(self, outcome: CompileError | RuntimeFault | Unsupported) -> None:
         self.outcome = outcome
 
 
@@ -23,3 +23,8 @@ def refuse_for(
     where = f"line {first.line}: " if first.line else ""
     more = f" (and {len(others)} more)" if others else ""
     return refuse(f"{where}{first.message}{more}", first, *others, *warnings)
+
+
+def refuse_as_unsupported(message: str, feature: str | None) -> Refused:
+    """Refuse a submission because the architecture lacks something."""
+    return Refused(Unsupported(stage=Stage.COMPILE, message=message, instruction=feature))

@@ -12,6 +12,7 @@ from harness.protocol.report import (
     DisassembledKernel,
     KernelFacts,
     RuntimeFault,
+    Unsupported,
     Value,
 )
 from harness.protocol.request import Answer_co, Fault, Request
@@ -19,6 +20,10 @@ from problem.launcher import LaunchLine
 
 DEFAULT_ARCH = "sm_90a"
 """What to compile for where there is no GPU: the H100, with its own instructions (wgmma)."""
+
+ARCHITECTURES = (*("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"),)
+"""From the oldest to the newest: T4 and GeForce 20, A100, GeForce 30, GeForce 40, H100, B200, B300,
+GeForce 50."""
 
 COMPILE_SECONDS = 60.0
 
@@ -93,11 +98,11 @@ class _OfSource(Value):
         return self.seconds
 
 
-class Translate(_OfSource, CompilerRequest[PtxProgram | CompileError | RuntimeFault]):
+class Translate(_OfSource, CompilerRequest[PtxProgram | CompileError | RuntimeFault | Unsupported]):
     """Compile to PTX. A `Compile` of the same source continues from there."""
 
 
-class Compile(_OfSource, CompilerRequest[Compiled | CompileError | RuntimeFault]):
+class Compile(_OfSource, CompilerRequest[Compiled | CompileError | RuntimeFault | Unsupported]):
     """Compile to machine code."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.board.ranking import Filter
 from harness.cli.commands._stores import DEFAULT_STORE, Address
+from harness.protocol.compiler import ARCHITECTURES
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Badge
 from problem.cases import Shape
@@ -50,6 +51,15 @@ def add_device(parser: argparse.ArgumentParser) -> None:
         "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
     )
     parser.set_defaults(starts_workers=True)
+
+
+def add_arch(parser: argparse.ArgumentParser) -> None:
+    """Add --arch, which chooses the CPU device."""
+    parser.add_argument(
+        "--arch",
+        choices=ARCHITECTURES,
+        help="compile for this GPU and grade on the CPU device (default there: sm_90a)",
+    )
 
 
 def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> None:

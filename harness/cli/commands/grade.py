@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.board.document import signed
-from harness.cli.commands._arguments import add_device, add_gpus, add_seed, add_store, chosen_gpus
+from harness.cli.commands._arguments import (
+    add_arch,
+    add_device,
+    add_gpus,
+    add_seed,
+    add_store,
+    chosen_gpus,
+)
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
@@ -32,6 +39,7 @@ HELP = """\
 examples:
   python3 -m harness grade my_kernel.cu
   python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
+  python3 -m harness grade --arch sm_75 my_kernel.cu     for a GPU that is not here
   python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
   python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
   python3 -m harness grade --submit --author ada my_kernel.cu
@@ -73,6 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
     add_device(parser)
+    add_arch(parser)
     add_gpus(parser)
     add_seed(parser, "draw the inputs of that grading")
     parser.add_argument(
@@ -119,7 +128,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         for job, report in results:
             reports.append(report)
             terminal.show(verdict_line(report) if several else screen(report))
-            code = max(code, exit_code(report))
+            is_lacking = report.verdict is Verdict.UNSUPPORTED and not arguments.files
+            # Not every solution is for every GPU; that of a user has to run.
+            code = max(code, Exit.YES if is_lacking else exit_code(report))
             try:
                 _keep(report, arguments, job.place, terminal)
             except (OSError, UsageError) as error:
@@ -141,7 +152,7 @@ def _in_turn(
     from harness.judge.grade import grade
     from harness.judge.workers.session import open_session
 
-    with open_session(arguments.device) as session:
+    with open_session(arguments.device, arch=arguments.arch) as session:
         for job in jobs:
             with TerminalProgress(terminal.results, job.name) as progress:
                 report = grade(job.submission, session, options, progress)

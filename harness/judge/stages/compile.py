@@ -140,7 +140,9 @@ def load_outcome_of(answer: Ready | Refusal | Fault) -> Ready | Outcome:
     return load_outcome(answer, ANSWER_SECONDS) if isinstance(answer, Fault) else answer
 
 
-def _compile_outcome(answer: CompileError | RuntimeFault | Fault, seconds: float) -> Outcome:
+def _compile_outcome(
+    answer: CompileError | RuntimeFault | Unsupported | Fault, seconds: float
+) -> Outcome:
     """Return the verdict for a source that did not become machine code."""
     if not isinstance(answer, Fault):
         return answer

@@ -32,26 +32,33 @@ mostly on the processor, so with more of them the GPU waits less."""
 
 @contextmanager
 def open_session(
-    choice: Choice, gpu: str | None = None, cores: Cores | None = None
+    choice: Choice, gpu: str | None = None, cores: Cores | None = None, arch: str | None = None
 ) -> Iterator[Session]:
     """Open a session on the device asked for; "auto" is the GPU if there is one.
 
-    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else.
+    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else. arch: the
+    architecture that a CPU device stands for.
 
     Raises UsageError if there is no such device. A device that does not work is found out by the
     first who needs it, and raises JudgeFailure there: compiling does not wait for it.
     """
-    with open_sessions(choice, gpu, cores, count=1) as (session,):
+    with open_sessions(choice, gpu, cores, count=1, arch=arch) as (session,):
         yield session
 
 
 @contextmanager
 def open_sessions(
-    choice: Choice, gpu: str | None = None, cores: Cores | None = None, count: int = SESSIONS
+    choice: Choice,
+    gpu: str | None = None,
+    cores: Cores | None = None,
+    count: int = SESSIONS,
+    arch: str | None = None,
 ) -> Iterator[Sequence[Session]]:
     """Open sessions that take turns on one device; without cores for several, open one."""
-    role = _role(choice)
-    shared = _Shared(role is Role.CUDA, gpu, cores)
+    role = Role.CPU if arch else _role(choice)
+    if arch and choice == "cuda":
+        raise UsageError("an architecture can only be chosen for the CPU device")
+    shared = _Shared(role is Role.CUDA, gpu, cores, arch or DEFAULT_ARCH)
     sessions = [WorkerSession(shared) for _ in range(1 if cores is None else count)]
     try:
         shared.start(sessions[0].device)
@@ -66,8 +73,12 @@ class _Shared:
     """The parts that all sessions on a device share. Only the holder of the exclusive lock asks the
     baseline and the checker."""
 
-    def __init__(self, scores: bool, gpu: str | None, cores: Cores | None) -> None:
-        """scores: the device is a GPU, whose times mean something."""
+    def __init__(
+        self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str = DEFAULT_ARCH
+    ) -> None:
+        """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
+        a CPU device stands for."""
+        self._cpu_arch = cpu_arch
         self.scores, self.gpu, self.cores = scores, gpu, cores
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
         self._device: Worker | None = None
@@ -94,11 +105,11 @@ class _Shared:
             found = self._described.result()
         if isinstance(found, Fault):
             raise JudgeFailure(found.message, found.details)
-        return found
+        return found if self.scores else found.model_copy(update={"arch": self._cpu_arch})
 
     @property
     def arch(self) -> str:
-        known = arch_of(self.gpu) if self.scores else DEFAULT_ARCH
+        known = arch_of(self.gpu) if self.scores else self._cpu_arch
         return known or self.info.arch
 
     def hold(self, use: Use, progress: Progress) -> AbstractContextManager[None]:

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.syntax import Float, Integer
 
-# Read as ptxas reads it, and nothing else: no escapes in strings, no preprocessor lines, ASCII.
+# Read as ptxas reads it, and nothing else: ASCII, no preprocessor lines, and no escapes in strings
+# but those of a path's letters that are not ASCII.
 _SKIPPED = r"[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/"
 _READABLE = r"""\.(?:reg|local|shared|param|global|const)(?=\.)
-    | "[^"\\\r\n]*"
+    | "(?:[^"\\\r\n]|\\[0-7]{3})*"
     | (?:[A-Za-z0-9_$%.]|::)+
     | [{}()\[\],;:|!@+\-*<>=]"""
 _TOKEN = re.compile(rf"(?>(?:{_SKIPPED})*)({_READABLE}|\Z|.+)", re.X | re.S)

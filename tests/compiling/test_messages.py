@@ -1,0 +1,79 @@
+"""Tests of the messages for the mistakes that a compiler finds: a line, a cause and a cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.compiling.compiler import compile_source
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.report import CompileError
+from tests.compile_worker import Compiling
+
+NAME = "matrix_multiplication_kernel"
+HEAD = f"__global__ void {NAME}(const float* A, const float* B, float* C, int M, int N, int K) {{"
+
+MISTAKES = {
+    "missing brace": (
+        f"{HEAD}\n    if (M) {{\n        C[0] = 1;\n}}\n",
+        "line 1: the `{` of line 1 is never closed; a `}` is missing behind it",
+    ),
+    "one brace too many": (
+        f"{HEAD}\n    C[0] = 1;\n}}\n}}\n",
+        "line 4: expected a declaration; there",
+    ),
+    "missing semicolon": (
+        f"{HEAD}\n    float s = 0\n\n    C[0] = s;\n}}\n",
+        'line 4: expected a ";"; write one at the end of line 2',
+    ),
+    "comment without an end": (
+        f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
+        "this comment is never closed; write `*/` where it ends",
+    ),
+    "wrong name": (
+        HEAD.replace(NAME, "matmul") + " C[0] = 1; }",
+        f"no kernel named {NAME}; write `__global__ void {NAME}(const float* A,",
+    ),
+    "wrong order of parameters": (
+        HEAD.replace("float* C, int M", "int M, float* C") + "}",
+        f"{NAME} takes (float*, float*, int, float*, int, int); it must take (const float* A,",
+    ),
+    "too much static shared memory": (
+        f"{HEAD}\n    __shared__ float s[100000]; s[M] = A[0]; C[0] = s[N];\n}}\n",
+        "uses too much shared data",
+    ),
+    "too much dynamic shared memory": (
+        f"// solve: shared_memory=300000\n{HEAD} C[0] = 1; }}",
+        "the kernel asks for 300000 bytes of shared memory a block; sm_90a gives a block at most",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "said"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_has_a_line_a_cause_and_a_cure(
+    source: str, said: str, compiling: Compiling
+) -> None:
+    answer = compiling(source)
+    assert not isinstance(answer, Compiled)
+    assert said in answer.message
+    assert "kernel.cu" not in answer.message
+
+
+def test_a_missing_header_is_named_next_to_the_errors(compiling: Compiling) -> None:
+    answer = compiling(f'#include "tiles.h"\n{HEAD} C[0] = TILE; }}')
+    assert isinstance(answer, CompileError)
+    assert [found.severity for found in answer.diagnostics] == ["error", "warning"]
+    assert 'header "tiles.h" is not available' in answer.diagnostics[1].message
+
+
+def test_letters_of_the_folder_do_not_reach_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "Prüfung"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    answer = compile_source(Compile(source=f"{HEAD} C[0] = 1; }}"))
+    assert isinstance(answer, Compiled), answer
+    assert str(tmp_path) not in answer.kernel.ptx
