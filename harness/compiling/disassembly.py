@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cuda import pathfinder
 
+from harness.compiling.waits import waits
 from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
 
@@ -137,7 +138,7 @@ def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruct
 
 
 def _computes(body: tuple[Instruction, ...]) -> bool:
-    return any(each.name in ("FFMA", "FFMA2", *_TENSOR_OPCODES) for each in body)
+    return any(each.name in ("FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES) for each in body)
 
 
 def _loop(body: tuple[Instruction, ...]) -> CodeLoop:
@@ -146,6 +147,7 @@ def _loop(body: tuple[Instruction, ...]) -> CodeLoop:
         first_line=min(numbers, default=None),
         last_line=max(numbers, default=None),
         opcodes=dict(Counter(each.opcode for each in body)),
+        waits=waits(body),
     )
 
 

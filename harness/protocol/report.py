@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -137,12 +137,35 @@ class CodeLine(Value):
     opcodes: dict[str, PositiveInt]
 
 
+class Producer(StrEnum):
+    """What an instruction that waits for a register waits for."""
+
+    ARITHMETIC = "arithmetic"
+    SPECIAL = "special function"
+    FP64 = "FP64"
+    TENSOR = "tensor core"
+    SHARED = "shared memory"
+    LOCAL = "local memory"
+    GLOBAL = "global memory"
+
+
+class Wait(NamedTuple):
+    """One instruction of a loop that needs the result of another, which was issued before it."""
+
+    producer: Producer
+    issued: int
+    """Index of the producer in the loop; negative where it stands in an earlier iteration."""
+    used: int
+
+
 class CodeLoop(Value):
     """An innermost loop of the machine code, and the source lines that it came from."""
 
     first_line: PositiveInt | None
     last_line: PositiveInt | None
     opcodes: dict[str, PositiveInt]
+    waits: tuple[Wait, ...] = ()
+    """The waits that can delay a warp, in the order of use; empty in reports older than this."""
 
 
 class KernelFacts(Value):

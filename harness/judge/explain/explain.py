@@ -105,7 +105,8 @@ def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | N
     return (
         f"What was counted at {evidence.counters.shape} is not what it does at {RANKED.shape}: "
         f"the {unit} alone would be busy for {figures.milliseconds(ms)} ms there, and it takes "
-        f"{figures.milliseconds(measured_ms)} ms. `explain` counts at a size that suits most tiles."
+        f"{figures.milliseconds(measured_ms)} ms. Accesses are "
+        "counted at a size that suits most tiles."
     )
 
 
@@ -113,6 +114,10 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
     why = {
         Unit.L1: "a pass of 128 bytes a clock",
         Unit.FMA: f"{gpu.fp32_lanes} multiply-adds a clock",
+        Unit.FP64: "float64 arithmetic",
+        Unit.SPECIAL: "conversions, reciprocals and the like",
+        Unit.INTEGER: "addresses, bounds and other integer arithmetic",
+        Unit.LATENCY: "the warps that fit wait for results",
         Unit.ISSUE: "four warp instructions a clock",
         Unit.TENSOR: "products at the peak of their type",
         Unit.L2: f"{L2_BYTES} B a clock, each block its tiles",

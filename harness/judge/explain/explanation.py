@@ -15,6 +15,10 @@ class Unit(StrEnum):
 
     L1 = "shared memory and L1"
     FMA = "FP32 units"
+    FP64 = "FP64 units"
+    SPECIAL = "conversions and special functions"
+    INTEGER = "integer units"
+    LATENCY = "latency"
     ISSUE = "issue slots"
     TENSOR = "tensor cores"
     L2 = "L2 cache"

@@ -21,12 +21,28 @@ MMA_SYNC_SHARE = 0.63
 """Of the tensor cores' peak on sm_90, through mma.sync ("Dissecting the NVIDIA Hopper Architecture
 through Microbenchmarking and Multiple Level Analysis"); only wgmma reaches all of it."""
 
+SUSTAINED = 0.75
+"""Of the tensor cores' peak at the highest clock, what an H100 keeps up: under this load the limit
+of its power lowers the clock. Three FP16 products of the ranked size take at least 1.55 ms, by our
+own measurements, where 1.16 ms would be the peak."""
+
 _TENSOR_MACS = {
+    75: {"FP16": 512, "INT8": 1024},
+    86: {"TF32": 128, "FP16": 256, "BF16": 256, "INT8": 1024},
+    89: {"TF32": 128, "FP16": 256, "BF16": 256, "INT8": 1024},
     80: {"TF32": 512, "FP16": 1024, "BF16": 1024, "INT8": 2048},
     90: {"TF32": 1024, "FP16": 2048, "BF16": 2048, "INT8": 4096, "FP8": 4096},
 }
-"""Dense multiply-adds that the tensor cores of a multiprocessor do in a clock (the A100 and H100
-white papers)."""
+"""Dense multiply-adds that the tensor cores of a multiprocessor do in a clock (the white papers on
+Turing, A100, GA102, Ada and H100; of 8.6 and 8.9 those of a GeForce that adds in FP32)."""
+
+
+_L1_KIB = {
+    **{75: 96, 80: 192, 86: 128, 87: 192, 89: 128, 90: 256},
+    **{100: 256, 103: 256, 110: 256, 120: 128, 121: 128},
+}
+"""The unified data cache of a multiprocessor (CUDA C++ Programming Guide, "Compute Capabilities").
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +54,24 @@ class Gpu:
     multiprocessors: int
     clock_mhz: int
     memory_gb_per_s: float
+    l2_bytes: int = 50 * 2**20
+    full_tensor_rate: bool = False
+    """Whether the tensor cores of a GPU of compute capability 8.6 or 8.9 add in FP32 at the full
+    rate, as on professional cards; GeForce cards do so at half of it."""
 
     @property
     def number(self) -> int:
         return int(self.arch.removeprefix("sm_").rstrip("af"))
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of a multiprocessor's L1 cache and shared memory together."""
+        return _L1_KIB[self.number] * 1024
+
+    @property
+    def memory_bytes_per_clock(self) -> float:
+        """A multiprocessor's share of the bandwidth of the device memory."""
+        return self.memory_gb_per_s * 1e6 / self.clocks_per_ms / self.multiprocessors
 
     @property
     def fp32_lanes(self) -> int:
@@ -57,7 +87,8 @@ class Gpu:
 
     def tensor_macs(self, kind: str) -> int | None:
         """Multiply-adds of a type in a clock and multiprocessor, where they are known."""
-        return _TENSOR_MACS.get(self.number, {}).get(kind)
+        peak = _TENSOR_MACS.get(self.number, {}).get(kind)
+        return 2 * peak if peak and self.full_tensor_rate and kind != "INT8" else peak
 
     def tflops(self, macs: float) -> float:
         """What so many multiply-adds a clock and multiprocessor come to."""

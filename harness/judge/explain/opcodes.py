@@ -11,6 +11,8 @@ class Kind(StrEnum):
     """What an instruction does, as far as a matrix product cares."""
 
     FMA = "multiply-add"
+    FP64 = "FP64"
+    SPECIAL = "conversion, special function"
     TENSOR = "tensor core"
     SHARED_LOAD = "shared load"
     SHARED_STORE = "shared store"
@@ -26,6 +28,8 @@ class Kind(StrEnum):
 _KINDS = {
     **dict.fromkeys(("FFMA", "FADD", "FMUL", "FFMA2"), Kind.FMA),
     **dict.fromkeys(("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA", "QMMA"), Kind.TENSOR),
+    **dict.fromkeys(("DFMA", "DADD", "DMUL", "DSETP"), Kind.FP64),
+    **dict.fromkeys(("MUFU", "F2F", "F2I", "I2F", "FRND"), Kind.SPECIAL),
     **dict.fromkeys(("LDS", "LDSM"), Kind.SHARED_LOAD),
     **dict.fromkeys(("STS", "STSM"), Kind.SHARED_STORE),
     "LDG": Kind.GLOBAL_LOAD,

@@ -15,15 +15,20 @@ from typing import ClassVar
 
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Unit
-from harness.judge.explain.gpu import MMA_SYNC_SHARE, Gpu
+from harness.judge.explain.gpu import L2_BYTES, MMA_SYNC_SHARE, SUSTAINED, Gpu
 from harness.judge.explain.opcodes import Kind, kind_of, mix
+from harness.judge.explain.pipelines import is_double_conversion, pipeline_clocks
 from harness.judge.explain.workload import (
+    LINE,
     Workload,
     blocks_and_waves,
     fma_warps,
     hot_loop,
+    iterations,
     l1_clocks,
+    local_passes,
     scale,
+    spills_to,
     tensor_work,
     workload,
 )
@@ -80,6 +85,47 @@ class Evidence:
         }
         return max(counts, key=lambda line: counts[line], default=None)
 
+    @property
+    def rounds(self) -> float:
+        """How often a multiprocessor's warps go through the loop at the ranked size."""
+        times = iterations(self.facts, self.counters) * scale(self.facts, self.counters)
+        return times / self.gpu.multiprocessors
+
+    def with_loop(self, opcodes: dict[str, int]) -> Workload:
+        """Return the work that is left if the loop has only these instructions.
+
+        A warp waits in proportion to them, or less.
+        """
+        assert self.loop is not None
+        before, left = self.loop.opcodes, self.work
+        saved: dict[Unit, float] = {}
+        kept = pipeline_clocks(opcodes, self.gpu)
+        for unit, busy in pipeline_clocks(before, self.gpu).items():
+            saved[unit] = self.rounds * (busy - kept.get(unit, 0.0))
+        share = sum(opcodes.values()) / sum(before.values())
+        saved[Unit.ISSUE] = self.work.clocks[Unit.ISSUE] * (1 - share)
+        passes = self.rounds * (local_passes(before) - local_passes(opcodes))
+        saved[Unit.L1] = passes
+        home = spills_to(self.facts, self.gpu)
+        if passes and home is not Unit.L1:
+            saved[Unit.L2] = passes * LINE / L2_BYTES
+        if passes and home is Unit.DRAM:
+            saved[Unit.DRAM] = passes * LINE / self.gpu.memory_bytes_per_clock
+        if Unit.LATENCY in left.clocks:
+            saved[Unit.LATENCY] = left.clocks[Unit.LATENCY] * (1 - share)
+        for unit, clocks in saved.items():
+            left = left.without(unit, clocks)
+        return left
+
+    def most(self, wanted: Callable[[str], bool]) -> int | None:
+        """Return the line that became most of the wanted instructions."""
+        counts = {
+            line.line: sum(count for opcode, count in line.opcodes.items() if wanted(opcode))
+            for line in self.facts.lines
+        }
+        found = max(counts, key=lambda line: counts[line], default=None)
+        return found if found is not None and counts[found] else None
+
     def clocks(self, passes: float) -> float:
         """Of one multiprocessor at the ranked size, for passes that were counted."""
         return passes * scale(self.facts, self.counters) / self.gpu.multiprocessors
@@ -103,6 +149,16 @@ class Saving:
     line: int | None = None
     see: str | None = None
     """The file that shows it, where another than the rule's does."""
+    remedy: str | None = None
+    """What helps, where another thing than the rule's does."""
+    nothing_to_see: bool = False
+    """Whether no file shows that."""
+
+
+def less_waiting(work: Workload, share: float) -> Workload:
+    """Return the work with a share of its latency, where there is one."""
+    waited = work.clocks.get(Unit.LATENCY, 0.0)
+    return work.without(Unit.LATENCY, waited * (1 - share)) if waited else work
 
 
 class Rule(ABC):
@@ -172,6 +228,9 @@ class ReadAgain(Rule):
     """Wavefronts that take the place of a request: of two operands one is read a float at a time,
     the other four at a time, in two wavefronts."""
 
+    LATENCY_LEFT = 0.42
+    """Of 03_coalesced, in 02_shared_tile."""
+
     def look(self, evidence: Evidence) -> Saving | None:
         if evidence.loop_mix.get(Kind.SHARED_LOAD) or not evidence.loop_mix.get(Kind.GLOBAL_LOAD):
             return None
@@ -192,7 +251,10 @@ class ReadAgain(Rule):
             f"a block reads each sector {figure:.0f} times from global memory",
             figure,
             1.0,
-            evidence.work.without(Unit.L1, evidence.clocks(passes - tiles - loads)),
+            less_waiting(
+                evidence.work.without(Unit.L1, evidence.clocks(passes - tiles - loads)),
+                self.LATENCY_LEFT,
+            ),
             line.line,
         )
 
@@ -229,13 +291,16 @@ class FewProductsPerLoad(Rule):
     )
     why += "thread has outputs in that row or column."
     remedy = "give each thread a tile of outputs, 8x8 of them in the end"
-    see = "06_outputs_per_thread to 10_no_bank_conflicts"
+    see = "08_block_tile_2d"
 
-    SEVERAL_OUTPUTS = "08_block_tile_2d to 10_no_bank_conflicts"
+    SEVERAL_OUTPUTS = "09_vector_loads"
     """What shows it to those who give a thread several outputs already."""
 
     IDEAL = 0.25
     """Wavefronts for each multiply-add of a warp with 8x8 outputs a thread."""
+
+    LATENCY_LEFT = 0.27
+    """Of 02_shared_tile, in 06_outputs_per_thread: one wait serves the products of all outputs."""
 
     def look(self, evidence: Evidence) -> Saving | None:
         fma = fma_warps(evidence.counters)
@@ -249,6 +314,7 @@ class FewProductsPerLoad(Rule):
             return None
         line = max(loads, key=lambda each: each.shared_min_wavefronts)
         left = evidence.work.without(Unit.L1, evidence.clocks(least - self.IDEAL * fma))
+        left = less_waiting(left, self.LATENCY_LEFT)
         copies = evidence.loop_mix.get(Kind.SHARED_LOAD, 0) / evidence.loop_mix[Kind.FMA]
         outputs = evidence.facts.launch.tile_rows * evidence.facts.launch.tile_columns
         issue = left.clocks[Unit.ISSUE]
@@ -324,20 +390,166 @@ class Spills(Rule):
     remedy = "fewer outputs a thread, or a larger register budget by __launch_bounds__"
     see = None
 
+    PLACES: ClassVar[dict[Unit, str]] = {
+        Unit.L1: "the L1 cache",
+        Unit.L2: "the L2 cache, for they do not fit into L1",
+        Unit.DRAM: "device memory, for they fit into no cache",
+    }
+
     def look(self, evidence: Evidence) -> Saving | None:
         used = evidence.facts.resources
         spilled = evidence.loop_mix.get(Kind.LOCAL, 0)
-        fma = evidence.loop_mix.get(Kind.FMA, 0)
-        if not used.spill_load_bytes + used.spill_store_bytes or not spilled or not fma:
+        if evidence.loop is None or not spilled:
             return None
-        warps = spilled / fma * fma_warps(evidence.counters)
+        code = {
+            opcode: count
+            for opcode, count in evidence.loop.opcodes.items()
+            if kind_of(opcode) is not Kind.LOCAL
+        }
+        home = spills_to(evidence.facts, evidence.gpu)
         return Saving(
-            f"{spilled} of the loop's instructions move spilled registers "
-            f"({used.spill_store_bytes} B stored, {used.spill_load_bytes} B loaded a thread)",
+            f"{spilled} of the loop's {sum(evidence.loop_mix.values())} instructions move "
+            f"registers ({used.spill_store_bytes} B stored, {used.spill_load_bytes} B loaded a "
+            f"thread) from and to {self.PLACES[home]}",
             spilled,
             0,
-            evidence.work.without(Unit.ISSUE, evidence.clocks(warps / 4)),
+            evidence.with_loop(code),
             evidence.most_in_loop(Kind.LOCAL),
+        )
+
+
+class DoublePrecision(Rule):
+    name = "fp64"
+    why = "A float that meets a double is converted, and both units are slower than those of FP32."
+    remedy = "write constants with f (1.0f), and keep the sum in a float"
+    see = None
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        if evidence.loop is None:
+            return None
+        code: dict[str, int] = {}
+        slow = 0
+        for opcode, count in evidence.loop.opcodes.items():
+            wide = kind_of(opcode) is Kind.FP64 or is_double_conversion(opcode)
+            slow += count if wide else 0
+            if opcode == "DFMA":
+                code["FFMA"] = code.get("FFMA", 0) + count
+            elif not wide:
+                code[opcode] = code.get(opcode, 0) + count
+        if not slow:
+            return None
+        return Saving(
+            f"{slow} of the loop's {sum(evidence.loop_mix.values())} instructions compute in "
+            "double (FP64) or convert from and to it",
+            slow,
+            0,
+            evidence.with_loop(code),
+            evidence.most(lambda op: kind_of(op) is Kind.FP64 or is_double_conversion(op)),
+        )
+
+
+class IntegerDivision(Rule):
+    name = "integer-division"
+    why = (
+        "No unit divides integers: each / or % by a value of run time takes about 15 instructions."
+    )
+    remedy = "count instead (if (++i == n) i = 0), or divide before the loop"
+    see = None
+
+    INSTRUCTIONS = 15
+    KEPT = 2
+    """A comparison and a selection in place of each division."""
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        code = dict(evidence.loop.opcodes) if evidence.loop else {}
+        special = [opcode for opcode in code if opcode.startswith(("I2F", "F2I", "MUFU.RCP"))]
+        names = {opcode.partition(".")[0] for opcode in special}
+        divisions = sum(count for opcode, count in code.items() if opcode.startswith("IMAD.HI"))
+        if not divisions or not {"I2F", "F2I"} <= names:
+            return None
+        for opcode in special:
+            del code[opcode]
+        saved = divisions * (self.INSTRUCTIONS - self.KEPT)
+        whole = {opcode: count for opcode, count in code.items() if kind_of(opcode) is Kind.OTHER}
+        share = min(1.0, saved / max(1, sum(whole.values())))
+        for opcode, count in whole.items():
+            code[opcode] = max(round(count * (1 - share)), 0)
+        everything = sum(evidence.loop_mix.values())
+        return Saving(
+            f"an integer division or remainder takes about "
+            f"{figures.percent(min(1.0, divisions * self.INSTRUCTIONS / everything))} of the "
+            "loop's instructions",
+            divisions,
+            0,
+            evidence.with_loop(code),
+            evidence.most(lambda opcode: opcode.startswith(("IMAD.HI", "I2F", "F2I"))),
+        )
+
+
+class FewWarps(Rule):
+    name = "latency"
+    why = "A multiprocessor hides the wait of one warp only behind the work of others."
+    remedy = "fewer registers, or fetch the next tile while this one is multiplied"
+    see = "11_double_buffering"
+
+    LESS_SHARED = (
+        "drop shared memory that is not needed, or take smaller tiles: more blocks fit then"
+    )
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        work, room = evidence.work, evidence.facts.occupancy
+        if work.busiest is not Unit.LATENCY or evidence.loop is None or not room.warps:
+            return None
+        one = work.clocks[Unit.LATENCY] * room.warps / evidence.rounds
+        by_shared = room.limited_by == "shared memory"
+        others = max(busy for unit, busy in work.clocks.items() if unit is not Unit.LATENCY)
+        needed = work.clocks[Unit.LATENCY] * room.warps / others
+        hidden = room.warps / min(room.max_warps, needed) if by_shared else 0.5
+        return Saving(
+            f"{room.warps} warps on a multiprocessor (occupancy {figures.percent(room.fraction)}, "
+            f"limited by {room.limited_by}) do not hide the latency: a warp takes {one:.0f} clocks "
+            f"for an iteration of {sum(evidence.loop_mix.values())} instructions",
+            float(room.warps),
+            min(float(room.max_warps), needed),
+            work.without(Unit.LATENCY, work.clocks[Unit.LATENCY] * (1 - hidden)),
+            evidence.most_in_loop(Kind.GLOBAL_LOAD),
+            remedy=self.LESS_SHARED if by_shared else None,
+            nothing_to_see=by_shared,
+        )
+
+
+class TensorIssue(Rule):
+    name = "tensor-issue"
+    why = "Each instruction that is not a product takes an issue slot beside the tensor cores."
+    remedy = (
+        "split A and B once while they are stored, copy 16 bytes at a time, and let each fragment "
+    )
+    remedy += "serve more products (larger warp tiles)"
+    see = "31_mma_bf16x3"
+
+    IDEAL = 4.0
+    """Other instructions for each product that 31_mma_bf16x3 comes close to."""
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        tensor = evidence.loop_mix.get(Kind.TENSOR, 0)
+        if not tensor or evidence.work.busiest not in (Unit.ISSUE, Unit.INTEGER):
+            return None
+        everything = sum(evidence.loop_mix.values())
+        others = everything - tensor
+        if others <= self.IDEAL * tensor:
+            return None
+        share = (1 + self.IDEAL) * tensor / everything
+        left = evidence.work
+        for unit in (Unit.ISSUE, Unit.INTEGER, Unit.LATENCY):
+            if unit in left.clocks:
+                left = left.without(unit, left.clocks[unit] * (1 - share))
+        return Saving(
+            f"{others} other instructions in the loop for {tensor} products on the tensor cores "
+            "take the issue slots",
+            others / tensor,
+            self.IDEAL,
+            left,
+            evidence.most_in_loop(Kind.OTHER),
         )
 
 
@@ -367,12 +579,11 @@ class TensorCores(Rule):
     )
     why += "keep the accuracy of FP32."
     remedy = "split each float in two or three BF16 and multiply these on the tensor cores"
-    see = "31_mma_bf16x3 to 33_wgmma_two_phase"
+    see = "33_wgmma_two_phase"
 
     BUSY = 0.73
-    REACHED = 0.86
-    """Of the peak at the highest clock: under this load the clock falls (930 of 1070 TFLOP/s were
-    measured on an H100 with nothing loaded)."""
+    REACHED = 0.676
+    """Of the peak at the highest clock: what 33 reaches on an H100, in 1.71 ms."""
 
     def look(self, evidence: Evidence) -> Saving | None:
         if evidence.uses_tensor_cores or evidence.gpu.number != 90:
@@ -393,7 +604,7 @@ class TensorCores(Rule):
 
 class OldTensorPath(Rule):
     name = "mma-sync"
-    why = "On sm_90 mma.sync reaches about 63 % of the tensor cores' peak; wgmma reaches all of it."
+    why = "On sm_90 mma.sync reaches about 63 % of the tensor cores' peak, and wgmma more."
     remedy = "wgmma, with A and B in shared memory"
     see = "32_wgmma_split_while_loading"
 
@@ -409,7 +620,7 @@ class OldTensorPath(Rule):
             for opcode, count in (evidence.loop.opcodes if evidence.loop else {}).items()
             if kind_of(opcode) is Kind.SHARED_LOAD
         )
-        left = work.without(Unit.TENSOR, tensor * (1 - MMA_SYNC_SHARE))
+        left = work.without(Unit.TENSOR, tensor * (1 - MMA_SYNC_SHARE / SUSTAINED))
         everything = sum(evidence.loop_mix.values()) or 1
         return Saving(
             "the products go through mma.sync, warp by warp",
@@ -486,6 +697,7 @@ class SplitInLoop(Rule):
         if not evidence.loop_mix.get(Kind.GLOBAL_LOAD):  # nothing comes here to be split
             return None
         work = evidence.work.without(Unit.ISSUE, 0.9 * evidence.work.clocks[Unit.ISSUE])
+        work = work.without(Unit.L2, 0.5 * work.clocks[Unit.L2])  # the tiles can be larger
         l1 = 0.5 * work.clocks[Unit.L1]
         return Saving(
             f"{others} other instructions in the loop for {tensor} matrix instructions",
@@ -538,38 +750,57 @@ RULES: tuple[Rule, ...] = (
     NarrowLoads(),
     Overhead(),
     Spills(),
+    DoublePrecision(),
+    IntegerDivision(),
+    FewWarps(),
     LastWave(),
     TensorCores(),
     OldTensorPath(),
     SlowTensorType(),
     EqualProducts(),
     SplitInLoop(),
+    TensorIssue(),
     Waits(),
 )
 
 
+SILENCED = {
+    "spills": {"overhead", "few-products-per-load", "narrow-loads", "tensor-cores", "latency"},
+    "integer-division": {"overhead"},
+    "fp64": {"overhead"},
+    "split-in-loop": {"tensor-issue"},
+    "latency": {"waits"},
+}
+"""Rules whose advice would contradict that of another, or say it again."""
+
+
 def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice, ...]:
-    """What is worth saying, the dearest first."""
-    found = []
+    """Return what is worth saying, the dearest first."""
+    savings: dict[Rule, Saving] = {}
     for rule in rules:
         saving = rule.look(evidence)
-        if saving is None:
-            continue
-        gain = evidence.work.total / saving.left.total
         worth = WORTH_SAYING if not isinstance(rule, LastWave) else 1.02
-        if gain < worth:
-            continue
-        found.append(
-            Advice(
-                rule=rule.name,
-                line=saving.line,
-                message=saving.message,
-                figure=saving.figure,
-                ideal=saving.ideal,
-                cost=1 - 1 / gain,
-                gain=gain,
-                remedy=rule.remedy,
-                see=saving.see or rule.see,
-            )
-        )
+        if saving is not None and evidence.work.total / saving.left.total >= worth:
+            savings[rule] = saving
+    silent = {name for rule in savings for name in SILENCED.get(rule.name, ())}
+    found = [
+        _advice(evidence, rule, saving)
+        for rule, saving in savings.items()
+        if rule.name not in silent
+    ]
     return tuple(sorted(found, key=lambda each: -each.gain)[:MAX_FINDINGS])
+
+
+def _advice(evidence: Evidence, rule: Rule, saving: Saving) -> Advice:
+    gain = evidence.work.total / saving.left.total
+    return Advice(
+        rule=rule.name,
+        line=saving.line,
+        message=saving.message,
+        figure=saving.figure,
+        ideal=saving.ideal,
+        cost=1 - 1 / gain,
+        gain=gain,
+        remedy=saving.remedy or rule.remedy,
+        see=None if saving.nothing_to_see else saving.see or rule.see,
+    )

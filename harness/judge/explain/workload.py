@@ -12,10 +12,13 @@ from harness.judge.explain.gpu import (
     L2_BYTES,
     LSU_WAVEFRONTS,
     MMA_SYNC_SHARE,
+    SUSTAINED,
     WARP_INSTRUCTIONS,
     Gpu,
 )
+from harness.judge.explain.latency import iteration_clocks
 from harness.judge.explain.opcodes import Kind, kind_of, matrix_instruction, matrix_type, mix
+from harness.judge.explain.pipelines import pipeline_clocks
 from harness.protocol.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
 
@@ -86,6 +89,16 @@ def fma_warps(counters: Counters) -> float:
     return threads / WARP
 
 
+def fp64_warps(counters: Counters) -> float:
+    """Return the warp instructions that add or multiply float64."""
+    threads = sum(
+        count
+        for opcode, count in counters.instructions.items()
+        if opcode.endswith(".f64") and opcode.split(".")[0] in ("fma", "add", "sub", "mul")
+    )
+    return threads / WARP
+
+
 def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
     """Multiply-adds of matrix instructions, by the type of their inputs and whether warp groups
     issue them."""
@@ -114,14 +127,46 @@ def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop |
     executed, for a small problem may have a loop of its own; else with the most multiply-adds."""
     executed = {kind for kind, _ in tensor_work(counters)} if counters is not None else set()
 
+    computes = Kind.FMA
+    if counters is not None and fp64_warps(counters) > fma_warps(counters):
+        computes = Kind.FP64
+
     def computing(loop: CodeLoop) -> int:
         return sum(
             count
             for opcode, count in loop.opcodes.items()
-            if (matrix_type(opcode) in executed if executed else kind_of(opcode) is Kind.FMA)
+            if (matrix_type(opcode) in executed if executed else kind_of(opcode) is computes)
         )
 
     return max(filter(computing, facts.loops), key=computing, default=None)
+
+
+_MACS = {"1684": 512, "1688": 1024, "16816": 2048, "16832": 4096}
+"""Multiply-adds of a matrix instruction of machine code, by the shape that its name ends in."""
+
+
+def iterations(facts: DisassembledKernel, counters: Counters) -> float:
+    """Return how often the warps that were counted went through the loop that computes."""
+    loop = hot_loop(facts, counters)
+    if loop is None:
+        return 0.0
+    kinds = mix(loop.opcodes)
+    by_warp = {
+        kind: macs for (kind, by_groups), macs in tensor_work(counters).items() if not by_groups
+    }
+    if by_warp:
+        macs = sum(
+            count * next((_MACS[word] for word in opcode.split(".") if word in _MACS), 0)
+            for opcode, count in loop.opcodes.items()
+            if kind_of(opcode) is Kind.TENSOR
+        )
+        if macs:
+            return sum(by_warp.values()) / macs
+    if tensor_work(counters):
+        return tensor_warps(counters) / kinds[Kind.TENSOR]
+    if fp64_warps(counters) > fma_warps(counters):
+        return fp64_warps(counters) / kinds[Kind.FP64]
+    return fma_warps(counters) / kinds[Kind.FMA]
 
 
 def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
@@ -135,7 +180,7 @@ def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
         return counted
     kinds = mix(loop.opcodes)
     if not tensor_work(counters):
-        return fma_warps(counters) * sum(kinds.values()) / kinds[Kind.FMA]
+        return iterations(facts, counters) * sum(kinds.values())
     if not counters.blocks_depend:
         return counted
     return min(counted, tensor_warps(counters) * sum(kinds.values()) / kinds[Kind.TENSOR])
@@ -166,12 +211,56 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
         Unit.L2: first / L2_BYTES * ratio,
         Unit.DRAM: bytes_once / (gpu.memory_gb_per_s * 1e6) * gpu.clocks_per_ms,
     }
+    _add_loop(clocks, facts, counters, gpu)
     tensor = 0.0
     for (kind, by_groups), macs in tensor_work(counters).items():
         peak = gpu.tensor_macs(kind)
         if peak is not None:
-            share = 1.0 if by_groups or gpu.number < 90 else MMA_SYNC_SHARE
+            share = 1.0 if gpu.number != 90 else SUSTAINED if by_groups else MMA_SYNC_SHARE
             tensor += macs * ratio / (peak * share)
     if tensor:
         clocks[Unit.TENSOR] = tensor
     return Workload(clocks, 1.0 if counters.blocks_depend else fill(facts, gpu))
+
+
+def _add_loop(
+    clocks: dict[Unit, float], facts: DisassembledKernel, counters: Counters, gpu: Gpu
+) -> None:
+    """Add what the machine code of the loop that computes keeps busy besides."""
+    loop = hot_loop(facts, counters)
+    if loop is None:
+        return
+    times = iterations(facts, counters) * scale(facts, counters) / gpu.multiprocessors
+    for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
+        clocks[unit] = times * busy
+    spilled = times * local_passes(loop.opcodes)
+    clocks[Unit.L1] += spilled
+    home = spills_to(facts, gpu)
+    if home is not Unit.L1:
+        clocks[Unit.L2] += spilled * LINE / L2_BYTES
+    if home is Unit.DRAM:
+        clocks[Unit.DRAM] += spilled * LINE / gpu.memory_bytes_per_clock
+    if loop.waits and not counters.blocks_depend and facts.occupancy.warps:
+        one = iteration_clocks(loop, home is not Unit.L1)
+        clocks[Unit.LATENCY] = times * one / facts.occupancy.warps
+
+
+LINE = 128
+
+
+def local_passes(opcodes: Mapping[str, int]) -> int:
+    """Return the passes of the L1 cache that instructions take for local memory."""
+    return sum(
+        count * (4 if "128" in opcode else 2 if ".64" in opcode else 1)
+        for opcode, count in opcodes.items()
+        if kind_of(opcode) is Kind.LOCAL
+    )
+
+
+def spills_to(facts: DisassembledKernel, gpu: Gpu) -> Unit:
+    """Return the memory that has room for the local memory of all resident threads."""
+    occupied = facts.occupancy.blocks * facts.resources.shared_bytes
+    bytes_used = facts.occupancy.warps * WARP * facts.resources.stack_bytes
+    if bytes_used <= gpu.l1_bytes - occupied:
+        return Unit.L1
+    return Unit.L2 if bytes_used * gpu.multiprocessors <= gpu.l2_bytes else Unit.DRAM

@@ -9,7 +9,7 @@ import pytest
 from harness.judge.explain.examined import Examined, from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
-from harness.judge.explain.gpu import H100
+from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
 from harness.judge.explain.workload import all_products_executed
 from harness.protocol.report import Report
@@ -72,7 +72,7 @@ def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing()
     one_of_fp16_alone = H100.tflops(H100.tensor_macs("FP16") or 0)
     assert roof.tflops == pytest.approx(one_of_fp16_alone / 2, rel=0.01)
     tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
-    assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9)
+    assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9 / SUSTAINED)
 
 
 def test_matrix_instructions_that_were_not_executed_are_noticed() -> None:

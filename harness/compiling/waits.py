@@ -1,0 +1,96 @@
+"""Which instructions of a loop wait for the results of which others, read from machine code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from harness.protocol.report import Producer, Wait
+
+_PRODUCERS = {
+    **dict.fromkeys(("LDG", "LD", "ATOMG", "ATOM"), Producer.GLOBAL),
+    "LDL": Producer.LOCAL,
+    **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SHFL"), Producer.SHARED),
+    **dict.fromkeys(("MUFU", "F2F", "F2I", "I2F", "FRND"), Producer.SPECIAL),
+    **dict.fromkeys(("DFMA", "DADD", "DMUL"), Producer.FP64),
+    **dict.fromkeys(("HMMA", "IMMA", "DMMA"), Producer.TENSOR),
+}
+_WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "BAR", "BRA", "LDGSTS", "EXIT", "RED")
+_ARITHMETIC_DISTANCE = 8
+"""Instructions after which the result of an arithmetic instruction is there in any case."""
+_COPIES = 3
+"""Iterations to look at: what the last one waits for may have been issued two before it."""
+
+
+class Instruction(Protocol):
+    """What has to be known of an instruction."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def opcode(self) -> str: ...
+
+    @property
+    def operands(self) -> str: ...
+
+
+def waits(body: Sequence[Instruction]) -> tuple[Wait, ...]:
+    """Return the waits of one iteration, without those that an earlier wait includes.
+
+    Results of one kind arrive in order: who has waited for one has waited for all before it.
+    """
+    size = len(body)
+    found = (wait for wait in _all_waits(body) if wait.used >= (_COPIES - 1) * size)
+    latest: dict[Producer, int] = {}
+    kept = []
+    for wait in found:
+        if wait.issued > latest.get(wait.producer, -1):
+            latest[wait.producer] = wait.issued
+            kept.append(wait)
+    start = (_COPIES - 1) * size
+    return tuple(Wait(each.producer, each.issued - start, each.used - start) for each in kept)
+
+
+def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
+    pending: dict[int, tuple[Producer, int]] = {}
+    groups: list[int] = []
+    for index, each in enumerate(tuple(body) * _COPIES):
+        written, read = _registers(each)
+        for register in read:
+            producer, issued = pending.get(register, (Producer.ARITHMETIC, index))
+            near = index - issued <= _ARITHMETIC_DISTANCE
+            if issued < index and (producer is not Producer.ARITHMETIC or near):
+                yield Wait(producer, issued, index)
+        if each.name == "LDGDEPBAR":
+            groups.append(index)
+        elif each.opcode.startswith("DEPBAR.LE") and groups:
+            count = re.search(r"SB\d+,\s*(0x[0-9a-f]+|\d+)", each.operands)
+            left = int(count[1], 0) if count else 0
+            if left < len(groups):
+                yield Wait(Producer.GLOBAL, groups[-1 - left], index)
+        for register in written:
+            pending[register] = (_PRODUCERS.get(each.name, Producer.ARITHMETIC), index)
+
+
+def _registers(instruction: Instruction) -> tuple[range | tuple[()], set[int]]:
+    """Return the registers that an instruction writes and those that it reads."""
+    operands = [each.strip() for each in instruction.operands.split(",")]
+    written: range | tuple[()] = ()
+    if instruction.name not in _WITHOUT_RESULT:
+        first = re.fullmatch(r"R(\d+)(?:\.\w+)?", operands[0])
+        if first:
+            start = int(first[1])
+            written = range(start, start + _words(instruction))
+            operands = operands[1:]
+    return written, {int(number) for number in re.findall(r"\bR(\d+)", ",".join(operands))}
+
+
+def _words(instruction: Instruction) -> int:
+    """Return how many registers the result takes."""
+    modifiers = instruction.opcode.split(".")[1:]
+    if instruction.name.startswith(("HMMA", "IMMA")) or "128" in modifiers:
+        return 4
+    wide = {"64", "WIDE", "F64"} & set(modifiers)
+    return 2 if wide or instruction.name in ("DFMA", "DADD", "DMUL", "DMMA") else 1
