@@ -213,7 +213,17 @@ def test_compiling_does_not_wait_for_the_device(choice: Any, machine: Machine) -
     with open_session(choice) as session:
         assert session.arch == "sm_90a"
         machine.answers.set()
-        assert session.info is INFO
+        assert session.info == INFO
+
+
+def test_a_cpu_device_stands_for_the_architecture_asked_for(machine: Machine) -> None:
+    with open_session("auto", arch="sm_75") as session:
+        assert session.arch == session.info.arch == "sm_75" and session.timing is None
+    with (
+        pytest.raises(UsageError, match="only be chosen for the CPU device"),
+        open_session("cuda", arch="sm_75"),
+    ):
+        pass
 
 
 def test_an_unknown_target_is_that_of_the_described_device(machine: Machine) -> None:
