@@ -5,17 +5,21 @@ Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`; GFLOP/s are in the
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.devices.cpu.device import CpuDevice
 from harness.protocol.device import Load, Run
 from harness.protocol.request import Fault
+from harness.ptxcpu.arguments import Buffer
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
+from tests.ptxcpu.test_vector_path import kernels, solution
 
 SHAPE = Shape(512, 256, 384)
 TILES = {"naive": 16, "tile": 16, "register64": 64, "double128": 128}
@@ -31,6 +35,34 @@ def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
     result = benchmark(cpu.device.run, request)
     assert not isinstance(result, Fault)
     benchmark.extra_info["GFLOP/s"] = round(SHAPE.flop / benchmark.stats.stats.min / 1e9, 2)
+
+
+@pytest.mark.parametrize("number", ["02", "03", "06", "08", "10", "12", "13", "16"])
+def test_vector_path(benchmark: Any, number: str, cache_directory: Path) -> None:
+    """The extra info says which part of single-threaded NumPy's speed one core reaches."""
+    source = solution(number)
+    vector, _ = kernels(source, cache_directory)
+    assert vector.units
+    rows, inner, cols = 512, 512, 512
+    grid = compiled(source).launch.grid(rows, cols)
+    a, c = np.ones((rows, inner), np.float32), np.empty((rows, cols), np.float32)
+    arguments = [Buffer(a), Buffer(a), Buffer(c, True), rows, inner, cols]
+    spent: list[float] = []
+
+    def launch() -> None:
+        start = time.process_time()
+        vector.run(grid, arguments)
+        spent.append(time.process_time() - start)
+
+    benchmark.pedantic(launch, rounds=5)
+    numpy: list[float] = []
+    for _ in range(5):
+        start = time.process_time()
+        a @ a
+        numpy.append(time.process_time() - start)
+    flop = 2 * rows * inner * cols
+    benchmark.extra_info["GFLOP per CPU second"] = round(flop / min(spent) / 1e9, 2)
+    benchmark.extra_info["of NumPy"] = round(min(numpy) / min(spent), 3)
 
 
 @pytest.mark.parametrize("name", TILES)

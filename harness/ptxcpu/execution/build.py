@@ -95,7 +95,7 @@ def build_units(
 
     def make() -> bytes:
         ir = VectorTranslator(kernel, INSTRUCTIONS, block, lanes).module()
-        return native.compile_ir(ir, whole=True)
+        return native.compile_vectors(ir)
 
     parts = (kernel.name, str(kernel.shared.size), str(block), str(lanes), native.version(), text)
     return native.Code(cache.get(("units", *parts), make))

@@ -29,21 +29,35 @@ class Code:
         return int(self._engine.get_function_address(name))
 
 
+def compile_vectors(text: str) -> bytes:
+    """Compile a module of vector code: its loops are as they shall be, so that the whole of the
+    optimisations would take three times as long for little."""
+    machine = _target_machine(level=2)
+    module = _parsed(text)
+    _optimise_little(machine, module)
+    return bytes(machine.emit_object(module))
+
+
 def compile_ir(text: str, whole: bool) -> bytes:
     """Compile a module to an object file, with the whole of the optimisations or little of them:
     level 2 takes a third longer than level 1, and kernels run about as fast without it."""
     machine = _target_machine(level=2 if whole else 0)
+    module = _parsed(text)
+    if whole:
+        _passes(machine, level=1).run(module, _builder(machine, 1))
+    else:
+        _optimise_little(machine, module)
+    return bytes(machine.emit_object(module))
+
+
+def _parsed(text: str) -> llvm.ModuleRef:
     try:
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise InternalError(f"this device made LLVM IR that is not valid: {reason}") from error
-    if whole:
-        _passes(machine, level=1).run(module, _builder(machine, 1))
-    else:
-        _optimise_little(machine, module)
-    return bytes(machine.emit_object(module))
+    return module
 
 
 def _builder(machine: llvm.TargetMachine, level: int) -> llvm.PassBuilder:

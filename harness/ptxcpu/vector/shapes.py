@@ -41,6 +41,10 @@ from harness.ptxcpu.vector.cfg import ControlFlowGraph, Region
 MAX_GROUPS = 4
 """A register with more groups is treated as varying: its leaders would fill a vector anyway."""
 
+MAX_REGIONS = 150
+"""Branches of a kernel on which lanes may part. A kernel with more would take long to translate:
+threads run its blocks at the edges."""
+
 _WIDENING_ROUNDS = 4
 """After so many changes of one register, nothing is assumed of its bits any more."""
 
@@ -338,7 +342,7 @@ class ShapeAnalysis:
                 region = self.graph.region(number)
                 if region is not None:
                     found[block.end - 1] = region
-        return found
+        return found if len(found) <= MAX_REGIONS else {}
 
     def _visit_guard(self, index: int, item: Instruction, guard: Register | Not) -> bool:
         """What lanes write that are apart is varying, unless nothing else writes it."""

@@ -25,9 +25,10 @@ from harness.ptxcpu.codegen.liveness import read_before_written
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import _CORO, Mode, ThreadTranslator
-from harness.ptxcpu.codegen.translator import B64, PREDICATE
+from harness.ptxcpu.codegen.translator import B32, B64, PREDICATE
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.syntax import (
+    Address,
     Instruction,
     Integer,
     Label,
@@ -369,7 +370,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
                 self._mask = None
                 self.jump(skip)
 
-            may_part = root in _COMPUTED or index in self._accesses
+            may_part = root in _COMPUTED or root == "cp" or index in self._accesses
             self._part(item.guard, do, skip, run_apart if may_part else None)
             self._continue_at(do)
             self._instruction(index, item, root)
@@ -388,6 +389,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self._access(self._accesses[index])
         elif root in ("trap", "brkpt"):
             self._leave()
+        elif root == "cp":
+            self._copy_async(index, item)
         elif root in _COMPUTED or item.opcode.startswith("ld.param"):
             self._compute(index, item)
         else:
@@ -748,7 +751,17 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         return host, bytes_, base
 
     def _access_anywhere(self, access: Access) -> None:
-        """An access whose lanes' addresses have nothing in common: each is checked."""
+        """An access whose lanes' addresses have nothing in common."""
+        pointers = self._pointers(access)
+        if access.is_store:
+            self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
+            return
+        loaded = self.gather(pointers, access.type, len(access.items))
+        for item, raw in zip(access.items, loaded, strict=True):
+            self._write_vector(access, item, raw)
+
+    def _pointers(self, access: Access) -> IrValue:
+        """Where on the host each lane's bytes lie, all of them checked."""
         self._lane = None
         value = self.vector(self.read(access.address.base, B64))
         if access.address.offset:
@@ -773,12 +786,111 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             whole = f"<{self.lanes} x ptr>"
             aside = self._splat(self.field("scratch", "ptr"), self.lanes)
             pointers = self.raw(whole, f"select {self._mask}, {pointers}, {aside}")
-        if access.is_store:
-            self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
-            return
-        if access.space != "shared" and self._mask is None:
+        elif access.space != "shared" and not access.is_store:
             for lane in range(0, self.lanes, max(1, self.lanes // _PREFETCHED_LINES)):
                 self._prefetch(access, self._pointer(pointers, lane), access.bytes)
-        loaded = self.gather(pointers, access.type, len(access.items))
-        for item, raw in zip(access.items, loaded, strict=True):
-            self._write_vector(access, item, raw)
+        return pointers
+
+    # -- asynchronous copies
+
+    def _copy_async(self, index: int, item: Instruction) -> None:
+        """`cp.async`: the bytes arrive at once, which is as good as any moment until they are
+        waited for. (On the thread path they arrive as late as they may.)"""
+        words = item.opcode.split(".")
+        if words[1:3] in (
+            ["async", "commit_group"],
+            ["async", "wait_group"],
+            ["async", "wait_all"],
+        ):
+            return
+        if words[1] != "async" or words[2] not in ("ca", "cg"):
+            raise CannotTranslate(f"the instruction {item.opcode!r} in vector code")
+        to, from_, size, *rest = item.operands
+        if "L2::cache_hint" in item.opcode:
+            rest = rest[:-1]
+        if not (
+            isinstance(to, Address)
+            and isinstance(from_, Address)
+            and isinstance(size, Integer)
+            and size.value in (4, 8, 16)
+        ):
+            raise CannotTranslate("a copy of 4, 8 or 16 bytes is needed")
+        items = (Sink(),) * (size.value // 4)
+        source = Access(index, "global", from_, items, B32, is_store=False)
+        target = Access(index, "shared", to, items, B32, is_store=True)
+        if not rest:
+            self._store_raw(target, self._load_raw(source))
+            return
+        self._lane = None
+        full, none = (self.vector(x) for x in self._filled(rest[0], size.value))
+        some, done = self.new_label(), self.new_label()
+        whole = self.new_label()
+        self.branch(self.compare("eq", self.bits_of_lanes(full), -1), whole, some)
+        self._continue_at(whole)
+        kept = dict(self._held), dict(self._vectors)
+        self._store_raw(target, self._load_raw(source))
+        self.jump(done)
+        self._continue_at(some)
+        self._held, self._vectors = kept
+        either = self.vector(self.op("or", full, none))
+        self.leave_unless(self.compare("eq", self.bits_of_lanes(either), -1))
+        mask = self._mask
+        self._mask = full if mask is None else self.vector(self.op("and", mask, full))
+        values = []
+        for raw in self._load_raw(source):
+            read = LaneVector.of(raw.text, "i32", self.lanes)
+            kept_or_zero = self.vector(self.select(full, read, 0))
+            values.append(IrValue(kept_or_zero.text, raw.type))
+        self._mask = mask
+        self._store_raw(target, values)
+        self.jump(done)
+        self.place(done)
+
+    def _filled(self, rest: Operand, size: int) -> tuple[IrValue, IrValue]:
+        """Which lanes copy all bytes, and which none."""
+        if isinstance(rest, Register) and self.kernel.registers[rest.name] is PREDICATE:
+            none = self.read(rest, PREDICATE)
+            return self.invert(none), none
+        count = self.read(rest, B32)
+        return self.compare("eq", count, size), self.compare("eq", count, 0)
+
+    def _is_structured(self, access: Access) -> Shape | None:
+        """The shape of an access's addresses, if all lanes take part and have a known distance."""
+        lanes = self.shapes.of(access.address.base)
+        shape = lanes.shape if lanes else uniform(self.lanes)
+        if shape.is_varying or self._mask is not None:
+            return None
+        return None if any(x % access.bytes for x in shape.offsets) else shape
+
+    def _parts(self, access: Access, shape: Shape) -> list[tuple[IrValue, tuple[int, ...]]]:
+        """Of each group of lanes, where the leader accesses the host, and the lanes' offsets."""
+        size, parts = self.lanes // shape.groups, []
+        for first in range(0, self.lanes, size):
+            self._lane = first
+            leader = self.read(access.address.base, B64)
+            offsets = shape.offsets[first : first + size]
+            host = self._checked(leader, offsets, [access])
+            parts.append((self.offset(host, access.address.offset), offsets))
+        return parts
+
+    def _load_raw(self, access: Access) -> list[IrValue]:
+        shape, count = self._is_structured(access), len(access.items)
+        if shape is None:
+            return self.gather(self._pointers(access), access.type, count)
+        loaded = []
+        for host, offsets in self._parts(access, shape):
+            self._prefetch(access, host, max(offsets) + access.bytes)
+            loaded.append(self.load_lanes(host, offsets, access.type, count))
+        element = llvm_type(access.type)
+        return [self.joined(pieces, element) for pieces in zip(*loaded, strict=True)]
+
+    def _store_raw(self, access: Access, values: Sequence[IrValue]) -> None:
+        shape = self._is_structured(access)
+        if shape is None:
+            self.scatter(self._pointers(access), access.type, values)
+            return
+        size, element = self.lanes // shape.groups, llvm_type(access.type)
+        for group, (host, offsets) in enumerate(self._parts(access, shape)):
+            lanes = range(group * size, (group + 1) * size)
+            pieces = [self.shuffle(x, x, lanes, element) for x in values]
+            self.store_lanes(host, offsets, access.type, pieces)
