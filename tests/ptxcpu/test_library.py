@@ -89,3 +89,16 @@ def test_arguments_of_other_kinds_are_refused(scale: Kernel) -> None:
     x = np.zeros(4, np.float32)
     with pytest.raises(ValueError, match="writable buffer"):
         scale.run((1, 1, 1), [Buffer(x), Buffer(x), 1.0, 4])
+
+
+def test_every_launch_has_a_number_of_its_own(cache_directory: Path) -> None:
+    source = """extern "C" __global__ void number(long long* x) {
+        asm volatile("mov.u64 %0, %%gridid;" : "=l"(x[0]));
+    }"""
+    number = translated(source, "number", (ParameterKind.WRITABLE,), cache_directory)
+    x = np.zeros(1, np.int64)
+    numbers = []
+    for _ in range(3):
+        number.run((1, 1, 1), [Buffer(x, writable=True)])
+        numbers.append(int(x[0]))
+    assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2] and numbers[0] > 0

@@ -220,3 +220,171 @@ def assert_equal(tests: Sequence[Litmus], found: set[int], expected: set[int], p
     assert not missed and not invented, (
         f"{place}: {len(missed)} missed, {len(invented)} invented, {some}"
     )
+
+
+# ---- three threads: what the first has done reaches the third through the second
+
+
+@dataclass(frozen=True)
+class Hop:
+    """How one thread tells the next: by an operation and a fence on either side."""
+
+    fence: str
+    set_flag: str
+    get_flag: str
+    other_fence: str
+
+    def orders(self, distance: int, earlier_fence: str = "", later_fence: str = "") -> bool:
+        """Whether the second thread gets to know what the first one knows.
+
+        A fence that the first passed earlier, or the second passes later, counts as well.
+        """
+        released = self.set_flag.startswith("st.release") or any(
+            reaches(FENCE_REACH[each], distance) for each in (self.fence, earlier_fence)
+        )
+        acquired = self.get_flag.startswith("ld.acquire") or any(
+            reaches(FENCE_REACH[each], distance) for each in (self.other_fence, later_fence)
+        )
+        is_narrow = ".cta" in self.set_flag + self.get_flag
+        return released and acquired and reaches(CTA if is_narrow else GPU, distance)
+
+
+FENCE_REACH = {"": None, "membar.cta;": CTA, "membar.gl;": GPU, "fence.acq_rel.gpu;": GPU}
+HOPS = [
+    Hop("", "st.release.gpu", "ld.acquire.gpu", ""),
+    Hop("", "st.release.cta", "ld.acquire.cta", ""),
+    Hop("fence.acq_rel.gpu;", "st.relaxed.gpu", "ld.relaxed.gpu", "membar.gl;"),
+    Hop("membar.cta;", "st.volatile", "ld.volatile", "membar.gl;"),
+    Hop("membar.gl;", "st.volatile", "ld.volatile", "membar.cta;"),
+    Hop("", "st.relaxed.gpu", "ld.relaxed.gpu", ""),
+]
+CHAINS = list(itertools.product(HOPS, HOPS))
+TRIPLES = {
+    "one block": (0, 40, 50),
+    "the last in another block": (0, 40, 70),
+    "the first in another block": (0, 70, 110),
+    "three blocks": (0, 70, 140),
+}
+
+
+def chain_program() -> str:
+    """One kernel of all chains: thread `first` writes, `third` reads, `second` is in between."""
+    parts: list[list[str]] = [[], [], []]
+    for i, (one, other) in enumerate(CHAINS):
+        data, flag, last = (
+            f"[%rd{at}+{offset}]" for at, offset in ((1, 4 * i), (2, 8 * i), (2, 8 * i + 4))
+        )
+
+        def get(hop: Hop, where: str, label: str) -> str:
+            poll = f"{label}: {hop.get_flag}.global.u32 %r1, {where};"
+            return f"{poll} setp.eq.u32 %p1, %r1, 0; @%p1 bra {label}; {hop.other_fence}"
+
+        parts[0].append(
+            f"st.global.u32 {data}, 1; {one.fence} {one.set_flag}.global.u32 {flag}, 1;"
+        )
+        parts[1].append(
+            f"{get(one, flag, f'A{i}')} {other.fence} {other.set_flag}.global.u32 {last}, 1;"
+        )
+        parts[2].append(f"{get(other, last, f'B{i}')} ld.global.u32 %r1, {data};")
+    bodies = "".join(f"T{n}: {chr(10).join(lines)} ret;" for n, lines in enumerate(parts))
+    return f"""{HEAD}
+.visible .entry litmus(.param .u64 data, .param .u64 flags,
+    .param .u32 first, .param .u32 second, .param .u32 third)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
+mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
+ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second]; ld.param.u32 %r5, [third];
+setp.eq.u32 %p1, %r2, %r3; @%p1 bra T0;
+setp.eq.u32 %p1, %r2, %r4; @%p1 bra T1;
+setp.eq.u32 %p1, %r2, %r5; @%p1 bra T2;
+ret;
+{bodies}
+}}
+"""
+
+
+def distance(a: int, b: int) -> int:
+    return CTA if a // THREADS == b // THREADS else GPU
+
+
+@pytest.mark.parametrize("place", TRIPLES)
+def test_order_is_passed_on(cache_directory: Path, place: str) -> None:
+    kernel = translated(chain_program(), cache_directory, (*KINDS, ParameterKind.NUMBER))
+    first, second, third = TRIPLES[place]
+    found = raced(check(kernel, 2 * len(CHAINS), first, second, third), "data")
+    expected = {
+        i
+        for i, (one, other) in enumerate(CHAINS)
+        if not one.orders(distance(first, second), later_fence=other.fence)
+        or not other.orders(distance(second, third), earlier_fence=one.other_fence)
+    }
+    assert {CHAINS[i] for i in found} == {CHAINS[i] for i in expected}
+
+
+# ---- barriers, and the fences of those who meet there
+
+MEETINGS = {
+    # name: (behind the write, before the flag, behind the flag, before the read, whether it races)
+    "barriers and a fence behind the first": (
+        "bar.sync 0;",
+        "membar.gl;",
+        "membar.gl;",
+        "bar.sync 0;",
+        False,
+    ),
+    "a fence before the first barrier": (
+        "membar.gl; bar.sync 0;",
+        "",
+        "membar.gl;",
+        "bar.sync 0;",
+        False,
+    ),
+    "a fence behind the last barrier": (
+        "bar.sync 0;",
+        "membar.gl;",
+        "",
+        "bar.sync 0; membar.gl;",
+        False,
+    ),
+    "no fence where it is written": ("bar.sync 0;", "", "membar.gl;", "bar.sync 0;", True),
+    "no fence where it is read": ("bar.sync 0;", "membar.gl;", "", "bar.sync 0;", True),
+    "no barrier where it is written": ("", "membar.gl;", "membar.gl;", "bar.sync 0;", True),
+    "no barrier where it is read": ("bar.sync 0;", "membar.gl;", "membar.gl;", "", True),
+    "a fence for the block": ("bar.sync 0;", "membar.cta;", "membar.gl;", "bar.sync 0;", True),
+}
+
+
+@pytest.mark.parametrize("name", MEETINGS)
+def test_blocks_that_publish_by_one_thread(cache_directory: Path, name: str) -> None:
+    """Of the first block, 40 writes and 0 sets the flag; of the second, 0 gets it and 50 reads."""
+    written, publishing, seen, before_read, races = MEETINGS[name]
+    text = f"""{HEAD}
+.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 n, .param .u32 m)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
+mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x;
+setp.eq.u32 %p3, %r4, 0;
+setp.gt.u32 %p1, %r2, 1; @%p1 ret;
+setp.eq.u32 %p1, %r2, 1; @%p1 bra READS;
+setp.eq.u32 %p2, %r4, 40;
+@%p2 st.global.u32 [%rd1], 1;
+{written}
+@!%p3 ret;
+{publishing}
+st.relaxed.gpu.global.u32 [%rd2], 1;
+ret;
+READS:
+@!%p3 bra READY;
+POLL: ld.relaxed.gpu.global.u32 %r1, [%rd2]; setp.eq.u32 %p1, %r1, 0; @%p1 bra POLL;
+{seen}
+READY:
+{before_read}
+setp.eq.u32 %p2, %r4, 50;
+@%p2 ld.global.u32 %r1, [%rd1];
+ret;
+}}
+"""
+    found = raced(check(translated(text, cache_directory), 1, 0, 0), "data")
+    assert found == ({0} if races else set())

@@ -328,6 +328,8 @@ class ThreadTranslator(Translator):
             return self.resize(self.op("urem", block, _MULTIPROCESSORS), "i32")
         if name.startswith("lanemask_"):
             return self._lane_mask(name.removeprefix("lanemask_"))
+        if name == "gridid":
+            return self.field("launch", "i64")
         if name == "cluster_ctarank":
             return self.resize(self.field("rank", "i64"), "i32")
         if name == "is_explicit_cluster":
@@ -344,7 +346,6 @@ class ThreadTranslator(Translator):
         dynamic = shared.variables.get(DYNAMIC)
         return {
             "nsmid": _MULTIPROCESSORS,
-            "gridid": 0,
             "nwarpid": -(-x * y * z // layout.LANES),
             "cluster_nctarank": self.kernel.cluster_blocks,
             "total_smem_size": shared.size,

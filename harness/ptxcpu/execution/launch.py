@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -46,10 +47,12 @@ class Arguments:
 
     given: what each parameter gets.
     module: the kernel's own __device__ variables, kept from launch to launch.
+    number: of the launch in this process, as %gridid has it.
     """
 
     given: Sequence[Argument]
     module: Bytes
+    number: int = field(default_factory=itertools.count(1).__next__)
 
 
 @dataclass(frozen=True)
@@ -290,6 +293,7 @@ class _Worker:
             for name, value in self._fields(loaded, grid, arguments).items():
                 setattr(context, name, value)
             context.rank = rank
+            context.launch = arguments.number
             context.shared_address = rank << layout.BLOCK_BITS
             context.cluster = ctypes.addressof(self.contexts)
             context.stop = ctypes.addressof(stop)

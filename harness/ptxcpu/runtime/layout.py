@@ -179,6 +179,7 @@ THREAD = {
 CONTEXT = {
     # how the launch looks
     "entry": "void*",
+    "launch": "long long",  # its number in this process
     "threads": "long long",
     "grid_x": "long long",
     "grid_y": "long long",
