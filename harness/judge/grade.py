@@ -108,7 +108,7 @@ def grade(
     grading = Grading(submission, session, options, progress or Silent(), problem)
     parts = CHECKING if session.timing is None else CHECKING + MEASURING
     outcome = run(grading, parts)
-    message = "scores come from a GPU; this device gives every verdict but no score"
+    message = "scores come from a GPU, and so do verdicts that depend on timing"
     unscored = Unscored(reason="device", message=message)
     score = grading.measured.score if grading.measured else unscored
     return _report(grading, outcome or Accepted(score=score))

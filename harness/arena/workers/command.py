@@ -73,7 +73,7 @@ def _serve(
     missing = why_no_cuda()
     if arguments.device == "auto" and missing is not None:
         raise UsageError(
-            f"this machine brings no GPU: {missing}; --device cpu gives every verdict, and no score"
+            f"this machine brings no GPU: {missing}; --device cpu gives verdicts without scores"
         )
     warning = clock_warning((datetime.now(UTC) - info.clock).total_seconds())
     if warning is not None:
