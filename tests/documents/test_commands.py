@@ -73,6 +73,7 @@ RUN: dict[str, tuple[int, str]] = {
     "python3 -m harness explain --shape 512x2048x512 my_kernel.cu": (0, "Findings"),
     "python3 -m harness export --source ada/tile > tile.cu": (0, ""),
     "python3 -m harness grade --quick --seed 12 my_kernel.cu": (0, "seed       12 "),
+    "python3 -m harness grade --quick --arch sm_75 my_kernel.cu": (0, "my_kernel  accepted"),
     "python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome": (0, '"accepted"'),
     "python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl": NEEDS_GPU,
     "python3 -m harness import contest.jsonl --store leaderboard.sqlite": (0, "entered"),

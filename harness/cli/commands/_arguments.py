@@ -58,7 +58,9 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--arch",
         choices=ARCHITECTURES,
-        help="compile for this GPU and grade on the CPU device (default there: sm_90a)",
+        metavar="ARCH",
+        help=f"compile for this GPU and grade on the CPU device: {', '.join(ARCHITECTURES)} "
+        "(default there: sm_90a)",
     )
 
 

@@ -39,7 +39,7 @@ HELP = """\
 examples:
   python3 -m harness grade my_kernel.cu
   python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
-  python3 -m harness grade --arch sm_75 my_kernel.cu     for a GPU that is not here
+  python3 -m harness grade --quick --arch sm_75 my_kernel.cu   for another GPU
   python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
   python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
   python3 -m harness grade --submit --author ada my_kernel.cu

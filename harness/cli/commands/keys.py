@@ -14,8 +14,8 @@ from harness.protocol.errors import UsageError
 
 HELP = """\
 examples:
-  python3 -m harness keys                             show this board's key and the list
-  python3 -m harness keys --trust KEY --owner "lab"   count results that this key signed
+  python3 -m harness keys                             this board's key, the list
+  python3 -m harness keys --trust KEY --owner "lab"   count what this key signed
   python3 -m harness keys --distrust KEY
 """
 

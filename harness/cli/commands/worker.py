@@ -15,9 +15,9 @@ from harness.cli.views.console import Terminal
 
 HELP = """\
 examples:
-  python3 -m harness worker --arena https://arena.example.org --key lab-3.key
-  python3 -m harness worker --arena https://arena.example.org --key lab-3.key --drain
-  python3 -m harness worker --arena http://127.0.0.1:8040 --key a.key --device cpu
+  python3 -m harness worker --arena https://a.example.org --key a.key
+  python3 -m harness worker --arena https://a.example.org --key a.key --drain
+  python3 -m harness worker --arena http://arena:8040 --key a.key --device cpu
 
 The key is made on the organiser's page, or on the arena's machine:
   python3 -m harness arena worker-key --name lab-3 --file lab-3.key
