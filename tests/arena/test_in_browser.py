@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
+from harness.arena.web import guard
 from harness.protocol.report import Stage
 from tests.arena.submitting import FakeWorker, graded, submit, take
 from tests.arena.visiting import Visitor
@@ -70,11 +71,28 @@ def test_submit_watch_and_read(
     attempts.finish(attempt.attempt, graded(attempt, 1.25))
     visitor.sees("1.250 × cuBLAS", ".verdict")
     visitor.picture("submission-done")
-    visitor.follow("The whole report")
     visitor.sees("my tile", "h1")
     asked = browser.requests(visitor.chrome)
     assert asked and all(each.startswith((visitor.address, "data:")) for each in asked)
     assert browser.complaints(visitor.chrome) == []
+
+
+def test_a_page_recovers_when_its_stream_was_refused(
+    visitor: Visitor,
+    connection: Connection,
+    person: Add,
+    attempts: FakeWorker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ada = person("ada")
+    visitor.sign_in(connection, ada)
+    id = submit(connection, ada)
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
+    visitor.go(f"submissions/{id}")
+    visitor.sees("queued, place 1", "[data-state]")
+    done(connection, attempts, 1.25)
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 12)
+    visitor.sees("1.250 × cuBLAS", ".verdict")
 
 
 def test_what_was_dropped_and_what_was_pasted_are_submissions(
