@@ -1,4 +1,4 @@
-"""Layouts of matrices in memory: guards on either side, and leads that are drawn anew."""
+"""Layouts of matrices in memory: guards on either side, and random leads."""
 
 from __future__ import annotations
 

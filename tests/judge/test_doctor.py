@@ -1,4 +1,4 @@
-"""What works is said to work, and what does not comes with what to do."""
+"""The doctor reports parts that work, and says what to do about those that do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_part_is_tried() -> None:
     assert parts(session(FakeDevice()))["isolation"] == Part("isolation", True, "cpu: no network")
 
 
-def test_what_does_not_work_says_why() -> None:
+def test_a_part_that_fails_says_why() -> None:
     fault = Fault(cause="judge", message="the driver would not start")
     found = parts(session(FakeDevice(run=lambda _: fault)))
     assert found["device"] == Part("device", False, "the driver would not start")

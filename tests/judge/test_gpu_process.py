@@ -106,7 +106,7 @@ def at_work(lane: Lane) -> tuple[threading.Thread, list[object]]:
     return thread, became
 
 
-def test_who_stops_does_not_wait_for_a_kernel() -> None:
+def test_stopping_does_not_wait_for_a_kernel() -> None:
     with open_gpu(None, None, "cpu") as (lane,):
         thread, became = at_work(lane)
         lane.stop()

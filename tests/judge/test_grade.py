@@ -1,4 +1,4 @@
-"""The story of a grading, told with fakes: which stage has the last word."""
+"""Grading with fake devices: the order of stages, early work, and the verdict."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_the_gpu_sanitizes_while_it_verifies(quick: bool) -> None:
     assert graded(with_times(device), quick=quick).score is not None
 
 
-def test_the_locks_are_held_in_order_and_each_device_is_renewed() -> None:
+def test_locks_are_held_in_order() -> None:
     made = with_times(FakeGpu())
     graded(made)
     locks = ["shared", "end of shared", "exclusive", "end of exclusive"]
@@ -239,7 +239,7 @@ class Noting(FakeDevice):
 
 
 @pytest.mark.parametrize("own_cores", [True, False])
-def test_the_cpu_device_starts_before_the_lock_only_on_its_own_cores(own_cores: bool) -> None:
+def test_the_cpu_sanitizer_starts_early_on_cores_of_its_own(own_cores: bool) -> None:
     made = with_times(FakeGpu())
     done = threading.Event()
 
@@ -292,7 +292,7 @@ def test_a_failed_case_is_sanitized_first_on_both_devices() -> None:
         assert SMALL.shape not in [launch.shape for launch in last.launches], "nothing is sampled"
 
 
-def test_what_started_early_is_stopped_when_verification_fails() -> None:
+def test_early_work_stops_when_verification_fails() -> None:
     asked: list[Sanitize] = []
 
     class Endless(FakeDevice):
@@ -317,7 +317,7 @@ def test_what_started_early_is_stopped_when_verification_fails() -> None:
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
 
 
-def test_a_kernel_that_is_slower_on_rescaled_inputs_is_scored_on_them() -> None:
+def test_the_slower_kind_of_inputs_is_scored() -> None:
     device = FakeGpu()
     device.rescaled_ms = 32.0
     report = graded(with_times(device))
@@ -336,7 +336,7 @@ def test_a_first_launch_that_does_nothing_is_a_violation() -> None:
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
 
 
-def test_unsafe_beats_wrong_and_shows_what_it_did_to_the_answer() -> None:
+def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
     wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
     outcome = graded(session(wrong)).outcome
     assert isinstance(outcome, Race) and outcome.counterexample is not None
@@ -367,13 +367,13 @@ class Told:
 
 
 def said(session: FakeSession, **options: Any) -> list[tuple[Stage, str]]:
-    """What whoever watches learns, in the order in which they do."""
+    """Return what a view is told, in order."""
     told = Told()
     grade(SUBMISSION, session, GradingOptions(seed=3, **options), told, PROBLEM)
     return told.found_in
 
 
-def test_what_is_found_is_told_before_the_grading_is_over() -> None:
+def test_findings_are_shown_while_it_grades() -> None:
     wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
     told = said(session(wrong))
     assert [stage for stage, _ in told] == [
@@ -388,7 +388,7 @@ def test_what_is_found_is_told_before_the_grading_is_over() -> None:
     assert race == "racecheck: a race"
 
 
-def test_what_is_right_is_told_too() -> None:
+def test_good_results_are_shown_while_it_grades() -> None:
     sentences = [sentence for _, sentence in said(with_times(FakeGpu()), quick=True)]
     assert any("cases right; worst block" in each for each in sentences)
     assert any(each.startswith("first launch ") for each in sentences)
@@ -438,7 +438,7 @@ def test_where_a_gpu_verifies_it_is_disassembled_meanwhile() -> None:
     assert report.score is not None and len(compiler.asked) == 1
 
 
-def test_nobody_waits_for_the_machine_code_of_a_kernel_that_is_wrong() -> None:
+def test_a_wrong_kernel_does_not_wait_for_the_disassembler() -> None:
     ended = threading.Event()
 
     def without_end(_: Disassemble) -> Fault:
@@ -460,7 +460,7 @@ def test_nobody_waits_for_the_machine_code_of_a_kernel_that_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("cause", "verdict"), [("judge", "judge-error"), ("time-limit", "time-limit")]
 )
-def test_who_cannot_be_disassembled_in_time_is_not_accepted(
+def test_a_failed_disassembly_is_not_accepted(
     cause: Any, verdict: str, times: bool, quick: bool
 ) -> None:
     compiler = Disassembler(lambda _: Fault(cause=cause, message="it went wrong"))
@@ -484,7 +484,7 @@ def test_machine_code_that_cannot_be_read_is_warned_of() -> None:
     assert sentences[-2:] == ["default-launch", "warning: not to be read"]
 
 
-def test_who_counts_accesses_is_told_the_machine_code() -> None:
+def test_counting_gets_the_machine_code() -> None:
     line = CodeLine(line=7, opcodes={"LDS.128": 1})
     counts: list[Count] = []
 
@@ -543,7 +543,7 @@ def examined(device: Watched, submission: Submission = SUBMISSION) -> Examined:
     return found
 
 
-def test_an_explanation_is_of_a_kernel_and_of_all_that_was_counted_of_it() -> None:
+def test_an_explanation_has_all_counters() -> None:
     device = Watched()
     found = examined(device)
     assert (found.name, found.source, found.device) == ("mine", "a kernel", INFO)
@@ -564,7 +564,7 @@ def test_an_explanation_without_counters_says_why() -> None:
         assert found.profile is None and found.counters == COUNTERS and found.note == "nobody may"
 
 
-def test_a_file_that_cannot_be_read_is_refused_without_a_device(tmp_path: Path) -> None:
+def test_an_unreadable_file_needs_no_device(tmp_path: Path) -> None:
     (tmp_path / "mine.cu").write_bytes(b"\xff")
     unreadable = read(tmp_path / "mine.cu")
     assert isinstance(unreadable, Unreadable)
@@ -574,7 +574,7 @@ def test_a_file_that_cannot_be_read_is_refused_without_a_device(tmp_path: Path) 
     assert (report.submission, report.outcome) == (unreadable.submission, unreadable.error)
 
 
-def test_what_goes_wrong_before_the_first_stage_is_of_reading() -> None:
+def test_a_failed_start_belongs_to_the_first_stage() -> None:
     class NoRoom(FakeSession):
         def start(self, *, cpu_sanitizer: bool) -> None:
             raise OSError("no space left")
@@ -584,7 +584,7 @@ def test_what_goes_wrong_before_the_first_stage_is_of_reading() -> None:
     assert "no space left" in outcome.message
 
 
-def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
+def test_accesses_are_counted_at_the_size_asked_for() -> None:
     counts: list[Count] = []
 
     class Counting(FakeDevice):
@@ -605,7 +605,7 @@ def test_what_is_explained_is_counted_at_the_size_that_was_asked_for() -> None:
     ("executed", "shapes"),
     [((7, 8), [SHAPE]), ((7,), [SHAPE, LARGER_SHAPE]), ((), [SHAPE, LARGER_SHAPE])],
 )
-def test_a_kernel_with_other_matrix_instructions_is_counted_at_a_larger_size(
+def test_unexecuted_matrix_instructions_are_counted_at_a_larger_size(
     executed: tuple[int, ...], shapes: list[Shape]
 ) -> None:
     counted: list[Shape] = []

@@ -137,7 +137,7 @@ def test_every_job_is_done_once_and_every_session_closed(many_cores: None) -> No
     assert sorted(job for job, _ in shown.jobs) == list(range(100))
 
 
-def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
+def test_gpus_work_at_the_same_time(
     many_cores: None,
 ) -> None:
     machine = Machine()
@@ -161,7 +161,7 @@ def test_gpus_work_at_once_and_each_on_one_job_while_the_next_gets_ready(
     assert turns == dict.fromkeys(GPUS, 2)
 
 
-def test_a_gpu_that_does_not_answer_is_said_and_the_others_do_its_work(many_cores: None) -> None:
+def test_other_gpus_do_the_work_of_a_broken_one(many_cores: None) -> None:
     machine = Machine(broken=["GPU-b"])
     with working(range(10), GPUS, lambda job, *_: job, Shown(), machine.lanes) as results:
         done = list(results)

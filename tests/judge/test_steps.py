@@ -64,7 +64,7 @@ def test_a_step_may_ask_for_another() -> None:
     assert steps.get(outer) == 21
 
 
-def test_what_a_step_raises_is_raised_where_it_is_asked_for() -> None:
+def test_an_exception_of_a_step_is_raised_by_get() -> None:
     def fails(_: Steps) -> None:
         raise OSError("no space left")
 

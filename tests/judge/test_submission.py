@@ -31,7 +31,9 @@ def test_a_good_file(tmp_path: Path) -> None:
         (b"\n\0", "line 2 has a NUL byte"),
     ],
 )
-def test_what_is_no_kernel_is_a_compile_error(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_file_without_a_kernel_is_a_compile_error(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     path = tmp_path / "bad.cu"
     path.write_bytes(content)
     found = read(path)

@@ -1,4 +1,4 @@
-"""What is done while others are: in a thread of its own, for which nobody waits unasked."""
+"""Background work has a thread of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and files that are written whole or not at all."""
+"""The cache of compiled kernels, and atomic writing."""
 
 from __future__ import annotations
 

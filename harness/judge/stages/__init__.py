@@ -1,1 +1,2 @@
-"""The steps of a grading after compilation: verify, sanitize, measure."""
+"""The stages of a grading: compile, verify, sanitize, count, measure. Each adds what it finds to a
+`Grading`; the order is in harness/judge/grade.py."""

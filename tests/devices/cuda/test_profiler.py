@@ -1,4 +1,4 @@
-"""Where hardware counters may not be read, it is said how to permit it, and the rest goes on."""
+"""Forbidden hardware counters are reported with the remedy, and do not stop an explanation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ information see https://developer.nvidia.com/ERR_NVGPUCTRPERM
 
 
 def profiled_by(said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> NoProfile:
-    """With an ncu that says so and writes nothing."""
+    """Profile with a fake ncu that prints this and writes nothing."""
     ncu = folder / "ncu"
     ncu.write_text(f"#!/bin/sh\ncat <<'SAID'\n{said}\nSAID\nexit 1\n")
     ncu.chmod(0o755)
@@ -52,14 +52,14 @@ def profiled_by(said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> NoP
     return found
 
 
-def test_who_may_not_read_counters_is_told_how_to_permit_it(
+def test_forbidden_counters_come_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     why = profiled_by(FORBIDDEN, tmp_path, monkeypatch).why
     assert "only administrators" in why and "NVreg_RestrictProfilingToAdminUsers=0" in why
 
 
-def test_what_else_ncu_says_is_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_ncu_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     why = profiled_by("==ERROR== Out of memory", tmp_path, monkeypatch).why
     assert why == "ncu wrote no report: ==ERROR== Out of memory"
 
@@ -67,7 +67,7 @@ def test_what_else_ncu_says_is_handed_on(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_rest_of_an_explanation_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a GPU whose counters are forbidden, beside a CPU device that counts."""
+    """The CPU device counts if a GPU's counters are forbidden."""
     forbidden = profiled_by(FORBIDDEN, tmp_path, monkeypatch)
     kernel = compiled(TILE)
 

@@ -53,7 +53,7 @@ def request(seed: int) -> Sanitize:
 
 
 class Place:
-    """Where the program notes who was started, and who came to the end of a job."""
+    """The folder in which the program notes its start and its end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

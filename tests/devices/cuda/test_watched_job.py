@@ -16,7 +16,7 @@ def test_a_job_is_waited_for(tmp_path: Path) -> None:
         assert waiting.result() == tmp_path / "job"
 
 
-def test_a_job_that_nobody_is_left_to_give_is_not_waited_for(tmp_path: Path) -> None:
+def test_waiting_ends_with_the_process_that_gives_jobs(tmp_path: Path) -> None:
     gone = os.fork()
     if not gone:
         os._exit(0)

@@ -42,7 +42,7 @@ def test_one_round_may_be_late_by_a_tenth(late: float, often: int) -> None:
     assert judged[0].dropped == bool(often)
 
 
-def test_a_round_in_which_the_host_is_late_for_the_baseline_is_dropped_too() -> None:
+def test_rounds_with_a_late_baseline_are_dropped() -> None:
     judged = judge_clocks(rounds([0.0] * 10, [0.0] * 9 + [0.11]))
     assert dropped(judged) == 1 and isinstance(judged, tuple) and judged[9].dropped
 
@@ -64,9 +64,7 @@ def test_a_fifth_of_the_rounds_may_be_late(kernel: int, guilty: bool) -> None:
         (28, 2, True),  # 466 in 2^30
     ],
 )
-def test_a_host_that_may_be_late_for_the_baseline_as_often_is_to_blame(
-    kernel: int, baseline: int, guilty: bool
-) -> None:
+def test_a_host_that_is_late_for_both_is_to_blame(kernel: int, baseline: int, guilty: bool) -> None:
     lateness = [0.5] * kernel + [0.0] * (60 - kernel)
     judged = judge_clocks(rounds(lateness, [0.0] * (60 - baseline) + [0.5] * baseline))
     assert isinstance(judged, RuleViolation) is guilty
@@ -104,7 +102,7 @@ def test_thousands_of_late_rounds_are_judged_too() -> None:
     assert isinstance(unsteady, tuple)
 
 
-def test_what_is_said() -> None:
+def test_the_message_names_the_difference_of_the_clocks() -> None:
     often = judge_clocks(rounds([0.5] * 20 + [-0.25] * 30))
     assert isinstance(often, RuleViolation)
     assert (often.stage, often.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)
@@ -117,7 +115,7 @@ def test_what_is_said() -> None:
     assert "in 0 of 10 rounds" in always.message
 
 
-def test_who_is_late_by_the_limit_itself_is_not_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_itself_is_not_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "MAX_ROUND_MS", 0.125)
     assert dropped(judge_clocks(rounds([0.125] + [0.0] * 9, [0.0] * 9 + [0.125]))) == 0
     monkeypatch.setattr(clocks, "MAX_MEDIAN_MS", 0.125)

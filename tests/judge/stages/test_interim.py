@@ -1,4 +1,4 @@
-"""What a grading says before its report is there: each sentence, of facts that are known."""
+"""The sentences that a view shows while it grades."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.judge.stages.fakes import disassembled, kernel
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
 
 
-def test_a_kernel_is_said_with_what_it_takes_and_the_warnings() -> None:
+def test_a_kernel_is_described_with_resources_and_warnings() -> None:
     facts = kernel().facts
     resources = facts.resources.model_copy(
         update={
@@ -52,7 +52,7 @@ def test_a_kernel_is_said_with_what_it_takes_and_the_warnings() -> None:
     ]
 
 
-def test_machine_code_is_said_with_its_badges_and_the_warnings() -> None:
+def test_machine_code_is_described_with_badges_and_warnings() -> None:
     known = disassembled(kernel())
     assert list(interim.of_machine_code(known, [])) == ["cuda-cores, default-launch"]
     unread = known.model_copy(update={"badges": (Badge.DEFAULT_LAUNCH,)})
@@ -64,21 +64,21 @@ def test_machine_code_is_said_with_its_badges_and_the_warnings() -> None:
 
 
 @pytest.mark.parametrize("note", [None, "a smaller size was run whole"])
-def test_verification_says_how_close_it_was(note: str | None) -> None:
+def test_verification_is_described_with_its_worst_error(note: str | None) -> None:
     case = CaseResult(case=Case(Shape(16, 16, 16)), error=2.2e-6, seconds=0.1)
     found = Verification(cases=(case, case), worst_error=2.2e-6, note=note)
     said = "2 cases right; worst block 2.2e-6 (limit 1e-5)"
     assert list(interim.of_verification(found)) == [said, *([note] if note else [])]
 
 
-def test_a_verdict_is_said_with_its_reason() -> None:
+def test_a_failure_is_described_with_its_reason() -> None:
     trapped = RuntimeFault(stage=Stage.VERIFY, message="it trapped")
     assert list(interim.of_failure(trapped)) == ["runtime-error: it trapped"]
     unscored = Accepted(score=Unscored(reason="device", message="no GPU"))
     assert list(interim.of_failure(unscored)) == []
 
 
-def test_a_sanitizer_says_what_is_clean_and_what_it_found() -> None:
+def test_a_sanitizer_is_described_with_its_findings() -> None:
     statuses = {Tool.MEMCHECK: "clean", Tool.RACECHECK: "found", Tool.INITCHECK: "clean"}
     program = Sanitizing(
         program="the CPU device",
@@ -100,7 +100,7 @@ def test_a_sanitizer_says_what_is_clean_and_what_it_found() -> None:
     assert list(interim.of_sanitizing(broken, [])) == []
 
 
-def test_the_first_launch_is_said_beside_the_second() -> None:
+def test_the_first_launch_is_described_with_the_second() -> None:
     found = FirstLaunch(
         context_ms=1,
         compile_ms=2,

@@ -198,7 +198,7 @@ def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_kernel_is_timed_beside_the_baseline(rounds: Rounds, quick: bool) -> None:
+def test_the_kernel_is_timed_with_the_baseline(rounds: Rounds, quick: bool) -> None:
     progress = Silent()
     run(Device(), quick=quick, progress=progress)
     (asked,) = rounds.asked
@@ -261,7 +261,7 @@ def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
     ]
 
 
-def test_what_goes_wrong_in_rounds_is_the_outcome(rounds: Rounds) -> None:
+def test_a_failed_round_is_the_outcome(rounds: Rounds) -> None:
     late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
     rounds.answers = {SIZES[0]: late}
     assert run(Device(), sizes=True) is late
@@ -269,7 +269,7 @@ def test_what_goes_wrong_in_rounds_is_the_outcome(rounds: Rounds) -> None:
     assert run(Device()) is late
 
 
-def test_a_launch_that_hangs_when_it_is_the_first_is_a_time_limit(rounds: Rounds) -> None:
+def test_a_hanging_first_launch_is_a_time_limit(rounds: Rounds) -> None:
     device = Device()
     device.first = lambda _: STUCK
     found = run(device)
@@ -354,7 +354,7 @@ def test_a_c_of_another_shape_is_the_judges_fault(rounds: Rounds, shape: tuple[i
     assert found == JudgeError(stage=Stage.MEASURE, message=message)
 
 
-def test_host_memory_that_cannot_be_had_is_said(rounds: Rounds) -> None:
+def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
     device = Device()
     device.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
     assert run(device) == RuntimeFault(
@@ -365,7 +365,7 @@ def test_host_memory_that_cannot_be_had_is_said(rounds: Rounds) -> None:
     assert isinstance(found, TimeLimit) and found.seconds == 4
 
 
-def test_measuring_says_what_it_does_and_finds(rounds: Rounds) -> None:
+def test_measuring_reports_its_progress(rounds: Rounds) -> None:
     watcher = Watcher()
     run(Device(), progress=watcher, sizes=True)
     assert watcher.told == [

@@ -67,7 +67,7 @@ def on(uuid: str) -> DeviceInfo:
     return INFO.model_copy(update={"uuid": uuid})
 
 
-def test_every_round_has_a_launch_of_each_in_an_order_of_its_own() -> None:
+def test_every_round_launches_each_player_in_random_order() -> None:
     table = Table([2.0, 2.1, 2.2])
     played = game(table)
     assert isinstance(played, Game) and len(played.rounds) == 3
@@ -109,7 +109,7 @@ def test_a_round_in_which_the_gpu_throttles_counts_for_nobody() -> None:
     assert difference(one, other) is not None
 
 
-def test_who_is_wrong_in_a_play_off_ends_it_by_name() -> None:
+def test_a_wrong_player_ends_the_play_off() -> None:
     table = Table([2.0, 2.1, 2.2])
 
     def check(player: Player, launch: int) -> Checked:
@@ -124,7 +124,7 @@ def test_who_is_wrong_in_a_play_off_ends_it_by_name() -> None:
 
 @pytest.mark.parametrize("first", [0, 1], ids=["in its first launch", "later"])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
-def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int, first: int) -> None:
+def test_a_failing_warm_up_launch_ends_the_play_off(wrong: int, first: int) -> None:
     """-1 is the baseline, which all share: it is said of the first."""
     table = Table([2.0, 2.1, 2.2])
     seated = [table.baseline, *table.players][wrong + 1]
@@ -137,7 +137,7 @@ def test_whose_launch_goes_wrong_while_warming_up_ends_it(wrong: int, first: int
 
 
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
-def test_whose_launch_goes_wrong_in_a_round_ends_it(wrong: int) -> None:
+def test_a_failing_launch_ends_the_play_off(wrong: int) -> None:
     table = Table([2.0, 2.1, 2.2])
     seated = [table.baseline, *table.players][wrong + 1]
     table.check = lambda player, launch: Checked(
@@ -148,7 +148,7 @@ def test_whose_launch_goes_wrong_in_a_round_ends_it(wrong: int) -> None:
 
 
 @pytest.mark.parametrize("liar", [0, 1])
-def test_whose_events_the_host_contradicts_ends_it(liar: int) -> None:
+def test_changed_events_end_the_play_off(liar: int) -> None:
     table = Table([2.0, 2.1])
     table.players[liar].host_late_ms = 0.5
     ended = game(table)
@@ -167,7 +167,7 @@ class Ticking:
         return len(self.table.launches)
 
 
-def test_the_launches_of_a_round_have_inputs_of_one_kind_and_all_kinds_come_up() -> None:
+def test_all_launches_of_a_round_have_the_same_inputs() -> None:
     table = Table([2.0, 2.1])
     played = game(table)
     assert isinstance(played, Game)
@@ -254,7 +254,7 @@ def test_one_gpu_speaks_for_itself(accepted: None) -> None:
     assert found.gpu == "fake"
 
 
-def test_who_was_not_accepted_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_kernel_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "grade", lambda submission, *_: rejected(submission.name))
     machine = Machine({"GPU-0": (2.0, 2.0)})
     with pytest.raises(UsageError, match="a cannot play: memory-error: reads 4 bytes"):
@@ -282,7 +282,7 @@ def test_a_kernel_that_fails_in_the_play_off_is_named(
         played(Machine({"GPU-0": (2.0, 2.0)}), "a", "b")
 
 
-def test_a_result_that_does_not_follow_from_its_rounds_is_refused(accepted: None) -> None:
+def test_a_result_must_follow_from_its_rounds(accepted: None) -> None:
     found = played(Machine({f"GPU-{n}": (2.0, 2.02) for n in range(2)}), "a", "b")
     data = found.model_dump()
     data["differences"][0]["ordered"] = "slower"
@@ -291,7 +291,7 @@ def test_a_result_that_does_not_follow_from_its_rounds_is_refused(accepted: None
     assert differences(found.games) == found.differences
 
 
-def test_what_a_play_off_found_is_known_by_the_programs_both_ways_round(accepted: None) -> None:
+def test_the_order_of_programs_is_known_both_ways(accepted: None) -> None:
     found = played(Machine({f"GPU-{n}": (2.2, 2.0, 2.0) for n in range(2)}), "a", "b", "c")
     a, b, c = (player.code for player in found.players)
     assert of_codes(found) == {

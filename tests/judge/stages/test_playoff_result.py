@@ -1,4 +1,4 @@
-"""What the rounds of a play-off say of its kernels, and that a result says nothing else."""
+"""The order of kernels follows from the rounds of a play-off, and a result must agree with it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ Rounds = tuple[tuple[Round, ...], ...]
 
 
 def with_ratio(percent: float, spread: float = 0.0) -> Rounds:
-    """Of two players, the first of which is faster by so much."""
+    """Return rounds of two players, the first of which is faster by so much."""
     ratios = [1 + (percent + spread * step) / 100 for step in (-1, -0.5, -0.2, 0, 0, 0.2, 0.5, 1)]
     return (timed(2.0),) * 8, tuple(timed(2.0 * ratio) for ratio in ratios)
 
@@ -136,7 +136,7 @@ def test_how_sure_several_gpus_are_follows_from_how_far_they_agree() -> None:
 
 
 def altered(change: Callable[[Any], None]) -> None:
-    """As a result that was read, with a change of its data."""
+    """Read a result after a change of its data."""
     games = on_gpus(with_ratio(1.0, 0.1), with_ratio(1.0, 0.1))
     players = [Player(name=n, author=None, sha256=n * 64, code=n * 64) for n in "ab"]
     found = PlayOff(

@@ -1,4 +1,4 @@
-"""Sanitizing with programs that say what they are told: shapes, findings, what C became."""
+"""Sanitizing with fake programs: shapes, findings and verdicts."""
 
 from __future__ import annotations
 
@@ -125,13 +125,13 @@ def test_the_case_that_failed_comes_first_unless_it_is_too_large() -> None:
 
 
 def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: Any) -> list[bool]:
-    """Of each device that is asked, whether it watches some blocks of the ranked size."""
+    """Return for each device whether it sanitizes some blocks of the ranked size."""
     beside = FakeDevice()
     run(device, beside, failed=small_failed, **options)
     return [SMALL.shape in each.watched_shapes for each in (device, beside)]
 
 
-def test_blocks_of_the_ranked_size_are_watched_by_the_cpu_device_alone(
+def test_only_the_cpu_device_samples_the_ranked_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("harness.judge.stages.sanitize.SMALL_FLOP", SMALL.shape.flop - 1)
@@ -144,7 +144,7 @@ def test_blocks_of_the_ranked_size_are_watched_by_the_cpu_device_alone(
     assert sampled(FakeDevice(), small_failed=SMALL) == [False, True]
 
 
-def test_a_sample_is_the_first_cluster_and_one_that_nobody_knows() -> None:
+def test_a_sample_is_the_first_cluster_and_a_secret_one() -> None:
     launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
     drawn = [ranked_sample(PROBLEM, launch, seed) for seed in range(40)]
     for each in drawn:
@@ -169,7 +169,7 @@ def test_a_launch_that_stops_under_a_tool_is_its_verdict() -> None:
     assert isinstance(found, RuntimeFault) and f"it trapped at {shape}" in found.message
 
 
-def test_a_tool_that_nobody_could_run_is_no_clean_tool() -> None:
+def test_a_tool_that_did_not_run_is_not_clean() -> None:
     broken = FakeDevice(unavailable=("racecheck",))
     found = outcome(broken)
     assert isinstance(found, JudgeError) and "racecheck" in found.message
@@ -279,7 +279,7 @@ def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
             assert (launch.A == A).all() and (launch.B == B).all()
 
 
-def test_a_case_that_failed_is_watched_beside_the_gpu_even_in_a_quick_grading() -> None:
+def test_a_failed_case_is_sanitized_on_both_devices() -> None:
     beside, failed = FakeDevice(), Case(Shape(16, 16, 16))
     run(FakeDevice(), beside, quick=True, failed=failed)
     assert beside.watched_shapes[0] == failed.shape
@@ -303,7 +303,7 @@ class Refusing(FakeDevice):
         return Refusal(message="no clusters here")
 
 
-def test_a_device_beside_that_cannot_run_the_kernel_is_said() -> None:
+def test_a_cpu_device_that_refuses_the_kernel_is_reported() -> None:
     found, made = run(FakeDevice(), Refusing())
     assert found is None
     beside = made.sanitizing[1]
@@ -313,7 +313,7 @@ def test_a_device_beside_that_cannot_run_the_kernel_is_said() -> None:
     ]
 
 
-def test_a_tool_that_nobody_could_run_says_why_by_each_program() -> None:
+def test_each_program_says_why_a_tool_did_not_run() -> None:
     found = outcome(FakeDevice(unavailable=("racecheck",)), Refusing())
     assert found == JudgeError(
         stage=Stage.SANITIZE,
@@ -379,7 +379,7 @@ def test_a_hang_is_not_explained_in_a_large_case_or_without_a_gpu() -> None:
     assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), late))
 
 
-def test_sanitizing_says_what_it_does_and_finds() -> None:
+def test_sanitizing_reports_its_progress() -> None:
     watcher = Watcher()
     twice = (RACE, RACE.model_copy(update={"at": Place(line=3)}))
     run(FakeDevice(findings=twice), FakeDevice(), progress=watcher)

@@ -181,7 +181,7 @@ def test_launches_that_stay_below_their_limit_have_one_together(
 
 
 def sampled(request: Run, tile_of: Any) -> Matrix:
-    """What blocks make of C that compute this tile each: 16×16, by their number."""
+    """Return C after blocks that compute one 16×16 tile each."""
     assert request.blocks is not None
     C = np.full((request.shape.M, request.shape.K), POISON, np.uint32).view(np.float32)
     product = right(request.A, request.B)
@@ -215,7 +215,7 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
 
 @pytest.mark.parametrize("tiles", [1, 4])
 def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
-    """Where all of a sample's tiles are its own, what is missing is seen at once."""
+    """A sample that writes only its own tiles must write all of them."""
     found = outcome(with_tiles(lambda b: b % tiles), sampled=True)
     assert isinstance(found, WrongAnswer)
     assert "same tile" in found.message or "the NaN that the judge puts" in found.message
@@ -295,7 +295,7 @@ def test_a_launch_that_touches_anything_but_c_is_told_where(
         assert found.findings[0].shape == Shape(16, 16, 16)
 
 
-def test_a_tile_that_two_blocks_write_is_shown_where_another_is_missing() -> None:
+def test_a_tile_written_twice_is_found_across_samples() -> None:
     """Found only across the two samples: each alone could be blocks in another order."""
     twice = with_tiles(lambda b: b // 2 * 2)
     for _ in range(20):
@@ -312,7 +312,7 @@ def test_a_tile_that_two_blocks_write_is_shown_where_another_is_missing() -> Non
     assert column % 2 == 1 and 0 <= row < 20
 
 
-def test_the_first_of_the_tiles_that_are_missing_is_shown_and_the_first_written_twice_named(
+def test_a_missing_tile_is_shown_if_another_was_written_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     samples = ((0, 1, 2, 3), (4, 5, 6, 7))

@@ -69,7 +69,7 @@ def test_several_share_a_gpu() -> None:
     process.join(PATIENCE)
 
 
-def test_nobody_overtakes_who_waits_for_the_exclusive_lock() -> None:
+def test_a_waiting_exclusive_lock_is_not_overtaken() -> None:
     order: list[str] = []
 
     def come(name: str, use: Use) -> None:

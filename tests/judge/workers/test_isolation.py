@@ -1,4 +1,4 @@
-"""Each rule that a worker is held to, proved by a process that is held to it and tries."""
+"""Each restriction of a worker, tested by a confined process that tries to break it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READERS = [Role.COMPILER, Role.CPU]
 
 
 def attempt(role: Role, code: str, scratch: Path) -> tuple[list[str], str]:
-    """What was enforced on a process, and what became of its attempt in the folder `scratch`."""
+    """The restrictions of a process, and the result of its attempt in the folder `scratch`."""
 
     def work() -> tuple[list[str], str]:
         os.chdir(scratch)
@@ -125,7 +125,7 @@ def test_no_symlink_leads_out(role: Role, scratch: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("role", READERS)
-def test_nobody_is_called_on_the_network(role: Role, scratch: Path, listening: int) -> None:
+def test_there_is_no_network(role: Role, scratch: Path, listening: int) -> None:
     enforced, result = attempt(
         role, f"import socket; socket.create_connection(('127.0.0.1', {listening}), 5)", scratch
     )
@@ -213,7 +213,7 @@ def limits_of(role: Role, scratch: Path) -> dict[int, tuple[int, int]]:
         (Role.CHECKER, 3600, None),
     ],
 )
-def test_each_role_has_its_limits_and_says_them(
+def test_each_role_reports_its_limits(
     role: Role, seconds: int, memory: int | None, scratch: Path
 ) -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -239,7 +239,7 @@ def test_each_role_has_its_limits_and_says_them(
     ("role", "more"),
     [(Role.COMPILER, 256), (Role.CPU, 256), (Role.CUDA, 1024), (Role.CHECKER, 1024)],
 )
-def test_who_is_not_root_may_start_so_many_more_tasks_than_there_are(
+def test_an_ordinary_user_has_a_limit_of_tasks(
     role: Role, more: int, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
@@ -261,7 +261,7 @@ def test_a_limit_that_is_lower_already_stays(scratch: Path) -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_what_else_is_writable_can_be_named(role: Role, scratch: Path, tmp_path: Path) -> None:
+def test_other_folders_can_be_made_writable(role: Role, scratch: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
 
@@ -288,7 +288,7 @@ GET_PDEATHSIG = 2
 
 
 class Kernel:
-    """Linux, as far as it is asked for rules: it answers what it is told and notes the rest."""
+    """A fake Linux kernel that answers requests for restrictions and notes them."""
 
     def __init__(self, abi: int = 4, ruleset: int = 77, restricts: int = 0) -> None:
         self.answers = {444: [abi, ruleset], 445: [0] * 999, 446: [restricts]}
@@ -323,7 +323,7 @@ class Kernel:
 def asked(
     kernel: Kernel, role: Role, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, ...]:
-    """What is said to be enforced by this kernel; nothing is in fact."""
+    """Return what this fake kernel enforces."""
     monkeypatch.setattr(isolation, "_libc", lambda: kernel)
     monkeypatch.setattr(isolation, "_limits", lambda role: [])
     monkeypatch.setattr(os, "close", lambda handle: handle == 77 or CLOSE(handle))
@@ -333,7 +333,7 @@ def asked(
 OPEN, CLOSE = os.open, os.close
 
 
-def test_rules_that_the_kernel_refuses_are_not_said(
+def test_refused_restrictions_are_not_reported(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked(Kernel(ruleset=-1), Role.CUDA, scratch, monkeypatch) == ()
@@ -382,7 +382,7 @@ def test_a_worker_opens_no_gpu_but_its_own(
     assert ("/dev" in kernel.rules) is not closed
     assert ("/dev/full" in kernel.rules) is bool(closed) and "/dev/zero" not in kernel.rules
     assert "/proc" in kernel.rules
-    # Who has no GPU is held to more than that.
+    # A process without a GPU has more restrictions.
     assert "no GPU but its own" not in asked(Kernel(), Role.CPU, scratch, monkeypatch)
 
 

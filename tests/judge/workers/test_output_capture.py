@@ -1,4 +1,4 @@
-"""What a kernel prints is kept up to a bound, however much it is."""
+"""Printed text is kept up to a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.forked import in_fork
 
 
 def captured(*parts: bytes) -> Any:
-    """What is taken after each part was written to standard output."""
+    """Return what is captured after each part was written to standard output."""
 
     def work() -> list[str]:
         capture, taken = OutputCapture(), []

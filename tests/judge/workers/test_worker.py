@@ -46,7 +46,7 @@ def test_a_killed_worker_is_replaced(compiler: Worker) -> None:
     assert compiler.process_id != first
 
 
-def test_who_asks_while_another_does_waits_for_its_turn(compiler: Worker) -> None:
+def test_requests_of_two_threads_wait_for_one_another(compiler: Worker) -> None:
     answers: list[object] = []
     wrong = KERNEL.replace("1;", "1")
 
@@ -75,7 +75,7 @@ def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
         os.kill(process, 0)
 
 
-def test_the_worker_says_what_it_is_held_to(compiler: Worker) -> None:
+def test_the_worker_reports_its_restrictions(compiler: Worker) -> None:
     compiler.ask(Compile(source=KERNEL))
     assert any("CPU time" in rule for rule in compiler.isolation)
 
@@ -111,7 +111,7 @@ def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Work
         assert isinstance(device.ask(run), Finished)
 
 
-def test_what_a_worker_started_ends_with_it_whatever_group_it_is_in() -> None:
+def test_programs_of_a_worker_end_with_it() -> None:
     """As compute-sanitizer and the program that it watches."""
     program = (
         "import subprocess, sys; "

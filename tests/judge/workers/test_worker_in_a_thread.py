@@ -176,7 +176,7 @@ def test_after_a_fault_there_is_another_process(nursery: Nursery, cause: Any) ->
     assert worker.ask(Describe()) == INFO and len(nursery.children) == 2
 
 
-def test_a_process_that_ends_is_said_with_its_code_and_its_log(nursery: Nursery) -> None:
+def test_a_fault_has_exit_code_and_log_of_the_process(nursery: Nursery) -> None:
     def answer(request: Any) -> int:
         log = nursery.children[-1].scratch.path / "worker.log"
         log.write_text("x" * 5000 + "at /home/ada/kernel.cu")
@@ -190,7 +190,7 @@ def test_a_process_that_ends_is_said_with_its_code_and_its_log(nursery: Nursery)
     assert nursery.children[0].scratch.removed
 
 
-def test_a_process_that_is_ended_by_a_signal_names_it(nursery: Nursery) -> None:
+def test_a_fault_names_the_signal_that_ended_the_process(nursery: Nursery) -> None:
     def answer(request: Any) -> int:
         log = nursery.children[-1].scratch.path / "worker.log"
         log.write_bytes(b"x" * 5000 + b"\xff")
@@ -205,7 +205,7 @@ def test_a_process_that_is_ended_by_a_signal_names_it(nursery: Nursery) -> None:
     )
 
 
-def test_a_process_that_does_not_answer_in_time_is_ended(
+def test_a_process_is_ended_at_its_time_limit(
     nursery: Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Run, "time_limit", property(lambda request: request.seconds / 4))
@@ -223,9 +223,7 @@ def test_a_process_that_does_not_answer_in_time_is_ended(
         (b'{"name": "Ready", "body": "{\\"kind\\": \\"ready\\"}", "shapes": []}', "DeviceInfo"),
     ],
 )
-def test_an_answer_that_is_none_is_the_judges_fault(
-    nursery: Nursery, said: bytes, why: str
-) -> None:
+def test_an_invalid_answer_is_the_judges_fault(nursery: Nursery, said: bytes, why: str) -> None:
     nursery.answer = lambda request: said
     worker = Worker(Role.CPU)
     fault = worker.ask(Describe())
@@ -303,7 +301,7 @@ def test_cores_hold_for_the_process_and_for_the_next(nursery: Nursery) -> None:
 
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("gpu", [None, "GPU-7"])
-def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
+def test_a_process_gets_few_environment_variables(
     role: Role, gpu: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [*os.environ]:
@@ -328,7 +326,7 @@ def test_a_process_gets_nothing_of_the_users_but_what_finds_programs(
     }
 
 
-def test_a_process_that_was_started_ahead_is_that_of_the_first_worker_of_its_role() -> None:
+def test_the_first_worker_takes_the_process_started_early() -> None:
     processes.start_ahead(Role.COMPILER)
     ahead = processes._ahead[Role.COMPILER].process.pid
     with Worker(Role.COMPILER) as first, Worker(Role.COMPILER) as second:
@@ -338,7 +336,7 @@ def test_a_process_that_was_started_ahead_is_that_of_the_first_worker_of_its_rol
         assert second.process_id not in (None, ahead)
 
 
-def test_a_process_that_nobody_took_ends_with_the_judge(tmp_path: Path) -> None:
+def test_an_unused_process_ends_with_the_judge(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "harness", "grade", "--no-such-option"]
     told = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(processes.ROOT)}
     done = subprocess.run(
@@ -348,9 +346,7 @@ def test_a_process_that_nobody_took_ends_with_the_judge(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_what_could_not_be_started_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
