@@ -8,24 +8,29 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cli.commands._arguments import add_device, add_seed, parse_shape
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.files import write_whole
 
+if TYPE_CHECKING:
+    from harness.judge.explain.gpu import Gpu
+
 HELP = """\
 The screen shows what a block must move and do, how long each unit of the GPU
 alone would be busy with the ranked size, the lines that cost most (sectors and
 wavefronts a request, beside the ideal where that is less; how often a block
 reads the same sector again; active lanes), and at most three findings, the
-dearest first. Without a GPU the figures are those of an H100.
+dearest first. Without a GPU the figures are those of an H100, or of --gpu NAME.
 
 The kernel is held to a few cases on the way, and sanitized on two shapes: what
 is wrong or unsafe is said first.
 
 examples:
   python3 -m harness explain my_kernel.cu
+  python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
   python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
@@ -53,7 +58,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="count accesses at this size (default: 256x1024x256; where that leaves out matrix "
         "instructions that the kernel has, 1152x1024x1280)",
     )
+    parser.add_argument(
+        "--gpu",
+        type=_gpu,
+        metavar="NAME",
+        help='explain for this GPU, such as "RTX 4090", T4 or A100, without having one',
+    )
     add_seed(parser, "draw the inputs of the few cases")
+
+
+def _gpu(text: str) -> Gpu:
+    from harness.judge.explain.gpus import named
+
+    try:
+        return named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -71,11 +91,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if to_output:
         terminal.leave_output_to_programs()
     submission = read(arguments.file)
+    gpu = arguments.gpu
     options = GradingOptions(quick=True, seed=arguments.seed)
     if arguments.shape is not None:
         options = replace(options, examined=arguments.shape, counting_seconds=LARGE_SECONDS)
     with (
-        open_session(arguments.device) as session,
+        open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
         examined = examine(submission, session, options, progress)
@@ -83,7 +104,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         readable = submission.submission if isinstance(submission, Unreadable) else submission
         terminal.show(refusal(examined, readable))
         return Exit.NO_ANSWER if isinstance(examined, JudgeError) else Exit.NO
-    explanation = explain(examined)
+    explanation = explain(examined, gpu)
     terminal.show(screen(explanation, examined.source))
     if to_output:
         terminal.json(explanation.model_dump_json(indent=2))

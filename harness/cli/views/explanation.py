@@ -16,6 +16,8 @@ from harness.protocol.report import CompileError, Outcome, Submission, Verdict
 MAX_LINES = 8
 WORTH_SHOWING = 0.005
 """The smallest share of the machine instructions that is shown; less rounds to nothing."""
+WORTH_A_BAR = 0.02
+"""Of the busiest unit's time: a unit that takes less is left out."""
 _BAR = 12
 """The length of the longest bar, in characters."""
 
@@ -28,12 +30,11 @@ def screen(explanation: Explanation, source: str) -> RenderableType:
 def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
     """Return why there is nothing to explain, in the words of a grading."""
     found = outcome.diagnostics if isinstance(outcome, CompileError) else ()
-    line = Text.assemble(
-        (submission.name, "bold"),
-        "  ",
-        (outcome.verdict.value, "bold red"),
-        f"  {getattr(outcome, 'message', '')}",
-    )
+    message = getattr(outcome, "message", "")
+    if found and found[0].message in message:  # shown above the line
+        message = f"in line {found[0].line}" if found[0].line else ""
+    verdict = (outcome.verdict.value, "bold red")
+    line = Text.assemble((submission.name, "bold"), "  ", verdict, f"  {message}")
     return Group(*diagnostics(found, submission), line)
 
 
@@ -154,6 +155,8 @@ def _units(e: Explanation) -> Table:
     table = Table.grid(padding=(0, 2))
     longest = e.units[0].ms
     for time in e.units:
+        if time.ms < WORTH_A_BAR * longest:
+            continue
         bar = "█" * max(1, round(_BAR * time.ms / longest)) if time.ms else ""
         active = e.active.get(time.unit.value)
         found = f"busy {figures.percent(active)}, by the GPU's counters" if active else time.why

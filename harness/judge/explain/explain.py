@@ -31,10 +31,11 @@ from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
 
-def explain(examined: Examined) -> Explanation:
+def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
+    """Explain a kernel for the GPU that it ran on, or for a named one; else for an H100."""
     facts, counters = examined.kernel, examined.counters
-    known = gpu_of(examined.device)
-    gpu = known or H100
+    known = None if named else gpu_of(examined.device)
+    gpu = named or known or H100
     # Counters of earlier judges say less of a line.
     counted = counters if counters is not None and counters.warp_instructions else None
     evidence = (
@@ -112,7 +113,7 @@ def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | N
 
 def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
     why = {
-        Unit.L1: "a pass of 128 bytes a clock",
+        Unit.L1: f"{128 * gpu.l1_passes:.0f} bytes a clock",
         Unit.FMA: f"{gpu.fp32_lanes} multiply-adds a clock",
         Unit.FP64: "float64 arithmetic",
         Unit.SPECIAL: "conversions, reciprocals and the like",
@@ -148,7 +149,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
         roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))
     clocks = evidence.work.clocks
     for unit, name, per_clock in (
-        (Unit.L1, "shared memory and L1", 128.0),
+        (Unit.L1, "shared memory and L1", 128.0 * gpu.l1_passes),
         (Unit.L2, "L2 cache", float(L2_BYTES)),
     ):
         moved = clocks[unit] * per_clock * gpu.multiprocessors

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from harness.compiling.occupancy import multiprocessor
 from harness.protocol.report import DeviceInfo
 
-LSU_WAVEFRONTS = 1
-"""A multiprocessor's L1 cache and shared memory together: 128 bytes a clock."""
-
 WARP_INSTRUCTIONS = 4
 """A multiprocessor's four schedulers start one warp instruction each a clock."""
 
+MIB = 2**20
+
 L2_BYTES = 32
 """A multiprocessor's share of the L2 cache's bandwidth, bytes a clock: on an H100, `ncu` gives the
-traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak."""
+traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak. The
+same is assumed of other GPUs, for which nobody measured it here."""
 
 MMA_SYNC_SHARE = 0.63
 """Of the tensor cores' peak on sm_90, through mma.sync ("Dissecting the NVIDIA Hopper Architecture
@@ -54,7 +54,7 @@ class Gpu:
     multiprocessors: int
     clock_mhz: int
     memory_gb_per_s: float
-    l2_bytes: int = 50 * 2**20
+    l2_bytes: int = 50 * MIB
     full_tensor_rate: bool = False
     """Whether the tensor cores of a GPU of compute capability 8.6 or 8.9 add in FP32 at the full
     rate, as on professional cards; GeForce cards do so at half of it."""
@@ -72,6 +72,12 @@ class Gpu:
     def memory_bytes_per_clock(self) -> float:
         """A multiprocessor's share of the bandwidth of the device memory."""
         return self.memory_gb_per_s * 1e6 / self.clocks_per_ms / self.multiprocessors
+
+    @property
+    def l1_passes(self) -> float:
+        """Passes of 128 bytes that the L1 cache and shared memory take together in a clock: half
+        as many on Turing, by "Dissecting the NVidia Turing T4 GPU via Microbenchmarking"."""
+        return 0.5 if self.number == 75 else 1.0
 
     @property
     def fp32_lanes(self) -> int:
@@ -115,4 +121,5 @@ def gpu_of(device: DeviceInfo | None) -> Gpu | None:
         device.multiprocessors,
         device.max_clock_mhz,
         device.memory_gb_per_s,
+        device.l2_bytes or H100.l2_bytes,
     )

@@ -105,7 +105,7 @@ class Evidence:
         share = sum(opcodes.values()) / sum(before.values())
         saved[Unit.ISSUE] = self.work.clocks[Unit.ISSUE] * (1 - share)
         passes = self.rounds * (local_passes(before) - local_passes(opcodes))
-        saved[Unit.L1] = passes
+        saved[Unit.L1] = passes / self.gpu.l1_passes
         home = spills_to(self.facts, self.gpu)
         if passes and home is not Unit.L1:
             saved[Unit.L2] = passes * LINE / L2_BYTES
@@ -128,7 +128,8 @@ class Evidence:
 
     def clocks(self, passes: float) -> float:
         """Of one multiprocessor at the ranked size, for passes that were counted."""
-        return passes * scale(self.facts, self.counters) / self.gpu.multiprocessors
+        per_clock = self.gpu.multiprocessors * self.gpu.l1_passes
+        return passes * scale(self.facts, self.counters) / per_clock
 
     def costliest(self, cost: Callable[[LineCounters], float]) -> tuple[LineCounters, float] | None:
         """The line with most of the cost, and the cost of all lines."""

@@ -10,7 +10,6 @@ from harness.compiling.occupancy import WARP
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import (
     L2_BYTES,
-    LSU_WAVEFRONTS,
     MMA_SYNC_SHARE,
     SUSTAINED,
     WARP_INSTRUCTIONS,
@@ -205,7 +204,7 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
     bytes_once = 4 * (shape.M * shape.N + shape.N * shape.K + shape.M * shape.K)
     first = sum(line.global_first_sectors for line in counters.lines) * SECTOR
     clocks = {
-        Unit.L1: sum(l1_clocks(line) for line in counters.lines) * ratio / LSU_WAVEFRONTS,
+        Unit.L1: sum(l1_clocks(line) for line in counters.lines) * ratio / gpu.l1_passes,
         Unit.FMA: fma_warps(counters) * WARP / gpu.fp32_lanes * ratio,
         Unit.ISSUE: issued_warps(facts, counters) / WARP_INSTRUCTIONS * ratio,
         Unit.L2: first / L2_BYTES * ratio,
@@ -234,7 +233,7 @@ def _add_loop(
     for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
         clocks[unit] = times * busy
     spilled = times * local_passes(loop.opcodes)
-    clocks[Unit.L1] += spilled
+    clocks[Unit.L1] += spilled / gpu.l1_passes
     home = spills_to(facts, gpu)
     if home is not Unit.L1:
         clocks[Unit.L2] += spilled * LINE / L2_BYTES

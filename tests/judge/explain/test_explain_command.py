@@ -51,7 +51,7 @@ def test_what_is_unsafe_is_said_first(file: str, capsys: Captured) -> None:
     assert main(["explain", "--device", "cpu", str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
     shown = capsys.readouterr().out
     assert shown.startswith(f"{file.partition('/')[0]}: ")
-    assert "make it right before you make it fast" in shown and "occupancy" in shown
+    assert "Make it right before you make it fast" in shown and "occupancy" in shown
 
 
 @pytest.mark.parametrize(
