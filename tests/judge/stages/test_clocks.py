@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from harness.judge.stages import clocks
 from harness.judge.stages.clocks import judge_clocks
 from harness.protocol.report import Round, Rule, RuleViolation, Stage
 
@@ -94,14 +93,6 @@ def test_the_usual_lateness_is_that_of_the_baseline() -> None:
     assert dropped(judge_clocks(rounds([0.25] * 9, [0.25] * 9))) == 0
 
 
-def test_thousands_of_late_rounds_are_judged_too() -> None:
-    """2^1024 is no float."""
-    judged = judge_clocks(rounds([0.5] * 1500 + [0.0] * 500))
-    assert isinstance(judged, RuleViolation) and "1500 of 2000 rounds" in judged.message
-    unsteady = judge_clocks(rounds([0.5] * 900 + [0.0] * 1100, [0.0] * 1100 + [0.5] * 900))
-    assert isinstance(unsteady, tuple)
-
-
 def test_the_message_names_the_difference_of_the_clocks() -> None:
     often = judge_clocks(rounds([0.5] * 20 + [-0.25] * 30))
     assert isinstance(often, RuleViolation)
@@ -113,11 +104,3 @@ def test_the_message_names_the_difference_of_the_clocks() -> None:
     always = judge_clocks(rounds([0.0625] * 10))
     assert isinstance(always, RuleViolation) and "reads 0.0625 ms more" in always.message
     assert "in 0 of 10 rounds" in always.message
-
-
-def test_the_limit_itself_is_not_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "MAX_ROUND_MS", 0.125)
-    assert dropped(judge_clocks(rounds([0.125] + [0.0] * 9, [0.0] * 9 + [0.125]))) == 0
-    monkeypatch.setattr(clocks, "MAX_MEDIAN_MS", 0.125)
-    monkeypatch.setattr(clocks, "MAX_MEDIAN", 0.0)
-    assert dropped(judge_clocks(rounds([0.125] * 10))) == 0

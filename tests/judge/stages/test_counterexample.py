@@ -31,22 +31,11 @@ def test_transposed(shape: Shape) -> None:
     assert "C is transposed" in explained(A, B, by_columns)
 
 
-def test_twice_too_large(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, C = right
-    assert "every element is 2 times" in explained(A, B, 2 * C)
-
-
 def test_last_tile_of_the_sum_dropped(right: tuple[Matrix, Matrix, Matrix]) -> None:
     A, B, _ = right
     assert "the last 8 of 40 products of each sum are missing" in explained(
         A, B, A[:, :32] @ B[:32]
     )
-
-
-def test_low_precision(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, _ = right
-    half = A.astype(np.float16).astype(np.float32) @ B.astype(np.float16).astype(np.float32)
-    assert "inputs of low precision" in explained(A, B, half)
 
 
 def test_not_finite(right: tuple[Matrix, Matrix, Matrix]) -> None:

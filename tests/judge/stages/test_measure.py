@@ -14,7 +14,6 @@ import pytest
 from harness.judge.grading import Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
-from harness.judge.stages.interim import of_first_launch
 from harness.judge.stages.measure import audit, measure
 from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp, Wrong
 from harness.judge.stages.score import possible_tflops
@@ -345,15 +344,6 @@ def test_a_wrong_timed_launch_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shown.elements[0].row, shown.elements[0].column) == (255, 511)
 
 
-@pytest.mark.parametrize("shape", [(256, 256), (512, 256), (256, 513)])
-def test_a_c_of_another_shape_is_the_judges_fault(rounds: Rounds, shape: tuple[int, int]) -> None:
-    device = Device()
-    device.first = lambda _: FirstLaunches(times=TIMES, C=np.zeros(shape, np.float32))
-    found = run(device)
-    message = "C of the first launch has another shape"
-    assert found == JudgeError(stage=Stage.MEASURE, message=message)
-
-
 def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
     device = Device()
     device.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
@@ -363,20 +353,6 @@ def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
     device.memory = lambda _: STUCK
     found = run(device)
     assert isinstance(found, TimeLimit) and found.seconds == 4
-
-
-def test_measuring_reports_its_progress(rounds: Rounds) -> None:
-    watcher = Watcher()
-    run(Device(), progress=watcher, sizes=True)
-    assert watcher.told == [
-        (Stage.MEASURE, None),
-        "first launch",
-        *of_first_launch(TIMES),
-        "pageable host memory",
-        "pinned host memory",
-        "64×32×48",
-        "128×32×48",
-    ]
 
 
 def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:

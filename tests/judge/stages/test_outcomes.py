@@ -9,12 +9,9 @@ import pytest
 from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
 from harness.judge.stages.outcomes import judge_error, launch_outcome, load_outcome, wrote_outside
 from harness.protocol.compiler import (
-    Compile,
-    Compiled,
     Disassemble,
-    Disassembled,
 )
-from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.device import Refusal
 from harness.protocol.report import (
     CompileError,
     Finding,
@@ -31,7 +28,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import ANSWER_SECONDS, Fault
 from problem.cases import Shape
-from tests.judge.stages.fakes import disassembled, kernel
+from tests.judge.stages.fakes import kernel
 
 SHAPE = Shape(17, 33, 18)
 PLACE = Place(line=12)
@@ -121,13 +118,6 @@ class Answering:
         return self.answer
 
 
-def test_a_compiled_kernel_is_handed_on() -> None:
-    compiled = Compiled(kernel=kernel(), warnings=(), nvrtc="13.0")
-    compiler = Answering(compiled)
-    assert compile_kernel(compiler, "text", "sm_80", 7) is compiled
-    assert compiler.asked == [Compile(source="text", arch="sm_80", seconds=7)]
-
-
 @pytest.mark.parametrize(
     "answer", [fault("time-limit"), fault("judge", signal="SIGXCPU")], ids=["limit", "signal"]
 )
@@ -155,25 +145,12 @@ def test_a_compiler_that_is_not_there_is_the_judges_fault(signal: str | None) ->
     assert compile_kernel(Answering(broken), "", "sm_80") == judge_error(broken, Stage.COMPILE)
 
 
-def test_a_disassembled_kernel_is_handed_on() -> None:
-    found = Disassembled(kernel=disassembled(kernel()), warnings=())
-    compiler = Answering(found)
-    assert disassemble_kernel(compiler, kernel()) is found
-    assert compiler.asked == [Disassemble(kernel=kernel())]
-
-
 def test_machine_code_that_nobody_reads_in_time_is_a_verdict() -> None:
     slow = disassemble_kernel(Answering(fault("time-limit")), kernel())
     assert isinstance(slow, TimeLimit) and slow.stage is Stage.COMPILE
     assert slow.seconds == Disassemble(kernel=kernel()).time_limit
     broken = fault("judge", details="why")
     assert disassemble_kernel(Answering(broken), kernel()) == judge_error(broken, Stage.COMPILE)
-
-
-def test_a_loaded_kernel_is_ready() -> None:
-    device = Answering(Ready())
-    assert load_kernel(device, kernel()) is device.answer
-    assert device.asked == [Load(kernel=kernel())]
 
 
 def test_a_kernel_that_a_device_cannot_run_is_not_judged() -> None:

@@ -1,6 +1,5 @@
 """A sample of the ranked size's blocks is held to the product of the tiles that it wrote."""
 
-import numpy as np
 import pytest
 
 from harness.devices.guards import poisoned
@@ -54,12 +53,6 @@ def test_a_wrong_element_is_named_by_its_place_in_C() -> None:
     assert (first.row, first.column) == (70, 70)
 
 
-def test_a_tile_written_in_part_is_wrong() -> None:
-    C = computed(1, 7, 9)
-    C[70, 70] = np.float32(np.nan)
-    assert isinstance(check(C), WrongAnswer)
-
-
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 4, 1), (1, 1, 2)])
 def test_samples_are_of_whole_clusters(cluster: tuple[int, int, int]) -> None:
     line, shape = LaunchLine(128, 256, cluster=cluster), Shape(8192, 6144, 4000)
@@ -80,33 +73,6 @@ def test_blocks_that_only_fill_a_cluster_have_no_tile_of_their_own() -> None:
     assert (
         checked.own == checked.written == {(row, column) for row in range(4) for column in range(3)}
     )
-
-
-@pytest.mark.parametrize("cluster", [(1, 3, 1), (2, 3, 1)])
-def test_blocks_below_C_have_no_tile_of_their_own(cluster: tuple[int, int, int]) -> None:
-    """Four rows of tiles in a grid of six."""
-    A, B = CASE.draw(1)
-    blocks = tuple(range(LaunchLine(32, 64, cluster=cluster).grid(128, 192)[0] * 6))
-    line = LaunchLine(32, 64, cluster=cluster)
-    checked = check_blocks(CASE, 1, A, B, A @ B, line, blocks, Stage.VERIFY)
-    assert isinstance(checked, CheckedBlocks)
-    assert checked.own == {(row, column) for row in range(4) for column in range(3)}
-
-
-@pytest.mark.parametrize(
-    ("line", "count"),
-    [
-        (LaunchLine(16, 16), 64),
-        (LaunchLine(64, 64), 48),
-        (LaunchLine(128, 64), 24),
-        (LaunchLine(256, 256), 8),
-        (LaunchLine(64, 64, cluster=(2, 2, 1)), 12 * 4),
-        (LaunchLine(64, 64, cluster=(4, 2, 1)), 8 * 8),
-    ],
-)
-def test_a_sample_is_smaller_where_tiles_are_large(line: LaunchLine, count: int) -> None:
-    first, second = sampled_blocks(line, Shape(8192, 6144, 4096))
-    assert len(first) + len(second) == count and len(first) == len(second)
 
 
 def test_every_block_can_be_drawn_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

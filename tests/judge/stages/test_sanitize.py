@@ -251,34 +251,6 @@ def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
         assert {*verified} <= {*PROBLEM.cases(seed, quick=False, sampled=True)}
 
 
-def test_the_tools_get_the_inputs_of_the_seed_and_their_limit() -> None:
-    asked: list[Any] = []
-
-    class Listening(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            asked.append(request)
-            return super().ask(request)
-
-    for quick, beside, tools in (
-        (False, None, tuple(Tool)),
-        (False, FakeDevice(), tuple(Tool)),
-        (True, None, tuple(Tool)),
-        (True, FakeDevice(), (Tool.MEMCHECK, Tool.RACECHECK)),
-    ):
-        asked.clear()
-        run(Listening(), beside, quick=quick)
-        *_, request = asked
-        assert (request.tools, request.seconds) == (tools, SECONDS)
-        if beside is not None:
-            continue
-        cases = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=quick)
-        whole = [launch for launch in request.launches if launch.blocks is None]
-        for launch, case in zip(whole, cases, strict=True):
-            A, B = case.draw(7)
-            assert launch.shape == case.shape
-            assert (launch.A == A).all() and (launch.B == B).all()
-
-
 def test_a_failed_case_is_sanitized_on_both_devices() -> None:
     beside, failed = FakeDevice(), Case(Shape(16, 16, 16))
     run(FakeDevice(), beside, quick=True, failed=failed)
@@ -322,22 +294,11 @@ def test_each_program_says_why_a_tool_did_not_run() -> None:
     )
 
 
-def test_findings_stand_though_a_tool_could_not_run() -> None:
-    found = outcome(FakeDevice(unavailable=("racecheck",), findings=(OUTSIDE,)))
-    assert isinstance(found, MemoryFault)
-
-
 def test_changed_inputs_are_named_with_their_case() -> None:
     found = outcome(FakeDevice(product={"changed_inputs": ("A", "B")}))
     case = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[0]
     assert isinstance(found, RuleViolation) and found.stage is Stage.SANITIZE
     assert found.message == f"the kernel changed A and B at {case}; inputs are not to be written"
-
-
-def test_the_first_program_has_the_word() -> None:
-    device = FakeDevice(watched=lambda A, B: 2 * right(A, B))
-    beside = FakeDevice(product={"changed_inputs": ("A",)})
-    assert isinstance(outcome(device, beside), WrongAnswer)
 
 
 def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:

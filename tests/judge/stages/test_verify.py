@@ -21,7 +21,6 @@ from harness.protocol.report import (
     CaseResult,
     MemoryFault,
     Outcome,
-    Rule,
     RuleViolation,
     Stage,
     TimeLimit,
@@ -153,14 +152,6 @@ def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:
     assert (shown.elements[0].row, shown.elements[0].column) == (100, 200)
 
 
-def test_changed_inputs_and_canaries_are_verdicts() -> None:
-    changed = outcome(FakeDevice(run=lambda _: {"changed_inputs": ("B",)}))
-    assert isinstance(changed, RuleViolation) and changed.rule is Rule.INPUTS_CHANGED
-    beside = outcome(FakeDevice(run=lambda _: {"wrote_outside": ("before A",)}))
-    assert isinstance(beside, MemoryFault) and beside.findings[0].array == "A"
-    assert "wrote before A" in beside.message
-
-
 def test_launches_that_stay_below_their_limit_have_one_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -235,14 +226,6 @@ def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> 
         f"{last.shape} was run whole"
     )
     assert all(request.blocks is None for request in device.ran)
-
-
-def test_blocks_may_depend_where_all_of_them_run() -> None:
-    found = run(FakeDevice(), blocks_depend=True)
-    assert isinstance(found, Verification) and found.note is None
-    assert found.cases[-1].case.shape == SMALL_RANKED.shape
-    found = run(FakeDevice(), blocks_depend=True, sampled=True, quick=True)
-    assert isinstance(found, Verification) and found.note is None
 
 
 def taking(seconds: float, shape: Shape) -> CaseResult:

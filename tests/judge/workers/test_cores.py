@@ -50,15 +50,3 @@ def test_a_process_is_held_with_all_its_threads(monkeypatch: pytest.MonkeyPatch)
     held.clear()
     keep_to(os.getpid(), frozenset({1}))
     assert not held
-
-
-def test_a_thread_that_has_just_ended_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def ended(thread: int, cores: object) -> None:
-        asked.append(thread)
-        raise ProcessLookupError
-
-    monkeypatch.setattr(os, "sched_setaffinity", ended)
-    keep_to(os.getpid(), frozenset({0}))
-    assert os.getpid() in asked

@@ -156,16 +156,6 @@ def test_a_process_is_started_when_it_is_first_needed_and_kept(nursery: Nursery)
     assert nursery.children[0].asked == [Describe(), Describe()]
 
 
-def test_closing_ends_the_process_and_what_it_left(nursery: Nursery) -> None:
-    with Worker(Role.CPU) as worker:
-        worker.ask(Describe())
-    (child,) = nursery.children
-    assert child.process.killed.is_set() and child.scratch.removed
-    assert child.inner.connection.closed and worker.process_id is None
-    worker.close()
-    assert worker.ask(Describe()) == INFO and len(nursery.children) == 2
-
-
 @pytest.mark.parametrize("cause", ["trap", "judge"])
 def test_after_a_fault_there_is_another_process(nursery: Nursery, cause: Any) -> None:
     fault = Fault(cause=cause, message="it went wrong", printed="last words")
