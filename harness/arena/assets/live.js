@@ -28,6 +28,15 @@ function watch(address, handlers) {
   };
 }
 
+// Times are written in UTC, and shown in the reader's zone.
+for (const time of document.querySelectorAll("time[data-moment]")) {
+  time.title = time.textContent;
+  time.textContent = new Date(time.dateTime).toLocaleString(undefined, {
+    dateStyle: "medium",
+    timeStyle: "short",
+  });
+}
+
 // A page that is the same for everybody asks who its reader is.
 for (const who of document.querySelectorAll("[data-who]")) {
   fetch(who.dataset.who)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from harness.arena.progress import StageProgress
@@ -97,12 +99,24 @@ def templates() -> Environment:
     environment = static.templates().overlay(
         loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
-    environment.filters["moment"] = lambda at: f"{at:%Y-%m-%d %H:%M} UTC" if at else "–"
+    environment.filters["moment"] = _moment
+    environment.filters["when"] = _when
     environment.filters["quantity"] = _quantity
     environment.filters["seconds_until"] = _seconds_until
     environment.filters["duration"] = _duration
     environment.filters["zip"] = zip
     return environment
+
+
+def _moment(at: datetime | None) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "–"
+
+
+def _when(at: datetime | None) -> Markup:
+    """The moment as an element that live.js writes in the reader's own time zone."""
+    if at is None:
+        return Markup("–")
+    return Markup('<time data-moment datetime="{}">{}</time>').format(at.isoformat(), _moment(at))
 
 
 def _seconds_until(stage: StageProgress, after: StageProgress) -> str:
