@@ -174,7 +174,7 @@ def _counted(
     found: dict[str, list[Counters]] = {}
     with open_session("cpu") as session:
         for name, kernel in terminal.track(kernels.items(), "counting", len(kernels)):
-            ready = load_kernel(session.device, kernel, mostly_watched=True)
+            ready = load_kernel(session.device, kernel, mostly_checked=True)
             if not isinstance(ready, Ready):
                 terminal.note(f"{name} does not run on the CPU device")
                 continue
