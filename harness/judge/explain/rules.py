@@ -783,6 +783,7 @@ def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice,
         worth = WORTH_SAYING if not isinstance(rule, LastWave) else 1.02
         if saving is not None and evidence.work.total / saving.left.total >= worth:
             savings[rule] = saving
+    _join_patterns(savings, evidence.work)
     silent = {name for rule in savings for name in SILENCED.get(rule.name, ())}
     found = [
         _advice(evidence, rule, saving)
@@ -790,6 +791,28 @@ def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice,
         if rule.name not in silent
     ]
     return tuple(sorted(found, key=lambda each: -each.gain)[:MAX_FINDINGS])
+
+
+def _join_patterns(savings: dict[Rule, Saving], work: Workload) -> None:
+    """Make one finding of two that one line has for one reason: its indices are the wrong way round
+    in global memory and in shared memory."""
+    named = {rule.name: rule for rule in savings}
+    pair = [named.get("uncoalesced"), named.get("bank-conflicts")]
+    one, other = (savings.get(rule) if rule else None for rule in pair)
+    if one is None or other is None or one.line != other.line:
+        return
+    left = work
+    for unit, clocks in work.clocks.items():
+        saved = 2 * clocks - one.left.clocks[unit] - other.left.clocks[unit]
+        left = left.without(unit, saved)
+    kept, gone = sorted((rule for rule in pair if rule), key=lambda rule: savings[rule].left.total)
+    savings[kept] = replace(
+        savings[kept],
+        message=f"{savings[kept].message}; {savings[gone].message}",
+        left=left,
+        remedy="swap the indices, so that neighbouring threads take neighbouring words",
+    )
+    del savings[gone]
 
 
 def _advice(evidence: Evidence, rule: Rule, saving: Saving) -> Advice:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.explain.explanation import Unit
-from harness.judge.explain.rules import Evidence, advice
+from harness.judge.explain.rules import RULES, Evidence, advice
 from tests.judge.explain.ladder import evidence_of_source
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -68,3 +68,15 @@ def test_shared_memory_that_is_not_needed_is_advised_against() -> None:
     (finding, *_) = advice(evidence_of_kernel("one_block_per_sm"))
     assert finding.remedy.startswith("drop shared memory") and finding.see is None
     assert "occupancy 12 %, limited by shared memory" in finding.message
+
+
+def test_one_cause_on_one_line_is_one_finding() -> None:
+    """Threads that read and store along columns: uncoalesced, and with bank conflicts."""
+    evidence = evidence_of_kernel("indices_the_wrong_way_round")
+    alone = {rule.name: advice(evidence, (rule,)) for rule in RULES}
+    (uncoalesced,), (conflicts,) = alone["uncoalesced"], alone["bank-conflicts"]
+    assert uncoalesced.line == conflicts.line == 8
+    found = [each for each in advice(evidence) if each.line == 8]
+    assert len(found) == 1 and found[0].remedy.startswith("swap the indices")
+    assert found[0].gain > max(uncoalesced.gain, conflicts.gain)
+    assert "sectors" in found[0].message and "wavefronts" in found[0].message
