@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING
 from harness.cli.commands._arguments import add_device, add_seed, parse_shape
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 
 if TYPE_CHECKING:
+    from harness.judge.explain.examined import Examined
     from harness.judge.explain.gpu import Gpu
+    from harness.judge.grading import GradingOptions
+    from harness.judge.progress import Progress
+    from harness.judge.session import Session
 
 HELP = """\
 The screen shows what a block must move and do, how long each unit of the GPU
@@ -31,6 +36,7 @@ is wrong or unsafe is said first.
 examples:
   python3 -m harness explain my_kernel.cu
   python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
+  python3 -m harness explain --against old.cu my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
   python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
@@ -59,6 +65,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "instructions that the kernel has, 1152x1024x1280)",
     )
     parser.add_argument(
+        "--against", type=Path, metavar="OLD", help="say what changed since this kernel file"
+    )
+    parser.add_argument(
         "--gpu",
         type=_gpu,
         metavar="NAME",
@@ -76,8 +85,25 @@ def _gpu(text: str) -> Gpu:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def _examined_before(
+    file: Path | None, session: Session, options: GradingOptions, progress: Progress
+) -> Examined | None:
+    """Examine the kernel to compare with, if any. Raises UsageError if it cannot be examined."""
+    from harness.judge.examine import examine
+    from harness.judge.explain.examined import Examined
+    from harness.judge.submission import read
+
+    if file is None:
+        return None
+    examined = examine(read(file), session, options, progress)
+    if not isinstance(examined, Examined):
+        why = getattr(examined, "message", "")
+        raise UsageError(f"--against: {file} cannot be explained: {examined.verdict}: {why}")
+    return examined
+
+
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.explanation import refusal, screen
+    from harness.cli.views.explanation import comparison, refusal, screen
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.examine import examine
     from harness.judge.explain.examined import Examined
@@ -99,6 +125,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
+        old = _examined_before(arguments.against, session, options, progress)
         examined = examine(submission, session, options, progress)
     if not isinstance(examined, Examined):
         readable = submission.submission if isinstance(submission, Unreadable) else submission
@@ -106,6 +133,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         return Exit.NO_ANSWER if isinstance(examined, JudgeError) else Exit.NO
     explanation = explain(examined, gpu)
     terminal.show(screen(explanation, examined.source))
+    if old is not None:
+        terminal.show(comparison(explanation, explain(old, gpu)))
     if to_output:
         terminal.json(explanation.model_dump_json(indent=2))
     elif arguments.json is not None:

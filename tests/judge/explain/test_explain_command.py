@@ -69,3 +69,20 @@ def test_what_is_refused_is_refused_as_by_grade(file: str, capsys: Captured) -> 
 def test_no_such_file(capsys: Captured, tmp_path: Path) -> None:
     assert main(["explain", str(tmp_path / "nothing.cu")]) == Exit.NO_ANSWER
     assert "there is no file" in capsys.readouterr().err
+
+
+def test_what_changed_since_another_kernel(capsys: Captured) -> None:
+    kernels = Path(__file__).parent / "kernels"
+    old, new = (str(kernels / f"{name}.cu") for name in ("double_accumulator", "naive"))
+    assert main(["explain", "--device", "cpu", "--gpu", "RTX 4090", "--against", old, new]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "for an NVIDIA GeForce RTX 4090" in shown
+    told = shown.partition("Against double_accumulator")[2]
+    assert "naive should be" in told and "× as fast: conversions and special functions" in told
+    assert "FP64 units 319.6 → 0.000 ms" in told and "registers" in told
+
+
+def test_an_unknown_gpu_is_refused(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--gpu", "Voodoo", str(SUBMISSIONS / "wrong-answer" / "transposed.cu")])
+    assert "no GPU called 'Voodoo' is known" in capsys.readouterr().err
