@@ -122,6 +122,18 @@ BODIES = {
     "mathematics": "*c = __sinf(A[col]) / (1 + __expf(B[row])) + fminf(A[row], B[col]);",
 }
 
+SPOILS_A_NEIGHBOUR = "*c = 1; if (col + 16 < K) c[16] = 2; if (row >= 16) c[-16 * K] = 3;"
+
+
+def test_a_block_that_writes_a_neighbours_tile_spoils_it(cache_directory: Path) -> None:
+    vector, threads = kernels(KERNEL.format(body=SPOILS_A_NEIGHBOUR), cache_directory)
+    fast, done = run(vector, (4, 4, 1), 64, 50, 64)
+    slow, _ = run(threads, (4, 4, 1), 64, 50, 64)
+    assert done.vector_blocks > 0
+    assert (fast != 1).any()
+    assert (slow != 1).any()
+
+
 LEFT = {
     "loops of different lengths",
     "a barrier after an early exit",

@@ -247,11 +247,12 @@ processor's cache."""
 
 
 def _by_tiles(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The order in which to run these blocks: one square of neighbours after the other."""
+    """The order in which to run these blocks: one square of neighbours after the other, first the
+    white ones of all squares, as `_chessboard` has them."""
     across, down, _ = clusters.sizes
     column, row, layer = chosen % across, chosen // across % down, chosen // across // down
     order: npt.NDArray[np.int64] = np.lexsort(
-        (column, row, column // TILE_BLOCKS, row // TILE_BLOCKS, layer)
+        (column, row, column // TILE_BLOCKS, row // TILE_BLOCKS, layer, (column + row) % 2)
     )
     return order
 
