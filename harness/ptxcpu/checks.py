@@ -25,15 +25,15 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
     """Return empty memory for the checks of a launch of so many clusters."""
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
-    grain, global_grain = _grain(kernel, _NOT_SHARED), _grain(kernel, _NOT_GLOBAL)
+    width, global_width = _cell_width(kernel, _NOT_SHARED), _cell_width(kernel, _NOT_GLOBAL)
     clock = 4 * (threads + 1)
-    cells = blocks * (kernel.shared.size // grain + 8)
+    cells = blocks * (kernel.shared.size // width + 8)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
         "cells": zeros(layout.CELL_BYTES * cells),
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
         "awaited": zeros(4 * warps * cells),
-        "awaited_grains": zeros(4 * warps),
+        "awaited_cells": zeros(4 * warps),
         "shared_ready": zeros(blocks * kernel.shared.size + 64),
         "local_ready": zeros(kernel.local_bytes * threads),
         "buffer_ready": zeros(8 * layout.WINDOWS),
@@ -76,14 +76,14 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
             watched.append((window_of_buffer(index), buffer.data.nbytes))
     for window, whole in watched:
         size = min(whole, MAX_WATCHED_BYTES)
-        keep.append(cells_of := zeros(layout.GLOBAL_CELL_BYTES * (size // global_grain + 8)))
+        keep.append(cells_of := zeros(layout.GLOBAL_CELL_BYTES * (size // global_width + 8)))
         memory["global_cells"].view(np.int64)[window] = cells_of.ctypes.data
         memory["global_bytes"].view(np.int64)[window] = size
     checks = Checks(
         capacity=layout.MAX_FINDINGS,
         warps=warps,
-        grain=grain,
-        global_grain=global_grain,
+        cell_width=width,
+        global_cell_width=global_width,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
     return Instruments(checks=ctypes.addressof(checks), keep=[checks, *keep], arrays=memory)
@@ -131,7 +131,7 @@ _NOT_SHARED = frozenset({"global", "local", "param", "const"})
 _NOT_GLOBAL = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
 
 
-def _grain(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
+def _cell_width(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
     """Return the narrowest access to a memory, at most 4 bytes.
 
     Two threads that write neighbouring bytes do not race. elsewhere: state spaces of others.

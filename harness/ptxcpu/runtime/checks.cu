@@ -55,10 +55,10 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
 }
 
 
-__device__ long long grains(Context* c) { return (c->shared_bytes + c->checks->grain - 1) / c->checks->grain; }
+__device__ long long cells_of_block(Context* c) { return (c->shared_bytes + c->checks->cell_width - 1) / c->checks->cell_width; }
 
-// By grain of the block's shared memory.
-__device__ Cell* cells_of(Context* block) { return block->checks->cells + block->rank * grains(block); }
+// By cell of the block's shared memory.
+__device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * cells_of_block(block); }
 
 __device__ unsigned char* local_ready(Context* c, long long t) {
     return c->checks->local_ready + number_of(c, t) * c->local_bytes;
@@ -76,7 +76,7 @@ __device__ void begin_checks(Context* c) {
     for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * (n + 1); ++i) k->arrival[i] = 0;
     for (long long b = 0; b < c->cluster_blocks; ++b)
         copy_bytes((char*)k->shared_ready + b * c->shared_bytes, (const char*)k->shared_fresh, c->shared_bytes);
-    for (long long i = 0; i < c->cluster_blocks * grains(c); ++i) k->cells[i].in_flight.clock = 0;
+    for (long long i = 0; i < c->cluster_blocks * cells_of_block(c); ++i) k->cells[i].in_flight.clock = 0;
     if (c->cluster_blocks > 1) begin_cluster_checks(c);
 }
 
@@ -116,17 +116,17 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
 
 __device__ long long warp_of_cluster(Context* c, long long w) { return c->rank * (c->checks->warps / c->cluster_blocks) + w; }
 
-// By grain of the block's shared memory, warp and lane.
+// By cell of the block's shared memory, warp and lane.
 __device__ Event* reads_of(Context* block) {
-    return block->checks->reads + block->rank * grains(block) * block->checks->warps * 2;
+    return block->checks->reads + block->rank * cells_of_block(block) * block->checks->warps * 2;
 }
 
-__device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * grains(c); }
+__device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * cells_of_block(c); }
 
-// A grain that the warp's products are about to read. mine: what is recorded of the warp there.
+// A cell that the warp's products are about to read. mine: what is recorded of the warp there.
 __device__ void await_products(Context* c, Event* mine, long long warp, long long g) {
     if (!may_still_read(mine) && !may_still_read(mine + 1))
-        awaited_by(c, warp)[c->checks->awaited_grains[warp]++] = (int)g;
+        awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
 }
 
 // All groups up to this one are over: from now on their reads are ordinary ones.
@@ -134,7 +134,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
     Checks* k = c->checks;
     long long warp = warp_of_cluster(c, w), left = 0;
     int* awaited = awaited_by(c, warp);
-    for (long long i = 0; i < k->awaited_grains[warp]; ++i) {
+    for (long long i = 0; i < k->awaited_cells[warp]; ++i) {
         Event* mine = reads_of(c) + ((long long)awaited[i] * k->warps + warp) * 2;
         for (Event* e = mine; e < mine + 2; ++e) {
             if (!may_still_read(e) || e->clock > waited_for) continue;
@@ -143,7 +143,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
         }
         if (may_still_read(mine) || may_still_read(mine + 1)) awaited[left++] = awaited[i];
     }
-    k->awaited_grains[warp] = (int)left;
+    k->awaited_cells[warp] = (int)left;
 }
 
 // At the end of a block: all four warps of a warpgroup have issued as many products.
@@ -172,10 +172,10 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     Checks* k = c->checks;
     long long first = offset_in_block(address), number = number_of(c, t);
     long long warp = warp_of_cluster(c, t / LANES);
-    Cell* cells = cells_of(block);
+    ShadowCell* cells = cells_of(block);
     Event* every_read = reads_of(block);
-    for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
-        Cell* cell = cells + g;
+    for (long long g = first / k->cell_width; g <= (first + n - 1) / k->cell_width; ++g) {
+        ShadowCell* cell = cells + g;
         Event* reads = every_read + g * k->warps * 2;
         if (cell->in_flight.clock)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
@@ -211,7 +211,7 @@ __device__ void check_global(Context* c, long long t, long long pc, Address addr
     long long window = window_of(address), first = offset_in_window(address);
     GlobalCell* cells = k->global_cells[window];
     if (!cells || first + n > k->global_bytes[window]) return;
-    for (long long g = first / k->global_grain; g <= (first + n - 1) / k->global_grain; ++g) {
+    for (long long g = first / k->global_cell_width; g <= (first + n - 1) / k->global_cell_width; ++g) {
         GlobalCell* cell = cells + g;
         Event* written = cell->write.clock ? &cell->write : &cell->strong;
         if (access & ACCESS_READ_ONLY && written->clock) {
@@ -269,7 +269,7 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
     Context* block = block_at(c, address);
     if (!block) return;
     long long first = offset_in_block(address);
-    for (long long g = first / k->grain; g <= (first + n - 1) / k->grain; ++g) {
+    for (long long g = first / k->cell_width; g <= (first + n - 1) / k->cell_width; ++g) {
         cells_of(block)[g].in_flight.clock = 0;
         record(c, &cells_of(block)[g].write, t, pc, ACCESS_WRITE);
     }

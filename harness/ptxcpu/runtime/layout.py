@@ -286,12 +286,12 @@ CHECKS = {
     "capacity": "long long",
     "found": "long long",
     "warps": "long long",
-    "grain": "long long",  # bytes of shared memory that one cell speaks for
+    "cell_width": "long long",  # bytes of shared memory that one cell speaks for
     # Threads and warps are counted through the cluster, cells and bytes of shared memory, too.
-    "cells": "struct Cell*",  # [grain]
-    "reads": "struct Event*",  # [grain][warp][2]: the last two lanes of each warp that read it
-    "awaited": "int*",  # [warp][grain]: which of the block's a warp's products may still read
-    "awaited_grains": "int*",  # [warp]: how many of them there are
+    "cells": "struct ShadowCell*",  # [cell]
+    "reads": "struct Event*",  # [cell][warp][2]: the last two lanes of each warp that read it
+    "awaited": "int*",  # [warp][cell]: which of the block's a warp's products may still read
+    "awaited_cells": "int*",  # [warp]: how many of them there are
     # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
     "shared_ready": "unsigned char*",
     "local_ready": "unsigned char*",  # [thread][byte]
@@ -299,9 +299,9 @@ CHECKS = {
     "buffer_ready": "unsigned char**",  # [window]; null for a buffer that is initialised
     "shared_fresh": "unsigned char*",  # how the first two begin in each block
     "local_fresh": "unsigned char*",
-    "global_cells": "struct GlobalCell**",  # [window][grain]; null where none are kept
+    "global_cells": "struct GlobalCell**",  # [window][cell]; null where none are kept
     "global_bytes": "long long*",  # [window]: of which there are cells
-    "global_grain": "long long",
+    "global_cell_width": "long long",
     # A clock is a number for each thread, and that of a set of snapshots.
     "clock": "unsigned*",  # [thread][clock]: what each thread knows of the others
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
@@ -467,7 +467,7 @@ def header() -> str:
         "Context": CONTEXT,
         "Finding": FINDING,
         "Event": EVENT,
-        "Cell": {
+        "ShadowCell": {
             "write": "struct Event",
             "strong": "struct Event",  # the last strong write
             "in_flight": "struct Event",
