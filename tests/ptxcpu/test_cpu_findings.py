@@ -401,14 +401,6 @@ def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool)
     assert isinstance(result, Fault) is depends
 
 
-def test_device_variables_live_from_launch_to_launch(cpu: Runner) -> None:
-    cpu.load_file("buffer")
-    first, second = (cpu.finish(Shape(1, 1, 1)).C[0, 0] for _ in range(2))
-    assert (first, second) == (1.0, 2.0)
-    cpu.load_file("buffer")
-    assert cpu.finish(Shape(1, 1, 1)).C[0, 0] == 1.0
-
-
 # ---- what this device cannot run
 
 

@@ -102,3 +102,17 @@ def test_every_launch_has_a_number_of_its_own(cache_directory: Path) -> None:
         number.run((1, 1, 1), [Buffer(x, writable=True)])
         numbers.append(int(x[0]))
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2] and numbers[0] > 0
+
+
+def test_variables_live_until_they_are_reset(cache_directory: Path) -> None:
+    source = """__device__ float kept = 5;
+    extern "C" __global__ void add(float* x) { if (threadIdx.x == 0) x[0] = kept++; }"""
+    add = translated(source, "add", (ParameterKind.WRITABLE,), cache_directory)
+    x = np.zeros(1, np.float32)
+    found = []
+    for launch in range(4):
+        if launch == 3:
+            add.reset_variables()
+        add.run((1, 1, 1), [Buffer(x, writable=True)], blocks=(0,))
+        found.append(float(x[0]))
+    assert found == [5, 6, 7, 5]
