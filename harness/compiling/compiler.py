@@ -61,12 +61,14 @@ code otherwise, even those in kernels; nvcc does not."""
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
     """As far as PTX; what is refused only as machine code is not refused here."""
+    began = time.process_time()
     found = _translated(request.source, request.arch)
     _kept.clear()
     if isinstance(found, CompileError | RuntimeFault | Unsupported):
         return found
     _kept[request.source, request.arch] = found
-    return PtxProgram(entry=found.entry.name, ptx=found.ptx, launch=found.launch)
+    seconds = time.process_time() - began
+    return PtxProgram(entry=found.entry.name, ptx=found.ptx, launch=found.launch, seconds=seconds)
 
 
 def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault | Unsupported:

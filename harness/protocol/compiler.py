@@ -69,6 +69,8 @@ class PtxProgram(Value):
     entry: str
     ptx: str
     launch: LaunchLine
+    seconds: float = 0.0
+    """The processor time that it took."""
 
 
 class Compiled(Value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -66,7 +65,6 @@ def compile_submission(grading: Grading) -> Outcome | None:
     session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
     grading.progress.begin(Stage.COMPILE, None)
     source, arch = grading.submission.source, session.arch
-    started = time.monotonic()
     program = session.compiler.ask(Translate(source=source, arch=arch, seconds=seconds))
     if not isinstance(program, PtxProgram):
         return _compile_outcome(program, seconds)
@@ -74,7 +72,7 @@ def compile_submission(grading: Grading) -> Outcome | None:
         steps.start(Loading(Place.DEVICE, program, mostly_checked=grading.few_cases))
     elif not grading.quick or grading.few_cases:
         steps.start(Loading(Place.CPU_SANITIZER, program))
-    left = max(seconds - (time.monotonic() - started), 1.0)
+    left = max(seconds - program.seconds, 1.0)
     compiled = session.compiler.ask(Compile(source=source, arch=arch, seconds=left))
     if not isinstance(compiled, Compiled):
         return _compile_outcome(compiled, seconds)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -140,11 +141,24 @@ class Worker:
         answer: TypeAdapter[T | Fault],
         seconds: float,
     ) -> T | Fault:
-        expired = threading.Event()
+        expired, answered = threading.Event(), threading.Event()
+        timer: threading.Timer
+        began = last = child.processor_seconds({child.process.pid})
 
         def expire() -> None:
-            expired.set()
-            child.kill()
+            nonlocal timer, last
+            session = processes_of_session(child.process.pid)
+            used = child.processor_seconds({child.process.pid, *session})
+            left = seconds - (used - began)
+            if answered.is_set():
+                return
+            if self.role in _LIMITED_BY_PROCESSOR_TIME and left > 0 and used > last:
+                last = used
+                timer = threading.Timer(max(left, 0.1), expire)
+                timer.start()
+            else:
+                expired.set()
+                child.kill()
 
         timer = threading.Timer(seconds, expire)
         timer.start()
@@ -164,10 +178,16 @@ class Worker:
                 f"the {self.role} worker sent an invalid answer", without_paths(str(error))
             )
         finally:
+            answered.set()
             timer.cancel()
         if isinstance(said, Fault):
             self.close()
         return said
+
+
+_LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
+"""Workers whose verdicts must not depend on what else the machine does: their time limits count the
+processor's time as long as they use it."""
 
 
 @dataclass
@@ -197,6 +217,17 @@ class _Child:
                 if time.monotonic() > deadline:  # the driver ends it later
                     break
                 time.sleep(0.005)
+
+    def processor_seconds(self, processes: Iterable[int]) -> float:
+        """Return the processor time that these processes of the child's session have used, and the
+        children of its leader that have ended."""
+        ticks = 0
+        for process in processes:
+            with suppress(OSError, IndexError):
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                counted = fields[11:15] if process == self.process.pid else fields[11:13]
+                ticks += sum(map(int, counted))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def how_it_ended(self) -> Fault:
         """Return the Fault of a child that ended by itself."""

@@ -46,6 +46,21 @@ def test_a_killed_worker_is_replaced(compiler: Worker) -> None:
     assert compiler.process_id != first
 
 
+def test_a_time_limit_counts_the_time_of_the_processor(compiler: Worker) -> None:
+    """A compiler that waits for the processor is not stopped; one that uses it is."""
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    process = compiler.process_id
+    assert process is not None
+    statements = "".join(f"C[{n}] = A[{n} * M] * B[N];" for n in range(400))
+    slow = Compile(source=KERNEL.replace("C[0] = 1;", statements), seconds=3)
+    threading.Timer(0.1, os.kill, (process, signal.SIGSTOP)).start()
+    threading.Timer(4.0, os.kill, (process, signal.SIGCONT)).start()
+    assert isinstance(compiler.ask(slow), Compiled)
+    source = KERNEL.replace("C[0] = 1;", statements * 200)
+    answer = compiler.ask(Compile(source=source, seconds=1))
+    assert isinstance(answer, Fault) and answer.cause == "time-limit"
+
+
 def test_requests_of_two_threads_wait_for_one_another(compiler: Worker) -> None:
     answers: list[object] = []
     wrong = KERNEL.replace("1;", "1")
