@@ -1,7 +1,8 @@
 """The problem as one object: what the judge's stages ask of it.
 
-The stages receive it as an argument, so that a test, or a smaller edition of the problem, needs to
-patch nothing. Kernel signature and launch rule are in `launcher.py`, the device code in `gpu.py`.
+The stages receive it as an argument: tests/other_problem.py is another one, with cases, reference
+and limits of its own. All problems have this kernel's signature, A (M×N), B (N×K) and C (M×K), and
+the launch rule in `launcher.py`. What is timed is checked by `gpu.py`, for this problem alone.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from problem import accuracy, cases
 from problem.cases import Case, Extent, Shape
 from problem.inputs import Matrix
-from problem.reference import Expected
+from problem.reference import Comparison, Expected
 
 
-@dataclass(frozen=True, slots=True)
+class Comparable(Protocol):
+    """What C should be."""
+
+    def compare(self, C: Matrix) -> Comparison: ...
+
+
+@dataclass(frozen=True)
 class Problem:
     """A way to judge matrix multiplication.
 
@@ -83,10 +91,13 @@ class Problem:
         """The cases from which accuracy is graded at a small size."""
         return tuple(Case(self.accuracy_shape, inputs) for inputs in self.accuracy_inputs)
 
-    @staticmethod
-    def expected(case: Case, A: Matrix, B: Matrix) -> Expected:
+    def expected(self, case: Case, A: Matrix, B: Matrix) -> Comparable:
         """What C should be."""
         return Expected.of(A, B, tolerance=case.tolerance)
+
+    def compare(self, case: Case, A: Matrix, B: Matrix, C: Matrix) -> Comparison:
+        """How far C is from what it should be; A, B and C may be parts of those of the case."""
+        return self.expected(case, A, B).compare(C)
 
 
 MATRIX_MULTIPLICATION = Problem()

@@ -42,6 +42,12 @@ be at its best, and some tens of megabytes of float64 at the ranked size."""
 Float64 = NDArray[np.float64]
 
 
+def reference(A: Matrix, B: Matrix) -> Float64:
+    """R = A · B in float64: (M×N) · (N×K) → (M×K)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return A.astype(np.float64) @ B.astype(np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """How far C is from the reference.
@@ -49,10 +55,12 @@ class Comparison:
     block_errors: (⌈M/16⌉, ⌈K/16⌉) float64, the error of each block, as its rule measures it: by
         the block rule, or the largest error of an element. Infinite where C is not finite and
         should be.
+    reference: what C is compared with, of any rows of A and columns of B.
     """
 
     block_errors: Float64
     tolerance: Tolerance = Tolerance.RANDOM
+    reference: Callable[[Matrix, Matrix], Float64] = reference
 
     @property
     def worst(self) -> float:
@@ -77,12 +85,6 @@ class Comparison:
     @property
     def passed(self) -> bool:
         return not self.wrong.any()
-
-
-def reference(A: Matrix, B: Matrix) -> Float64:
-    """R = A · B in float64: (M×N) · (N×K) → (M×K)."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return A.astype(np.float64) @ B.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 from harness.devices.guards import unwritten
 from harness.protocol.report import BlockMap, Counterexample, Element, RunStage, WrongAnswer
 from problem.cases import Case, Matrix
-from problem.reference import BLOCK_SIZE, Comparison, reference
+from problem.reference import BLOCK_SIZE, Comparison, Float64
 
 MAX_ELEMENTS = 5
 MAP_ROWS, MAP_COLUMNS = 20, 64
 """Most characters down and across a map."""
 
 Blocks = NDArray[np.bool_]
+Reference = Callable[[Matrix, Matrix], Float64]
 
 
 def counterexample(
@@ -32,13 +34,15 @@ def counterexample(
         worst_block=(row, column),
         wrong_blocks=int(wrong.sum()),
         blocks=wrong.size,
-        elements=_elements(A, B, C, row * BLOCK_SIZE, column * BLOCK_SIZE),
+        elements=_elements(comparison.reference, A, B, C, row * BLOCK_SIZE, column * BLOCK_SIZE),
         map=block_map(wrong),
         pattern=pattern(A, B, C, comparison),
     )
 
 
-def _elements(A: Matrix, B: Matrix, C: Matrix, top: int, left: int) -> tuple[Element, ...]:
+def _elements(
+    reference: Reference, A: Matrix, B: Matrix, C: Matrix, top: int, left: int
+) -> tuple[Element, ...]:
     """Return the worst elements of one block, the worst first."""
     rows, columns = slice(top, top + BLOCK_SIZE), slice(left, left + BLOCK_SIZE)
     R = reference(A[rows], B[:, columns])
@@ -97,6 +101,7 @@ def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
         return "every element of C is zero"
     if C.size > 1 << 20:
         return _magnitude(comparison)
+    reference = comparison.reference
     R = reference(A, B)
     if _close(C.reshape(R.shape[::-1]).T, R) and not _close(C, R):
         return "C is transposed: it was written column by column"

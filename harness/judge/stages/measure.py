@@ -141,7 +141,7 @@ def _explained(grading: Grading, wrong: Wrong) -> Outcome:
     failure = run_cases(
         grading.session.device,
         grading.kernel.launch,
-        [prepare(wrong.case, grading.seed)],
+        [prepare(grading.problem, wrong.case, grading.seed)],
         seed=grading.seed,
         seconds=grading.options.seconds,
         results=[],

@@ -48,7 +48,6 @@ from problem.cases import (
 )
 from problem.launcher import Clusters, LaunchLine
 from problem.problem import Problem
-from problem.reference import compare
 
 SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
@@ -223,10 +222,10 @@ def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: Sanitizin
     grading.sanitizing.append(program)
     grading.findings += answer.findings
     if grading.sanitizer_outcome is None:
-        grading.sanitizer_outcome = _outcome(answer, step)
+        grading.sanitizer_outcome = _outcome(grading.problem, answer, step)
 
 
-def _outcome(answer: Sanitized, step: SanitizingStep) -> Outcome | None:
+def _outcome(problem: Problem, answer: Sanitized, step: SanitizingStep) -> Outcome | None:
     """Return the verdict for what the launches did, where no finding says more: C and the inputs
     are compared as in verification."""
     for product in answer.products:
@@ -239,7 +238,7 @@ def _outcome(answer: Sanitized, step: SanitizingStep) -> Outcome | None:
                 message=f"the kernel changed {names} at {case}; inputs are not to be written",
             )
         A, B = case.draw(step.seed)
-        comparison = compare(A, B, product.C, tolerance=case.tolerance)
+        comparison = problem.compare(case, A, B, product.C)
         if not comparison.passed:
             return wrong_answer(Stage.SANITIZE, case, step.seed, A, B, product.C, comparison)
     for stopped in answer.stopped:

@@ -37,8 +37,7 @@ from harness.protocol.request import Fault
 from problem.cases import Case, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.launcher import Clusters, LaunchLine
-from problem.problem import Problem
-from problem.reference import Expected, compare
+from problem.problem import MATRIX_MULTIPLICATION, Comparable, Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -59,35 +58,37 @@ the limit in each of eighty cases must not cost half an hour."""
 class Prepared:
     """A case as it is launched. expected: None if only parts of C will be compared."""
 
+    problem: Problem
     case: Case
     A: Matrix
     B: Matrix
-    expected: Expected | None
+    expected: Comparable | None
 
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
     """The step that draws the inputs of a case and computes what C should be."""
 
+    problem: Problem = field(compare=False)
     case: Case
     seed: int
     whole: bool = field(compare=False, default=True)
     place: ClassVar[Place] = Place.JUDGE
 
     def run(self, steps: Steps) -> Prepared:
-        return prepare(self.case, self.seed, whole=self.whole)
+        return prepare(self.problem, self.case, self.seed, whole=self.whole)
 
 
-def prepare(case: Case, seed: int, *, whole: bool = True) -> Prepared:
+def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:
     """Draw the inputs of a case, and compute what C should be if all of it will be compared."""
     A, B = case.draw(seed)
-    return Prepared(case, A, B, Expected.of(A, B, tolerance=case.tolerance) if whole else None)
+    return Prepared(problem, case, A, B, problem.expected(case, A, B) if whole else None)
 
 
-def prepared_cases(chosen: Sequence[Case], seed: int) -> Iterator[Prepared]:
+def prepared_cases(problem: Problem, chosen: Sequence[Case], seed: int) -> Iterator[Prepared]:
     """Prepare one case while the one before it is launched."""
     with ThreadPoolExecutor(1, thread_name_prefix="preparing") as thread:
-        following = [thread.submit(prepare, case, seed) for case in chosen]
+        following = [thread.submit(prepare, problem, case, seed) for case in chosen]
         try:
             for each in following:
                 yield each.result()
@@ -118,7 +119,7 @@ def verify(grading: Grading) -> Outcome | None:
             largest = grading.problem.ranked_case(
                 grading.seed, _largest(grading.problem, results, seconds)
             )
-            yield steps.take(Preparing(largest, grading.seed))
+            yield steps.take(Preparing(grading.problem, largest, grading.seed))
 
     grading.progress.begin(Stage.VERIFY, len(preparing) + smaller)
     failure = run_cases(
@@ -138,7 +139,9 @@ def verify(grading: Grading) -> Outcome | None:
         return None if sanitizers_may_say_more(grading, failure) else failure.outcome
     grading.verification = Verification(
         cases=tuple(results),
-        worst_error=max(r.error for r in results if r.case.tolerance is Tolerance.RANDOM),
+        worst_error=max(
+            (r.error for r in results if r.case.tolerance is Tolerance.RANDOM), default=0.0
+        ),
         note=(
             "the kernel's blocks depend on one another, so no sample of "
             f"{grading.problem.ranked.shape} can be run here; {results[-1].case.shape} was run "
@@ -163,10 +166,14 @@ def _preparing(grading: Grading) -> list[Preparing]:
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
     chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
-    found = [Preparing(case, seed) for case in chosen if case.shape.flop <= max_flop]
+    found = [
+        Preparing(grading.problem, case, seed) for case in chosen if case.shape.flop <= max_flop
+    ]
     depend = grading.ready is not None and _runs_smaller(grading)
     if not quick and not depend:
-        found.append(Preparing(grading.problem.ranked_case(seed), seed, whole=not sampled))
+        found.append(
+            Preparing(grading.problem, grading.problem.ranked_case(seed), seed, whole=not sampled)
+        )
     return found
 
 
@@ -231,7 +238,7 @@ class _Launching:
         expected = self.prepared.expected
         return self._sample() if expected is None else self._whole(expected)
 
-    def _whole(self, expected: Expected) -> CaseResult | Outcome:
+    def _whole(self, expected: Comparable) -> CaseResult | Outcome:
         """Run the whole grid, and compare all of C."""
         A, B = self.prepared.A, self.prepared.B
         started = time.perf_counter()
@@ -257,7 +264,15 @@ class _Launching:
             if not isinstance(finished, Finished):
                 return finished
             checked = check_blocks(
-                self.case, self.seed, A, B, finished.C, self.launch, blocks, Stage.VERIFY
+                self.case,
+                self.seed,
+                A,
+                B,
+                finished.C,
+                self.launch,
+                blocks,
+                Stage.VERIFY,
+                self.prepared.problem,
             )
             if isinstance(checked, WrongAnswer):
                 return checked
@@ -288,7 +303,7 @@ class _Launching:
         rows, columns = _slices(self.launch, missing)
         tile = np.ascontiguousarray(C[rows, columns])
         A, B = self.prepared.A[rows], self.prepared.B[:, columns]
-        comparison = compare(A, B, tile, tolerance=self.case.tolerance)
+        comparison = self.prepared.problem.compare(self.case, A, B, tile)
         corner = (rows.start, columns.start)
         found = wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, tile, comparison, corner)
         message = (
@@ -341,6 +356,7 @@ def check_blocks(
     launch: LaunchLine,
     blocks: tuple[int, ...],
     stage: RunStage,
+    problem: Problem = MATRIX_MULTIPLICATION,
 ) -> CheckedBlocks | WrongAnswer:
     """Compare only the tiles that these blocks of a launch computed.
 
@@ -360,7 +376,7 @@ def check_blocks(
     for tile in sorted(chosen):
         down, across = _slices(launch, tile)
         part = np.ascontiguousarray(C[down, across])
-        comparison = compare(A[down], B[:, across], part, tolerance=case.tolerance)
+        comparison = problem.compare(case, A[down], B[:, across], part)
         if not comparison.passed:
             corner = (down.start, across.start)
             return wrong_answer(stage, case, seed, A[down], B[:, across], part, comparison, corner)

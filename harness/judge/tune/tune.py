@@ -235,7 +235,7 @@ class Trial:
         failure = run_cases(
             self.session.device,
             kernel.launch,
-            prepared_cases(chosen, seed),
+            prepared_cases(MATRIX_MULTIPLICATION, chosen, seed),
             seed=seed,
             seconds=self.planned.seconds,
             results=[],
