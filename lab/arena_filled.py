@@ -1,4 +1,4 @@
-"""Fills an arena's database with entries, and prints somebody's key. For lab.arena_load."""
+"""Fills an arena's database with entries, and prints somebody's key. For `lab load`."""
 
 from __future__ import annotations
 

@@ -81,3 +81,12 @@ def test_a_provider_that_is_away_is_said(client: TestClient, rules: Path) -> Non
 
 def test_without_a_provider_there_is_none(client: TestClient) -> None:
     assert client.get("/openid/begin").status_code == 404
+
+
+@pytest.mark.parametrize(("claim", "status"), [("cs", 303), ("law", 403), (None, 403)])
+def test_only_people_with_the_wanted_claim_come_in(
+    claim: str | None, status: int, client: TestClient, provider: str, rules: Path
+) -> None:
+    rules.write_text(f'{rules.read_text()}require = {{ department = "cs" }}\n')
+    vouch(provider, "4711", name="ada", **({"department": claim} if claim else {}))
+    assert sign_in(client, "4711").status_code == status
