@@ -246,7 +246,10 @@ def test_colour_is_shown_only_if_it_is_wanted(broken: Path) -> None:
 
 def test_the_same_seed_draws_the_same_inputs(tmp_path: Path, cpu_session: Session) -> None:
     wrong = tmp_path / "wrong.cu"
-    wrong.write_text(f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ C[0] = A[0]; }}")
+    wrong.write_text(
+        f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{\n"
+        "    if (threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y == 0) C[0] = A[0];\n}\n"
+    )
     report = Report.model_validate_json(
         harness("grade", "--seed", "12", "--json", "-", wrong).stdout
     )
