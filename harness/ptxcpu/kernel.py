@@ -39,6 +39,13 @@ from harness.ptxcpu.vector.translator import lanes_for
 SECONDS = 60.0
 """The time limit of a launch that is given none."""
 
+MAX_SWEPT = 3000
+"""Instructions of the largest kernel that is translated for a sweep: a larger one takes more than
+five seconds."""
+
+TRIAL_SECONDS = 5.0
+"""The time limit of the blocks that tell how long all take."""
+
 VECTOR_ABOVE = 2.0
 """The seconds that `run` must need on the thread path for the vector path to be worth its
 translation, which takes up to four."""
@@ -157,12 +164,14 @@ class Kernel:
         square of blocks.
         """
         count = prod(grid)
-        if self.blocks_depend or self.units is None:
+        is_large = len(self._inlined.body) > MAX_SWEPT
+        if self.blocks_depend or is_large or self.units is None:
             return None
         columns, rows = (range(min(n, TILE_BLOCKS)) for n in grid[:2])
         trial = [row * grid[0] + column for row in rows for column in columns]
         loaded, limit = self._load(Mode.RUN), max(seconds, 0.1)
-        result = self._launch(loaded, grid, arguments, limit, trial, vector_above=0)[0]
+        short = min(limit, TRIAL_SECONDS)
+        result = self._launch(loaded, grid, arguments, short, trial, vector_above=0)[0]
         slow = result.vector_blocks < len(trial) // 2
         if result.fault or slow or result.seconds * count / len(trial) > seconds:
             return result if result.fault and result.fault.finding else None

@@ -50,6 +50,7 @@ from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.ptx.errors import PtxError
+from harness.ptxcpu.runtime.layout import Cause
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
 from problem.threads import available_cores
@@ -193,7 +194,7 @@ class CpuDevice:
         for number, given in enumerate(request.launches):
             left = max(request.seconds - (time.monotonic() - start), 0.1)
             if given.blocks is not None:
-                found += self._check_sample(given, min(left, SAMPLE_SECONDS))
+                found += self._check_sample(given, left)
                 continue
             grid = self._loaded().grid(given.shape)
             if refused := _refused(kernel, grid):
@@ -231,12 +232,15 @@ class CpuDevice:
             return []
         _, arguments = _arguments(given.shape, given.A, given.B)
         try:
-            result = module.kernel.check(grid, arguments, seconds=seconds, blocks=given.blocks)
+            result = module.kernel.check(
+                grid, arguments, seconds=min(seconds, SAMPLE_SECONDS), blocks=given.blocks
+            )
         except PtxError:
             return []
         found = list(result.findings)
-        if not found and not result.fault:
-            swept = module.kernel.sweep(grid, arguments, seconds=SWEEP_SECONDS)
+        is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
+        if not found and is_over:
+            swept = module.kernel.sweep(grid, arguments, seconds=min(seconds, SWEEP_SECONDS))
             if swept and swept.fault and swept.fault.finding:
                 found.append(swept.fault.finding)
         return [reporting.finding(each, given.shape) for each in found]
