@@ -36,7 +36,7 @@ is wrong or unsafe is said first.
 examples:
   python3 -m harness explain my_kernel.cu
   python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
-  python3 -m harness explain --against old.cu my_kernel.cu
+  python3 -m harness explain --against other.cu my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
   python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
