@@ -11,6 +11,7 @@ import pytest
 from problem.cases import (
     CASES,
     CASES_VERSION,
+    INTEGERS,
     LARGE_IN_A,
     LARGE_IN_B,
     MAX_SIZE,
@@ -217,6 +218,19 @@ def test_counting_cases_are_in_multiples_of_16() -> None:
 def test_a_shape_without_elements_is_refused(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Shape(*sizes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "tolerance"),
+    [
+        (Shape(64, 15, 64), Tolerance.STRUCTURED),
+        (Shape(3, 400, 5), Tolerance.STRUCTURED),
+        (Shape(4, 16, 4), Tolerance.RANDOM),
+    ],
+)
+def test_few_products_or_elements_form_no_average(shape: Shape, tolerance: Tolerance) -> None:
+    assert Case(shape).tolerance is tolerance
+    assert Case(shape, INTEGERS).tolerance is Tolerance.EXACT
 
 
 def test_the_work_is_a_product_and_a_sum_for_each_term() -> None:
