@@ -25,7 +25,8 @@ GPUS = (
 )
 """Multiprocessors, boost clock in MHz, bandwidth of the device memory in GB/s and size of the L2
 cache, by NVIDIA's white papers on Turing, A100, GA102, Ada and H100 and the data sheets of the
-cards. The H200's bandwidth is what its driver reports."""
+cards; the figures were not compared with these documents again, and nothing was measured on
+these GPUs but on the first."""
 
 
 def named(text: str) -> Gpu:

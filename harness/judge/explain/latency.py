@@ -17,7 +17,8 @@ LATENCY = {
 Arithmetic, shared memory, L1 and tensor cores: "Dissecting the NVIDIA Hopper Architecture through
 Microbenchmarking and Multiple Level Analysis". Global memory is what a warp waits for on average
 while others use the L2 cache and the memory, too (an idle L2 cache answers in about 270 clocks):
-it was set so that two kernels with few warps are estimated as they were measured."""
+it was set so that two kernels with few warps are estimated as they were measured. FP64 and special
+functions are assumptions."""
 
 BARRIER = 30
 """Clocks that a barrier takes after the last warp has arrived."""
