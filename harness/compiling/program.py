@@ -133,9 +133,13 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             ptx=found.ptx,
             cubin=assembled.cubin,
             variables=tuple(
-                ModuleVariable(name=name, is_zero=not (variable.image or variable.pointees))
+                ModuleVariable(
+                    name=name,
+                    size=variable.size,
+                    is_zero=not (variable.image or variable.pointees),
+                )
                 for name, variable in program.variables.items()
-                if variable.space == "global"
+                if variable.space == "global" and variable.size
             ),
             facts=KernelFacts(
                 code_sha256=source.code_sha256,

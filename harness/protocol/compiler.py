@@ -42,6 +42,8 @@ class ModuleVariable(Value):
     """A `__device__` variable of a submission."""
 
     name: str
+    size: int
+    """In bytes."""
     is_zero: bool
     """It has no initial value, so it is zero."""
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import cupy
 import numpy as np
-from cuda.bindings import driver
 
 from harness.protocol.compiler import Kernel, ModuleVariable
 
 _WITHOUT_ASKING = 48 * 1024
 """The largest shared memory of a launch, in bytes, that needs no attribute."""
 
-_TO_HOST = 2
+_TO_DEVICE, _TO_HOST = 1, 2
+_DEFAULT_STREAM = 0
 
 
 class Loaded:
@@ -31,38 +31,40 @@ class Loaded:
                 cupy.cuda.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                 kernel.launch.shared_memory,
             )
-        self._variables = _found(self._module, kernel.variables)
+        self._variables = [_found(self._module, variable) for variable in kernel.variables]
 
     def reset_variables(self) -> None:
-        """Give every `__device__` variable its initial value, without waiting for the GPU.
+        """Give every `__device__` variable its initial value.
 
         So a launch cannot count the launches before it, or keep their results.
         """
-        for address, size, image in self._variables:
-            if image is None:
-                _check(driver.cuMemsetD8Async(address, 0, size, 0))
+        runtime = cupy.cuda.runtime
+        for variable in self._variables:
+            if variable.image is None:
+                runtime.memsetAsync(variable.address, 0, variable.size, _DEFAULT_STREAM)
             else:
-                _check(driver.cuMemcpyHtoD(address, image.ctypes.data, size))
+                place = variable.image.ctypes.data
+                runtime.memcpy(variable.address, place, variable.size, _TO_DEVICE)
 
 
-def _found(
-    module: Any, variables: Sequence[ModuleVariable]
-) -> list[tuple[int, int, np.ndarray[Any, Any] | None]]:
-    """Return address, size and image of each variable in a module; the image of zeros is None."""
-    found: list[tuple[int, int, np.ndarray[Any, Any] | None]] = []
-    for variable in variables:
-        status, address, size = driver.cuModuleGetGlobal(module.ptr, variable.name.encode())
-        if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
-            continue  # the assembler has removed a variable that nothing uses
-        _check((status,))
-        image = None
-        if not variable.is_zero:
-            image = np.empty(int(size), np.uint8)
-            cupy.cuda.runtime.memcpy(image.ctypes.data, int(address), image.nbytes, _TO_HOST)
-        found.append((int(address), int(size), image))
-    return found
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A variable of a loaded module; the image of zeros is None."""
+
+    address: int
+    size: int
+    image: np.ndarray[Any, Any] | None
 
 
-def _check(answer: tuple[Any, ...]) -> None:
-    if answer[0] != driver.CUresult.CUDA_SUCCESS:
-        raise cupy.cuda.driver.CUDADriverError(int(answer[0]))
+def _found(module: Any, variable: ModuleVariable) -> _Variable:
+    """Find a variable in a module, and keep its initial value.
+
+    This uses CuPy, since newer bindings ask an older driver for functions that it lacks, and
+    compute-sanitizer takes these errors for the kernel's.
+    """
+    address = int(module.get_global_var(variable.name))
+    image = None
+    if not variable.is_zero:
+        image = np.empty(variable.size, np.uint8)
+        cupy.cuda.runtime.memcpy(image.ctypes.data, address, variable.size, _TO_HOST)
+    return _Variable(address, variable.size, image)
