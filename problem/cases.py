@@ -23,7 +23,7 @@ from problem.inputs import (
 
 Matrix = drawing.Matrix
 
-CASES_VERSION = 6
+CASES_VERSION = 7
 """Raised whenever the cases below or the way to draw inputs changes: results of two versions
 are not comparable."""
 
@@ -219,6 +219,9 @@ QUICK_CASES: tuple[Case, ...] = (
 MAX_SIZE = 8192
 """The largest M, N and K that are drawn."""
 
+MANY = 513
+"""Rows and columns that are many."""
+
 ELEMENT_WORK = 16
 """An element that is drawn, moved and compared costs as much as so many operations."""
 
@@ -232,12 +235,17 @@ def work(shape: Shape) -> int:
     return shape.flop + ELEMENT_WORK * shape.elements
 
 
-def drawn_shape(generator: Generator, max_work: int, min_work: int = 0) -> Shape:
+def drawn_shape(
+    generator: Generator, max_work: int, min_work: int = 0, fewest_lines: int = 1
+) -> Shape:
     """A shape whose M, N and K are each drawn log-uniformly from 1 to 8192, all three independent
-    of each other; drawn again where that is more work than `max_work`, or less than `min_work`."""
+    of each other; drawn again where that is more work than `max_work`, or less than `min_work`, or
+    where M or K is below `fewest_lines`."""
     while True:
         sizes = np.exp2(generator.uniform(0, np.log2(MAX_SIZE + 1), 3)).astype(int)
         shape = Shape(*(int(size) for size in sizes))
+        if min(shape.M, shape.K) < fewest_lines:
+            continue
         if min_work <= work(shape) <= max_work:
             return shape
 
@@ -289,11 +297,15 @@ _MAGNITUDES = tuple(
 
 
 def drawn_cases(seed: int, count: int, max_work: int, min_work: int = 0) -> tuple[Case, ...]:
-    """Cases of shapes and kinds that nobody knows before the grading."""
+    """Cases of shapes and kinds that nobody knows before the grading. Of those with much work every
+    other one has many rows and columns, which independent sizes rarely have together."""
     generator = np.random.default_rng([seed, CASES_VERSION, max_work % 2**32, min_work % 2**32])
     return tuple(
-        Case(drawn_shape(generator, max_work, min_work), str(drawn_kind(generator)))
-        for _ in range(count)
+        Case(
+            drawn_shape(generator, max_work, min_work, MANY if min_work and number % 2 else 1),
+            str(drawn_kind(generator)),
+        )
+        for number in range(count)
     )
 
 

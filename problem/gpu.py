@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 
 from problem.inputs import Distribution, Draw, Kind, Tolerance
-from problem.reference import LIMITS, MAX_ERROR
+from problem.reference import LIMITS, MAX_ERROR, long_sums
 
 _BLOCK = 256
 _GRID = 132 * 16
@@ -99,7 +99,7 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
 
     Freivalds 1979. Row i of C·x - A·B·x is the sum of the row's errors with random signs: about
     ‖e_i‖₂, and at most LIMIT · ‖S_i‖₂ if every block is within the limit (problem.reference), with
-    ‖S_i‖₂ = ‖a_i‖₂ · ‖B‖_F / √N, or without √N where inputs are structured. Six standard deviations
+    ‖S_i‖₂ = ‖a_i‖₂ · ‖B‖_F / √N, or times long_sums(N) where inputs are structured. Six deviations
     are allowed: 8192 rows and hundreds of launches never reach them by chance, one wrong element
     does. All rows together are known far better than one: the root of the sum of their squares is
     ‖C - A·B‖_F to within 1/√(2M), and is allowed six such deviations more than LIMIT · ‖S‖_F.
@@ -120,8 +120,8 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
     square_norms((M,), (_BLOCK,), (A, norms_A, np.int32(N)))
     square_norms((N,), (_BLOCK,), (B, norms_B, np.int32(K)))
     residual = np.abs(Cx.get() - ABx.get())
-    structured = tolerance is Tolerance.STRUCTURED
-    S = np.sqrt(norms_A.get() * norms_B.get().sum() / (1 if structured else N))
+    size = long_sums(N) if tolerance is Tolerance.STRUCTURED else 1 / np.sqrt(N)
+    S = size * np.sqrt(norms_A.get() * norms_B.get().sum())
     limit = LIMITS[tolerance]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(residual == 0, 0.0, residual / (6 * limit * S))

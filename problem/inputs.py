@@ -174,7 +174,7 @@ class Tolerance(StrEnum):
     RANDOM = "random"
     """The block rule, at 1e-5."""
     STRUCTURED = "structured"
-    """|C - R|_ij ≤ 1e-4 ‖a_i‖₂ ‖b_j‖₂ for each element."""
+    """|C - R|_ij ≤ max(1e-4, N·2^-24) ‖a_i‖₂ ‖b_j‖₂ for each element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +248,8 @@ def _few_products_decide(A: Recipe, B: Recipe) -> bool:
     """Whether few products may decide an element of C, or few elements the error of a block: then
     the error of a block is no average, and cuBLAS itself is off by more than 1e-5."""
     if A.magnitude in _UNEVEN and B.magnitude in _UNEVEN:
+        return True
+    if A.magnitude is Magnitude.INNER and B.magnitude is Magnitude.INNER:
         return True
     return any(
         recipe.magnitude in _ALONG and recipe.high - recipe.low > _EVEN_EXPONENTS

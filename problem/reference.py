@@ -24,7 +24,19 @@ MAX_ERROR = 1e-5
 """The largest error of a block, and for exact inputs the largest |C - R| of an element."""
 
 MAX_STRUCTURED_ERROR = 1e-4
-"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) where inputs are not independent."""
+"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) where inputs are not independent, of sums that are not
+long (`long_sums`)."""
+
+
+def long_sums(N: int) -> float:
+    """Return how many times MAX_STRUCTURED_ERROR sums of N structured products may be off.
+
+    A float32 sum of N products, in any order, is off by up to N·2^-24 ‖a_i‖₂ ‖b_j‖₂ (Higham,
+    Accuracy and Stability of Numerical Algorithms, section 3.1). Equal products come near that,
+    since all of their rounding errors have one sign.
+    """
+    return max(1.0, N * 2.0**-24 / MAX_STRUCTURED_ERROR)
+
 
 LIMITS = {
     Tolerance.EXACT: MAX_ERROR,
@@ -92,7 +104,7 @@ class Expected:
     """What C (M×K) should be, from A (M×N) and B (N×K) alone.
 
     random:      error(block) = ‖C - R‖_F / max(‖R‖_F, ‖S‖_F),  S_ij = ‖a_i‖₂ · ‖b_j‖₂ / √N
-    structured:  error(block) = max |C - R|_ij / (‖a_i‖₂ · ‖b_j‖₂)
+    structured:  error(block) = max |C - R|_ij / (‖a_i‖₂ · ‖b_j‖₂ · long_sums(N))
     exact:       error(block) = max |C - R|_ij
 
     S_ij is the size that a sum of N terms of random sign has, so a block in which everything
@@ -113,8 +125,9 @@ class Expected:
     def of(cls, A: Matrix, B: Matrix, *, tolerance: Tolerance = Tolerance.RANDOM) -> Expected:
         R = np.empty((A.shape[0], B.shape[1]))
         B64 = B.astype(np.float64)
-        terms = 1 if tolerance is Tolerance.STRUCTURED else np.sqrt(A.shape[1])
-        norms_B = np.linalg.norm(B64, axis=0) / terms
+        N = A.shape[1]
+        size = long_sums(N) if tolerance is Tolerance.STRUCTURED else 1 / np.sqrt(N)
+        norms_B = np.linalg.norm(B64, axis=0) * size
         special = np.zeros(R.shape, np.bool_)
 
         def scale(rows: slice) -> Float64:

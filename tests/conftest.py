@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -31,6 +32,9 @@ settings.register_profile("default", deadline=None, max_examples=50, derandomize
 settings.register_profile("nightly", deadline=None, max_examples=2000)
 settings.load_profile("default")
 
+
+# Parallel test processes are given a width, and without a terminal commands wrap nothing.
+os.environ.pop("COLUMNS", None)
 
 # What a shell starts in the background ignores Ctrl-C; the judges that tests interrupt must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -19,8 +19,7 @@ def test_what_was_handed_in_is_what_is_graded() -> None:
     ("name", "author", "sentence"),
     [
         ("../tile", "ada", "'../tile' cannot be the name of a kernel file: it would lead to"),
-        ("", "ada", "'' cannot be the name of a kernel file: it has no character"),
-        ("tile", "\u0430da", "cannot be the name of an author: it mixes letters of two alphabets"),
+        ("", "ada", "'' cannot be the name of a kernel file"),
     ],
 )
 def test_under_a_name_that_no_report_can_have_it_is_refused(

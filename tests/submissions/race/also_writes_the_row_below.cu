@@ -1,6 +1,6 @@
-// Each block also writes the first column of the next one's tile: right only where that one comes later,
-// as a loop over all blocks from the first to the last has it.
-// expect: stage=verify message="wrong at" device=cpu quick=yes
+// Each thread also writes the element below its own, which is another thread's: right only where that
+// one comes later, as a loop over all threads from the first to the last has it.
+// expect: message="" cpu="no barrier between them" finding=race device=cpu quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
@@ -9,6 +9,6 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     if (row >= M || column >= K) return;
     float sum = 0.0f;
     for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
-    if (threadIdx.x == 15 && column + 1 < K) C[(size_t)row * K + column + 1] = sum;
+    if (threadIdx.y < 15 && row + 1 < M) C[(size_t)(row + 1) * K + column] = sum;
     C[(size_t)row * K + column] = sum;
 }
