@@ -8,7 +8,7 @@
 //
 // Expected gain: this is where the ladder stands on the ground. 03_coalesced.cu swaps x and y and
 // changes nothing else.
-// In the judge, on an H100: 0.019 x cuBLAS (95 %: 0.019 to 0.019), 423.329 ms; 32 registers,
+// In the judge, on an H100: 0.019 x cuBLAS (95 %: 0.019 to 0.019), 423.307 ms; 32 registers,
 // 0 B of shared memory, 8 blocks a multiprocessor. reports/h100/01_naive.json has the rest.
 // Elsewhere: 1.3 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
 

@@ -8,7 +8,7 @@
 // Expected gain: about 4 sectors a warp and step instead of 18, so several times the speed of 01
 // for two swapped letters. What stays: every thread reads 2N floats through the caches for N
 // products.
-// In the judge, on an H100: 0.098 x cuBLAS (95 %: 0.098 to 0.098), 83.192 ms, 5.09 x the speed
+// In the judge, on an H100: 0.097 x cuBLAS (95 %: 0.097 to 0.097), 84.016 ms, 5.04 x the speed
 // of 01; 32 registers, 0 B of shared memory, 8 blocks a multiprocessor.
 // reports/h100/03_coalesced.json has the rest.
 // Elsewhere: 8.5 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).

@@ -11,7 +11,7 @@
 // Expected gain: the block no longer waits for global memory at all; but the 4-byte copies of A
 // cost 8 instructions a thread and stage where 12 needed 2 loads and 8 stores, so not much more
 // speed.
-// In the judge, on an H100: 0.810 x cuBLAS (95 %: 0.810 to 0.810), 10.020 ms, 0.97 x the speed
+// In the judge, on an H100: 0.812 x cuBLAS (95 %: 0.811 to 0.812), 10.017 ms, 0.97 x the speed
 // of 12; 127 registers, 49920 B of shared memory, 2 blocks a multiprocessor.
 // reports/h100/13_async_copies.json has the rest.
 

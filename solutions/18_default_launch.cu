@@ -11,7 +11,7 @@
 // Expected gain: the speed of 17 less the time to start and end 130 000 empty blocks: a block
 // that uses all the registers of a multiprocessor leaves no room for another beside it, so they
 // come one after the other, 0.2 ms in all (2.5 %).
-// In the judge, on an H100: 1.091 x cuBLAS (95 %: 1.090 to 1.091), 7.396 ms;
+// In the judge, on an H100: 1.090 x cuBLAS (95 %: 1.090 to 1.090), 7.459 ms;
 // 255 registers, 49152 B of shared memory, 1 block a multiprocessor.
 // reports/h100/18_default_launch.json has the rest.
 

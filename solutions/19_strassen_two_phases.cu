@@ -26,8 +26,9 @@
 //
 // Expected gain: 8/7 over 17, less 4 % for phase one and adding up: 1.25 x cuBLAS. Found, outside
 // the judge: 1.22. 254 registers, 49936 B of shared memory, a pool of 512 MiB.
-// In the judge, on an H100: 1.215 x cuBLAS (95 %: 1.214 to 1.215), 6.688 ms.
-// reports/h100/19_strassen_two_phases.json has the rest.
+// In the judge, on an H100: 1.072 x cuBLAS (95 %: 1.070 to 1.073), 7.590 ms. That is
+// the slowest kind of inputs; on uniform ones it is 1.220. reports/h100/19_strassen_two_phases.json
+// has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
 constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns

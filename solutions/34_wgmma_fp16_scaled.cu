@@ -1,87 +1,104 @@
-// FP32 accuracy from FP16 tensor cores, scaled by powers of two; plain FP32 where the range is too
-// wide.
-// solve: tile=200x32 shared_memory=219648
+// FP32 accuracy from three FP16 products, on every input: each row scaled by a power of two.
+// solve: tile=4096x4 shared_memory=232192
 //
-// BF16 (33) keeps 16 bits of a value. FP16 keeps 22, at the same speed and more power, but its
-// range is small. So each unit of the first phase, 128 of the inner dimension of a tile's rows of A
-// or columns of B, is scaled by a power of two that brings its largest magnitude to 2^14..2^15, and
-// each promotion of the accumulators undoes both scales. Scaling by powers of two is exact, so
-// integers stay exact.
+// Idea. A scaled value is x = h + l with h and l in FP16, which keeps 22 of 24 bits (Markidis and
+// others, 2018; Ootomo and Yokota, 2022). Then
+//     x y  =  l_x h_y + h_x l_y + h_x h_y  +  l_x l_y,
+// and the last term is 2^-22 of the product or less: it is left out. BF16 (33) keeps 16 bits at the
+// same speed; FP16 has less range, so 1024 neighbours of a row of A, or of a column of B, share a
+// power of two that brings the largest of them to 2^12 .. 2^13. Scaling by powers of two is exact,
+// and so are products of integers of up to 11 bits.
 //
-// FP16 then resolves 2^-40 of a unit's largest value. That shows only in a row (of A; column of B)
-// that is more than 2^21 smaller than the largest of its unit. The first phase sees such a row, or
-// a value outside 2^-48..2^62, before anything is multiplied; then the whole launch computes in
-// plain FP32: as accurate, and many times slower. (Splitting once more, into BF16, costs little
-// time, but its errors stay within 1e-5 only where many elements of one size average, and with such
-// inputs they may not.)
+// It holds for every input: rows of any size beside each other, zero rows, outliers. Elements that
+// are 2^-25 or less of the largest of their 1024 neighbours lose low bits, which is below the error
+// of a float32 sum of that row. Segments with a largest value outside 2^-80 .. 2^62, where
+// intermediate products could leave a float's range, send the whole launch to plain FP32.
 //
-// Phase one: blocks draw units by ticket, hold them in registers, take the largest magnitude, split
-// them into shared memory in the layout of wgmma, and send that to the pool by bulk copies; the
-// loads of the next unit run during the conversion of this one. Phase two and the launch line are
-// those of 33.
+//     phase one: A, B  ->  pool, in the order in which wgmma reads it
 //
-// A block waits only for units with lower tickets than its own, all of them in the hands of running
-// blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the
-// launch, so that what an aborted launch left counts as nothing. Two launches of this kernel must
-// not overlap.
+//       a stage is 32 along the inner dimension, of 144 rows of A and 256 columns of B:
+//         row   | high parts, 64 bytes | low parts, 64 bytes |      swizzled by 128 bytes
+//       four stages are a chunk, eight chunks share a scale, four share an accumulator
+//
+//     all blocks wait for all units of phase one
+//
+//     phase two: a block multiplies tiles of 144 x 256, two warpgroups of 128 columns each
+//
+//       a stage:  l h   h l   l h   h l   h h   h h      (k = 0..15 and 16..31, small products first)
+//       the last of the eight warps that is through with a stage refills its slot: no producer warp
+//       a warpgroup takes one half of its columns out of the accumulators while the other half is
+//       still multiplied, so that the tensor cores never run dry
+//
+// Error. |fl(C) - C| <= (2^-22 + 2^-22 + 2^-22) |A||B| from what l_x, l_y and l_x l_y lose, for
+// elements above 2^-25 of their neighbours' largest, plus the accumulation. Tensor cores truncate
+// (Fasi, Higham, Mikaitis and Pranesh, 2021): the 96 additions between two promotions lose at most
+// 96 x 2^-23 of the largest partial sum, and the promotions are float32 sums of N/512 terms. On
+// random inputs the truncation dominates: 2e-6 by the rule, as cuBLAS has, and 3.5e-6 where all
+// products are of one sign.
+//
+// No order of blocks can deadlock. Rows and strips of columns are drawn by ticket, and a block waits
+// only for units that others have drawn, which wait for nobody. Counters carry the number of the
+// launch; two launches of this kernel must not overlap. The launch line asks for tiles of 4096 x 4,
+// because a block without work costs 5 ns: the ranked size has 2048 blocks for its 132 workers.
 //
 // Should gain: nothing in time over 33, and eight times its accuracy.
-// Registers: 255. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough
-// for 8192 x 8192 x 8192; larger problems take the FP32 path of small ones.
-// In the judge, on an H100: 4.688 x cuBLAS (95 %: 4.684 to 4.691), 1.737 ms, 0.98 x the speed
-// of 33; 255 registers, 219648 B of shared memory, 1 block a multiprocessor.
+// In the judge, on an H100: 4.574 x cuBLAS (95 %: 4.566 to 4.576), 1.754 ms, 0.97 x the speed
+// of 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/34_wgmma_fp16_scaled.json has the rest.
-// Elsewhere: 4.77 x on an H100 for three cuBLAS FP16 products, as calls of their own.
-
-constexpr int BM = 200;  // rows of C in a tile: wgmma's N
-constexpr int BN = 128;  // columns of C in a tile: wgmma's M, 64 for each warpgroup
-constexpr int BK = 32;   // inner dimension of one stage
-constexpr int STAGES = 5;
-constexpr int CHUNK = 4;  // stages that share a scale, between two promotions of the accumulator
-constexpr unsigned RASTER = 8;  // tile columns that tiles of neighbouring blocks share
-constexpr int LAUNCH_COLUMNS = 32;
-constexpr int ROW_BYTES = 4 * BK;  // a row of a stage: BK high parts, then BK low parts
+constexpr int BM = 144;     // rows of C in a tile: wgmma's N
+constexpr int BN = 256;     // columns of C in a tile: twice wgmma's M for each warpgroup
+constexpr int DEPTH = 128;  // inner dimension of a chunk: four stages
+constexpr int SEGMENT = 8;  // chunks that share a scale
+constexpr int ROW_BYTES =
+    128;                  // a row of a stage: the high parts of STEP values, then the low parts
+constexpr int STEP = 32;  // inner dimension of a stage
+constexpr int CHUNK_STAGES = DEPTH / STEP;
+constexpr int PROMOTE = 4;  // chunks between two promotions
+constexpr int STAGES = 3;
+constexpr unsigned RASTER = 6;    // tile columns that tiles of neighbouring blocks share
+constexpr int PART_COLUMNS = 32;  // of a part in plain FP32, BM rows
 constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr int BUFFER_BYTES = CHUNK * A_BYTES;  // a unit of the first phase on its way to the pool
 constexpr int WARPS = 8;
+constexpr int ROW_SLOTS = 2;  // segments of rows of A on their way to a warp
 constexpr long long POOL_BYTES = 544ll << 20;
-constexpr long long SMALL = 8'000'000;  // multiply-adds below which plain FP32 is faster
 
 // The split matrices, in the layout that wgmma reads from shared memory.
 __device__ __align__(1024) unsigned char pool[POOL_BYTES];
-// What undoes the scaling of each unit.
-__device__ float factors_a[POOL_BYTES / (CHUNK * A_BYTES)];
-__device__ float factors_b[POOL_BYTES / (CHUNK * B_BYTES)];
+// What undoes the scale of each row of A, column of B, in each segment.
+__device__ __align__(16) float factors_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
+__device__ __align__(16) float factors_b[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
-__device__ unsigned long long tickets;
+__device__ unsigned long long strip_tickets;
+__device__ unsigned long long row_tickets;
 __device__ unsigned long long units_done;
 __device__ unsigned long long blocks_done;
-// the epoch of the last launch that FP16 was too narrow for
-__device__ unsigned long long wide_range;
+__device__ unsigned long long extreme_range;  // the epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
-    unsigned chunks, steps;  // along the inner dimension: CHUNK stages, one stage
-    // of the first phase: one chunk of a tile's rows of A, of a tile's columns of B
-    unsigned units_a, units;
-    unsigned workers;  // blocks that do all the work
+    unsigned chunks, segments;  // along the inner dimension
+    unsigned strips;            // of STRIP columns of B
+    unsigned workers;           // blocks that do all the work
 };
 
 struct Control {
+    alignas(16) float row_factors[2][BM];  // of the rows of A of even and odd pieces
+    alignas(16) float column_factors[2][BN];
     unsigned long long full[STAGES];  // mbarriers: a stage has arrived
     unsigned released[STAGES];        // warps that are through with a stage, ever growing
-    // first phase, for even and odd units in turn: the next ticket; of each warp the largest
-    // magnitude and the smallest of the largest of its rows, or the largest of each column
     unsigned ticket[2];
-    unsigned largest[2][WARPS], smallest[2][WARPS], column_largest[2][WARPS][BN];
+    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: a segment of a row has arrived
 };
 
-static_assert(1024 + STAGES * STAGE_BYTES + sizeof(Control) <= 219648,
+constexpr int THREADS = WARPS * 32;
+constexpr int SUM_BYTES = THREADS * BM / 2 * (int)sizeof(float);  // half of the sums of a tile
+
+static_assert(1024 + STAGES * STAGE_BYTES + SUM_BYTES + sizeof(Control) <= 232192,
               "shared memory of the launch line");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
@@ -156,13 +173,47 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// ---- phase one: x = high + low ----------------------------------------------------------------
+// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
+__device__ __forceinline__ unsigned long long descriptor(unsigned address) {
+    return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+// Where 16 bytes of a row lie in a stage's image, by the 128-byte swizzle of wgmma.
+__device__ __forceinline__ int place(int row, int segment) {
+    return row * ROW_BYTES + (segment ^ row % 8) * 16;
+}
+
+constexpr long long SMALL = 8'000'000;  // multiply-adds below which plain FP32 is faster
+
+// ---- phase one: x = high + low, both FP16, scaled -----------------------------------------------
+
+// The power of two that brings the largest magnitude of a segment of a row to 2^12..2^13, and what
+// undoes it. Extreme: so large or so small that intermediate products could leave a float's range.
+struct Scale {
+    float scale, factor;
+    bool extreme;
+};
+
+__device__ __forceinline__ Scale scale_for(unsigned largest) {
+    const int exponent = largest >> 23;
+    const bool zero = largest == 0;
+    const bool extreme = !zero && (exponent < 127 - 80 || exponent > 127 + 62);
+    if (zero || extreme) return {1.0f, 1.0f, extreme};
+    return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
+}
+
+// The largest magnitude of four values, as the bits of a float.
+__device__ __forceinline__ unsigned magnitude(float4 v) {
+    return __float_as_uint(fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
+}
+
+// Four values after scaling, in FP16, and what FP16 lost of them.
+struct Parts {
+    uint2 high, low;
+};
 
 // Two floats to two packed pairs: the rounded values, and what rounding lost.
-__device__ __forceinline__ void split(float x, float y, float scale, unsigned& high,
-                                      unsigned& low) {
-    x *= scale;
-    y *= scale;
+__device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned& low) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
     float x_high, y_high;
     asm("{\n.reg .f16 p, q;\nmov.b32 {p, q}, %2;\ncvt.f32.f16 %0, p;\ncvt.f32.f16 %1, q;\n}\n"
@@ -171,314 +222,286 @@ __device__ __forceinline__ void split(float x, float y, float scale, unsigned& h
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y - y_high), "f"(x - x_high));
 }
 
-// The scale that brings the largest magnitude of a unit to 2^14..2^15, and whether FP16 will do:
-// all of it within float's range, and no row (column) so much smaller that 2^-25 would show in it.
-struct Scale {
-    float scale, factor;
-    bool wide;
-};
-
-__device__ __forceinline__ Scale scale_for(unsigned largest, unsigned smallest) {
-    const int exponent = (int)(largest >> 23) - 127;
-    const bool zero = largest == 0;
-    const bool wide =
-        !zero && (exponent < -48 || exponent > 62 || (int)(smallest >> 23) - 127 < exponent - 21);
-    const int shift = zero || wide ? 0 : 14 - exponent;
-    return {__uint_as_float((unsigned)(127 + shift) << 23),
-            __uint_as_float((unsigned)(127 - shift) << 23), wide};
+__device__ __forceinline__ Parts split(float4 v) {
+    Parts p;
+    split(v.x, v.y, p.high.x, p.low.x);
+    split(v.z, v.w, p.high.y, p.low.y);
+    return p;
 }
 
-__device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffffu; }
-__device__ __forceinline__ unsigned unless_zero(unsigned x) { return x ? x : 0x7f800000u; }
+__device__ __forceinline__ float4 scaled(float4 v, float scale) {
+    return {v.x * scale, v.y * scale, v.z * scale, v.w * scale};
+}
 
-// A unit of A as a thread holds it: four values of each of these rows, warp + 8 i.
-struct UnitA {
-    static constexpr int BYTES = CHUNK * A_BYTES, ROWS = BM / WARPS;
-    float4 v[ROWS];
+constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
+constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
-    // Where the thread reads a unit: rows below M, values before N.
-    struct Source {
-        const float* from;
-        size_t step;
-        int rows, left;
-        bool aligned;
+// The rows of A that a warp draws, on their way to it: a segment in each slot of its ring in shared
+// memory, so that memory is never without something to read.
+struct RowRing {
+    const float* A;
+    const Shape& s;
+    unsigned char* slots;
+    unsigned long long* arrived;
+    int lane;
+    bool aligned;           // where rows do not begin at 16 bytes, nothing is loaded ahead
+    unsigned row, segment;  // what is loaded next
+    unsigned ahead;         // the row after that; only the first lane knows
+    unsigned held;          // of lane i: the row in slot i
 
-        __device__ __forceinline__ Source(const float* A, const Shape& s, unsigned unit,
-                                          int thread) {
-            const int row = unit / s.chunks * BM + thread / 32,
-                      k = unit % s.chunks * CHUNK * BK + thread % 32 * 4;
-            from = A + (size_t)row * s.N + k;
-            step = (size_t)WARPS * s.N;
-            rows = s.M - row;
-            left = s.N - k;
-            aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
-        }
-    };
-
-    __device__ __forceinline__ void load_row(int i, const float* p, int rows) {
-        v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (WARPS * i < rows) v[i] = __ldcs(reinterpret_cast<const float4*>(p));
-    }
-
-    __device__ __forceinline__ void load_unaligned(const Source& source) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int rows = e < source.left ? source.rows : 0;
-            const float* p = source.from + e;
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i, p += source.step) {
-                (&v[i].x)[e] = 0.0f;
-                if (WARPS * i < rows) (&v[i].x)[e] = *p;
-            }
-        }
-    }
-
-    __device__ __forceinline__ void load(const float* A, const Shape& s, unsigned unit,
-                                         int thread) {
-        const Source source(A, s, unit, thread);
-        const float* p = source.from;
-        const int rows = source.left > 0 ? source.rows : 0;
-        if (source.aligned) {
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i, p += source.step) load_row(i, p, rows);
-        } else {
-            load_unaligned(source);
-        }
-    }
-
-    __device__ __forceinline__ void publish_largest(Control& c, int parity, int thread) const {
-        unsigned largest = 0, smallest = 0x7f800000u;
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
-            const unsigned left = max(magnitude(v[i].x), magnitude(v[i].y));
-            const unsigned right = max(magnitude(v[i].z), magnitude(v[i].w));
-            const unsigned row = __reduce_max_sync(0xffffffffu, max(left, right));
-            largest = max(largest, row);
-            smallest = min(smallest, unless_zero(row));
-        }
-        if (thread % 32 == 0) {
-            c.largest[parity][thread / 32] = largest;
-            c.smallest[parity][thread / 32] = smallest;
-        }
-    }
-
-    __device__ static __forceinline__ Scale scale(const Control& c, int parity, int thread) {
-        unsigned largest = 0, smallest = 0x7f800000u;
-#pragma unroll
-        for (int i = 0; i < WARPS; ++i) {
-            largest = max(largest, c.largest[parity][i]);
-            smallest = min(smallest, c.smallest[parity][i]);
-        }
-        return scale_for(largest, smallest);
-    }
-
-    // Split this unit into `buffer`, each register free for the next unit, if any, as soon as it is
-    // split.
-    __device__ __forceinline__ void convert(const float* A, const Shape& s, float scale,
-                                            unsigned char* buffer, unsigned next, bool has_next,
-                                            int thread) {
-        const int warp = thread / 32, lane = thread % 32;
-        // 16-byte segment of the row; its low parts are 4 further
-        const int segment = lane % 8 / 2;
-        unsigned char* high = buffer + lane / 8 * A_BYTES + (segment ^ warp) * 16 + lane % 2 * 8;
-        unsigned char* low =
-            buffer + lane / 8 * A_BYTES + ((segment + 4) ^ warp) * 16 + lane % 2 * 8;
-        const Source source(A, s, next, thread);
-        const float* p = source.from;
-        const int rows = has_next && source.aligned && source.left > 0 ? source.rows : 0;
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i, p += source.step) {
-            const int row = warp + WARPS * i;  // row % 8 == warp: the swizzle is the same for all
-            uint2 h, l;
-            split(v[i].x, v[i].y, scale, h.x, l.x);
-            split(v[i].z, v[i].w, scale, h.y, l.y);
-            *reinterpret_cast<uint2*>(high + row * ROW_BYTES) = h;
-            *reinterpret_cast<uint2*>(low + row * ROW_BYTES) = l;
-            load_row(i, p, rows);
-        }
-        if (has_next && !source.aligned) load_unaligned(source);
-    }
-};
-
-// A unit of B as a thread holds it: segments warp + 8 o, 8 rows each, of columns lane + 32 q.
-struct UnitB {
-    static constexpr int BYTES = CHUNK * B_BYTES, SEGMENTS = CHUNK * BK / 8 / WARPS,
-                         COLUMNS = BN / 32;
-    float v[SEGMENTS][COLUMNS][8];
-
-    __device__ __forceinline__ void load_segments(int o, const float* B, const Shape& s,
-                                                  unsigned unit, bool exists, int thread) {
-        const int k = unit % s.chunks * CHUNK * BK + (thread / 32 + WARPS * o) * 8;
-        const int column = unit / s.chunks * BN + thread % 32;
-        const float* p = B + (size_t)k * s.K + column;
-        const size_t step = s.K;
-        int rows[COLUMNS];
-#pragma unroll
-        for (int q = 0; q < COLUMNS; ++q) rows[q] = exists && column + 32 * q < s.K ? s.N - k : 0;
-#pragma unroll
-        for (int j = 0; j < 8; ++j, p += step)
-#pragma unroll
-            for (int q = 0; q < COLUMNS; ++q) {
-                v[o][q][j] = 0.0f;
-                if (j < rows[q]) v[o][q][j] = __ldcs(p + 32 * q);
-            }
-    }
-
-    __device__ __forceinline__ void load(const float* B, const Shape& s, unsigned unit,
-                                         int thread) {
-#pragma unroll
-        for (int o = 0; o < SEGMENTS; ++o) load_segments(o, B, s, unit, true, thread);
-    }
-
-    __device__ __forceinline__ void publish_largest(Control& c, int parity, int thread) const {
-#pragma unroll
-        for (int q = 0; q < COLUMNS; ++q) {
-            unsigned column = 0;
-#pragma unroll
-            for (int o = 0; o < SEGMENTS; ++o)
-#pragma unroll
-                for (int j = 0; j < 8; ++j) column = max(column, magnitude(v[o][q][j]));
-            c.column_largest[parity][thread / 32][thread % 32 + 32 * q] = column;
-        }
-    }
-
-    __device__ static __forceinline__ Scale scale(const Control& c, int parity, int thread) {
-        unsigned largest = 0, smallest = 0x7f800000u;
-#pragma unroll
-        for (int q = 0; q < COLUMNS; ++q) {
-            unsigned column = 0;
-#pragma unroll
-            for (int i = 0; i < WARPS; ++i)
-                column = max(column, c.column_largest[parity][i][thread % 32 + 32 * q]);
-            largest = max(largest, column);
-            smallest = min(smallest, unless_zero(column));
-        }
-        return scale_for(__reduce_max_sync(0xffffffffu, largest),
-                         __reduce_min_sync(0xffffffffu, smallest));
-    }
-
-    __device__ __forceinline__ void convert(const float* B, const Shape& s, float scale,
-                                            unsigned char* buffer, unsigned next, bool has_next,
-                                            int thread) {
-        const int warp = thread / 32, lane = thread % 32;
-#pragma unroll
-        for (int o = 0; o < SEGMENTS; ++o) {
-#pragma unroll
-            for (int q = 0; q < COLUMNS; ++q) {
-                const int index = warp + WARPS * o, column = lane + 32 * q, segment = index % 4;
-                uint4 h, l;
-                split(v[o][q][0], v[o][q][1], scale, h.x, l.x);
-                split(v[o][q][2], v[o][q][3], scale, h.y, l.y);
-                split(v[o][q][4], v[o][q][5], scale, h.z, l.z);
-                split(v[o][q][6], v[o][q][7], scale, h.w, l.w);
-                unsigned char* row = buffer + index / 4 * B_BYTES + column * ROW_BYTES;
-                *reinterpret_cast<uint4*>(row + (segment ^ column % 8) * 16) = h;
-                *reinterpret_cast<uint4*>(row + ((segment + 4) ^ column % 8) * 16) = l;
-            }
-            load_segments(o, B, s, next, has_next, thread);
-        }
-    }
-};
-
-// The tickets that a block holds: the one at work, and one that thread 0 has drawn ahead.
-struct Tickets {
-    unsigned now, ahead;
-};
-
-// Split the units of one matrix that this block draws, tickets begin to begin + count - 1, into
-// `to`. While a unit is converted, the next is being loaded and the one before is on its way to the
-// pool.
-template <typename Unit>
-__device__ __forceinline__ unsigned split_matrix(const float* matrix, const Shape& s, Tickets& t,
-                                                 unsigned begin, unsigned count, unsigned char* to,
-                                                 float* factors, unsigned long long epoch,
-                                                 int thread, Control& c, unsigned char* shared) {
-    if (t.now - begin >= count) return 0;
-    Unit u;
-    u.load(matrix, s, t.now - begin, thread);
-    if (thread == 0 && t.ahead == 0) t.ahead = take(&tickets);
-    unsigned done = 0, previous = 0;
+    __device__ __forceinline__ void start() {
+        aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
+        row = segment = ahead = held = 0;
+        if (lane == 0) row = take(&row_tickets);
+        row = __shfl_sync(0xffffffffu, row, 0);
 #pragma unroll 1
-    for (; t.now - begin < count; ++done) {
-        const unsigned unit = t.now - begin;
-        const int parity = done % 2;
-        u.publish_largest(c, parity, thread);
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // of the unit before
-        if (thread == 0) {
-            c.ticket[parity] = t.ahead;
-            // this buffer has been sent
-            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-        }
-        __syncthreads();
-        if (thread == 0) {
-            if (done > 0)
-                bulk_store(to + (size_t)previous * Unit::BYTES,
-                           shared + (parity ^ 1) * BUFFER_BYTES, Unit::BYTES);
-            t.ahead = take(&tickets);
-        }
-        const Scale chosen = Unit::scale(c, parity, thread);
-        if (thread == 0) {
-            factors[unit] = chosen.factor;
-            if (chosen.wide) atomicMax(&wide_range, epoch);
-        }
-        previous = unit;
-        t.now = c.ticket[parity];
-        const unsigned next = t.now - begin;
-        u.convert(matrix, s, chosen.scale, shared + parity * BUFFER_BYTES, next, next < count,
-                  thread);
+        for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (thread == 0) {
-        bulk_store(to + (size_t)previous * Unit::BYTES, shared + ((done - 1) % 2) * BUFFER_BYTES,
-                   Unit::BYTES);
-        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+
+    __device__ __forceinline__ void load(int slot) {
+        if (lane == slot) held = row;
+        if (row >= s.M) return;
+        if (segment + 1 == s.segments && lane == 0) ahead = take(&row_tickets);
+        const unsigned k = segment * SEGMENT_LENGTH;
+        if (aligned && lane == 0) {
+            const int bytes = min((unsigned)SEGMENT_LENGTH, s.N - k) * (int)sizeof(float);
+            barrier_expect(&arrived[slot], bytes);
+            bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, &arrived[slot]);
+        }
+        if (++segment < s.segments) return;
+        segment = 0;
+        row = __shfl_sync(0xffffffffu, ahead, 0);
     }
-    __syncthreads();
+};
+
+// A segment of a row of A as a warp holds it: of each chunk four values a lane.
+struct RowPart {
+    float4 v[SEGMENT];
+
+    __device__ __forceinline__ void load(const unsigned char* slot, int length, int lane) {
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i) {
+            v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (i * DEPTH + lane * 4 < length)
+                v[i] = *reinterpret_cast<const float4*>(slot + (i * 32 + lane) * sizeof(float4));
+        }
+    }
+
+    __device__ __forceinline__ void load_unaligned(const float* A, int length, int lane) {
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int k = i * DEPTH + lane * 4 + e;
+                (&v[i].x)[e] = k < length ? A[k] : 0.0f;
+            }
+    }
+};
+
+// Split the rows of A that this warp draws. Returns how many rows it was.
+__device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch) {
+    const Shape& s = ring.s;
+    const int lane = ring.lane;
+    bool extreme = false;
+    unsigned segment = 0, done = 0, slot = 0, parity = 0;
+#pragma unroll 1
+    for (;;) {
+        const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
+        if (row >= s.M) break;
+        RowPart part;
+        const int length = s.N - segment * SEGMENT_LENGTH;
+        if (ring.aligned) {
+            barrier_wait(&ring.arrived[slot], parity);
+            part.load(ring.slots + slot * ROW_SLOT, length, lane);
+        } else {
+            part.load_unaligned(ring.A + (size_t)row * s.N + segment * SEGMENT_LENGTH, length,
+                                lane);
+        }
+        unsigned largest = 0;
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
+        const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
+        __syncwarp();
+        ring.load(slot);
+        extreme |= chosen.extreme;
+        const unsigned tile = row / BM, tile_row = row % BM;
+        unsigned char* to =
+            pool + ((size_t)tile * s.chunks + segment * SEGMENT) * (CHUNK_STAGES * A_BYTES);
+        unsigned char* stage = to + lane / 8 * A_BYTES + lane % 2 * 8;
+        unsigned char* high = stage + place(tile_row, lane % 8 / 2);
+        unsigned char* low = stage + place(tile_row, lane % 8 / 2 + 4);
+#pragma unroll
+        for (int i = 0; i < SEGMENT; ++i) {
+            const Parts parts = split(scaled(part.v[i], chosen.scale));
+            if (segment * SEGMENT + i < s.chunks) {
+                *reinterpret_cast<uint2*>(high) = parts.high;
+                *reinterpret_cast<uint2*>(low) = parts.low;
+            }
+            high += CHUNK_STAGES * A_BYTES;
+            low += CHUNK_STAGES * A_BYTES;
+        }
+        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
+        if (++slot == ROW_SLOTS) {
+            slot = 0;
+            parity ^= 1;
+        }
+        if (++segment < s.segments) continue;
+        segment = 0;
+        ++done;
+    }
+    if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
     return done;
 }
 
-// Split all units that this block draws: tickets of A, then those of B.
-__device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s,
-                                            Tickets& t, unsigned long long epoch, int thread,
-                                            Control& c, unsigned char* shared) {
-    unsigned char* pool_b = pool + (size_t)s.row_tiles * s.steps * A_BYTES;
-    unsigned done =
-        split_matrix<UnitA>(A, s, t, 0, s.units_a, pool, factors_a, epoch, thread, c, shared);
-    done += split_matrix<UnitB>(B, s, t, s.units_a, s.units - s.units_a, pool_b, factors_b, epoch,
-                                thread, c, shared);
-    if (thread == 0) {
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-        async_proxy_fence();
-        __threadfence();
-        atomicAdd(&units_done, (unsigned long long)done);
+constexpr int STRIP = 32;  // columns of B that a block splits at a time, each warp a chunk of them
+constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // of a stage
+static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
+
+// A segment of a strip on its way to the pool, and what the warps tell each other of its columns.
+struct StripBuffer {
+    unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
+    unsigned largest[2][WARPS][STRIP];  // of even and odd segments
+};
+static_assert(sizeof(StripBuffer) + WARPS * ROW_SLOTS * ROW_SLOT <=
+                  STAGES * STAGE_BYTES + SUM_BYTES,
+              "the first phase uses the slots, and what is for sums");
+
+// A chunk of a strip as a warp holds it: of one column a lane, all of the chunk.
+struct StripPart {
+    float4 v[DEPTH / 4];
+
+    __device__ __forceinline__ void load(int i, const float* B, const Shape& s, unsigned strip,
+                                         unsigned chunk, int lane) {
+        const int column = strip * STRIP + lane, k = chunk * DEPTH + 4 * i;
+        const int rows = column < s.K ? s.N - k : 0;
+        const float* p = B + (size_t)k * s.K + column;
+        const size_t step = s.K;
+#pragma unroll
+        for (int e = 0; e < 4; ++e, p += step) {
+            (&v[i].x)[e] = 0.0f;
+            if (e < rows) (&v[i].x)[e] = *p;
+        }
     }
+};
+
+__device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
+    return pool + (size_t)s.row_tiles * s.chunks * (CHUNK_STAGES * A_BYTES);
 }
 
-// Wait until units_done is `count`; the units are held by running blocks, which wait for nobody.
-__device__ __forceinline__ void wait_for_units(unsigned long long count, int thread) {
+// Split the strips of B that this block draws. Returns how many it was.
+__device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
+                                                 unsigned long long epoch, int thread, Control& c,
+                                                 StripBuffer& buffer) {
+    const int warp = thread / 32, lane = thread % 32;
+    unsigned strip = c.ticket[0], done = 0;
+    if (strip >= s.strips) return 0;
+    StripPart part;
+#pragma unroll
+    for (int i = 0; i < DEPTH / 4; ++i) part.load(i, B, s, strip, warp, lane);
+    bool extreme = false;
+    unsigned parity = 0;
+    unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
+#pragma unroll 1
+    for (; strip < s.strips; ++done) {
+        const unsigned tile = strip * STRIP / BN, tile_column = strip * STRIP % BN;
+        unsigned next_strip = 0;
+        if (thread == 0) next_strip = take(&strip_tickets);
+#pragma unroll 1
+        for (unsigned segment = 0; segment < s.segments; ++segment, parity ^= 1) {
+            unsigned largest = 0;
+#pragma unroll
+            for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(part.v[i]));
+            buffer.largest[parity][warp][lane] = largest;
+            if (thread == 0) c.ticket[1] = next_strip;
+            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[parity][i][lane]);
+            const bool last = segment + 1 == s.segments;
+            const unsigned then_strip = last ? c.ticket[1] : strip;
+            const unsigned then_chunk = (last ? 0 : segment + 1) * SEGMENT + warp;
+            const Scale chosen = scale_for(largest);
+            extreme |= chosen.extreme;
+#pragma unroll
+            for (int i = 0; i < DEPTH / 16; ++i) {
+                Parts p[4];
+#pragma unroll
+                for (int e = 0; e < 4; ++e) p[e] = split(scaled(part.v[4 * i + e], chosen.scale));
+                unsigned char* to = stages[i / 2];
+                const int segment16 = i % 2 * 2;
+                *reinterpret_cast<uint4*>(to + place(lane, segment16)) =
+                    make_uint4(p[0].high.x, p[0].high.y, p[1].high.x, p[1].high.y);
+                *reinterpret_cast<uint4*>(to + place(lane, segment16 + 1)) =
+                    make_uint4(p[2].high.x, p[2].high.y, p[3].high.x, p[3].high.y);
+                *reinterpret_cast<uint4*>(to + place(lane, segment16 + 4)) =
+                    make_uint4(p[0].low.x, p[0].low.y, p[1].low.x, p[1].low.y);
+                *reinterpret_cast<uint4*>(to + place(lane, segment16 + 5)) =
+                    make_uint4(p[2].low.x, p[2].low.y, p[3].low.x, p[3].low.y);
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    part.load(4 * i + e, B, s, then_strip, then_chunk, lane);
+            }
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            __syncwarp();
+            const unsigned chunk = segment * SEGMENT + warp;
+            if (lane < CHUNK_STAGES && chunk < s.chunks) {
+                const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
+                bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
+                           STRIP_BYTES);
+            }
+            if (warp == 0)
+                factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
+        }
+        __syncthreads();
+        strip = c.ticket[1];
+        __syncthreads();
+    }
+    if (extreme) atomicMax(&extreme_range, epoch);
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    return done;
+}
+
+// Split all that this block draws: strips of B, then each warp rows of A.
+__device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
+                                               unsigned long long epoch, int thread, Control& c,
+                                               unsigned char* shared) {
+    const int warp = thread / 32, lane = thread % 32;
+    RowRing ring = {A, s, shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT,
+                    c.arrived[warp], lane};
+    ring.start();
+    const unsigned strips =
+        split_strips(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
+    const unsigned rows = split_rows(ring, epoch);
+    async_proxy_fence();
+    __threadfence();
+    __syncthreads();
+    if (thread % 32 == 0)
+        atomicAdd(&units_done, (unsigned long long)rows + (thread == 0 ? strips : 0));
+}
+
+// Wait until a counter is `count`; what it counts is held by running blocks, which wait for nobody.
+__device__ __forceinline__ void wait_for(const unsigned long long* counter,
+                                         unsigned long long count, int thread) {
     if (thread == 0)
-        while (load_acquire(&units_done) < count) {}
+        while (load_acquire(counter) < count) {}
     __syncthreads();
     async_proxy_fence();
 }
 
-// ---- phase two: C = A·B from high·high + high·low + low·high ----------------------------------
+// ---- phase two: C = low·high + high·low + high·high ---------------------------------------------
 
-// acc (+)= A·B for one 64 x 200 x 16 step, both operands in shared memory and K-major.
-__device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, unsigned long long b,
-                                      int accumulate) {
+// acc (+)= A·B for one 64 x 144 x 16 step.
+template <bool ACCUMULATE>
+__device__ __forceinline__ void wgmma(float (&acc)[BM / 2], unsigned long long a,
+                                      unsigned long long b) {
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %102, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n200k16.f32.f16.f16 {"
+        "{wgmma.mma_async.sync.aligned.m64n144k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99}, "
-        "%100, %101, p, 1, 1, 0, 0;\n}\n"
+        "%64, %65, %66, %67, %68, %69, %70, %71}, "
+        "%72, %73, %74, 1, 1, 0, 0;}\n"
         : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]), "+f"(acc[5]),
           "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]), "+f"(acc[10]), "+f"(acc[11]),
           "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]), "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]),
@@ -490,18 +513,8 @@ __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, u
           "+f"(acc[48]), "+f"(acc[49]), "+f"(acc[50]), "+f"(acc[51]), "+f"(acc[52]), "+f"(acc[53]),
           "+f"(acc[54]), "+f"(acc[55]), "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]),
           "+f"(acc[60]), "+f"(acc[61]), "+f"(acc[62]), "+f"(acc[63]), "+f"(acc[64]), "+f"(acc[65]),
-          "+f"(acc[66]), "+f"(acc[67]), "+f"(acc[68]), "+f"(acc[69]), "+f"(acc[70]), "+f"(acc[71]),
-          "+f"(acc[72]), "+f"(acc[73]), "+f"(acc[74]), "+f"(acc[75]), "+f"(acc[76]), "+f"(acc[77]),
-          "+f"(acc[78]), "+f"(acc[79]), "+f"(acc[80]), "+f"(acc[81]), "+f"(acc[82]), "+f"(acc[83]),
-          "+f"(acc[84]), "+f"(acc[85]), "+f"(acc[86]), "+f"(acc[87]), "+f"(acc[88]), "+f"(acc[89]),
-          "+f"(acc[90]), "+f"(acc[91]), "+f"(acc[92]), "+f"(acc[93]), "+f"(acc[94]), "+f"(acc[95]),
-          "+f"(acc[96]), "+f"(acc[97]), "+f"(acc[98]), "+f"(acc[99])
-        : "l"(a), "l"(b), "r"(accumulate));
-}
-
-// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
-__device__ __forceinline__ unsigned long long descriptor(unsigned address) {
-    return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+          "+f"(acc[66]), "+f"(acc[67]), "+f"(acc[68]), "+f"(acc[69]), "+f"(acc[70]), "+f"(acc[71])
+        : "l"(a), "l"(b), "n"((int)ACCUMULATE));
 }
 
 template <int PENDING>
@@ -522,147 +535,304 @@ __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     return {rest / width, raster * RASTER + rest % width};
 }
 
-// The next stage that this block loads. Every warp keeps its own copy and moves it along.
-struct Cursor {
-    unsigned index, step;  // tile, stage of the tile
-    unsigned a, b;         // stages of A and B in the pool
+// What a block multiplies between two promotions: PROMOTE chunks of a tile.
+struct Piece {
+    unsigned index;         // of the tile
+    unsigned chunk, count;  // the piece's first chunk and how many they are
+    Tile tile;
 
     __device__ __forceinline__ void begin(unsigned tile_index, const Shape& s) {
-        const Tile t = tile_of(tile_index, s);
         index = tile_index;
-        step = 0;
-        a = t.row * s.steps;
-        b = t.column * s.steps;
+        tile = tile_of(tile_index, s);
+        chunk = 0;
+        count = min((unsigned)PROMOTE, s.chunks);
+    }
+
+    __device__ __forceinline__ bool is_last(const Shape& s) const {
+        return chunk + count == s.chunks;
     }
 
     __device__ __forceinline__ void advance(const Shape& s) {
-        ++a;
-        ++b;
-        if (++step == s.steps) begin(index + s.workers, s);
+        if (is_last(s)) return begin(index + s.workers, s);
+        chunk += count;
+        count = min((unsigned)PROMOTE, s.chunks - chunk);
     }
 };
 
-// Start loading a stage into a slot; one thread.
-__device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s,
-                                           unsigned char* slots, int slot) {
-    if (next.index >= s.tiles) return;
-    const unsigned char* pool_b = pool + (size_t)s.row_tiles * s.steps * A_BYTES;
-    unsigned char* to = slots + slot * STAGE_BYTES;
-    barrier_expect(&c.full[slot], STAGE_BYTES);
-    bulk_load(to, pool + (size_t)next.a * A_BYTES, A_BYTES, &c.full[slot]);
-    bulk_load(to + A_BYTES, pool_b + (size_t)next.b * B_BYTES, B_BYTES, &c.full[slot]);
+// The next stage that this block loads. Every warp keeps its own copy and moves it along.
+struct Cursor {
+    Piece piece;
+    unsigned step, parity;  // parity of the piece
+
+    __device__ __forceinline__ void advance(const Shape& s) {
+        if (++step < CHUNK_STAGES * piece.count) return;
+        step = 0;
+        parity ^= 1;
+        piece.advance(s);
+    }
+};
+
+// Where a stage of a tile begins in the pool.
+struct Source {
+    const unsigned char *rows, *columns;
+};
+
+__device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) {
+    const Piece& p = next.piece;
+    const unsigned stage = p.chunk * CHUNK_STAGES + next.step;
+    const unsigned a = p.tile.row * s.chunks * CHUNK_STAGES + stage;
+    const unsigned b = p.tile.column * s.chunks * CHUNK_STAGES + stage;
+    return {pool + (size_t)a * A_BYTES, pool_b(s) + (size_t)b * B_BYTES};
 }
 
-// The last of the eight warps to release a stage refills it, so nobody ever waits for a free slot.
-__device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s,
-                                        unsigned char* slots, int slot, int lane) {
-    if (lane == 0) {
-        unsigned before;
-        asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
-                     : "=r"(before)
-                     : "r"(shared_address(&c.released[slot]))
-                     : "memory");
-        if (before % WARPS == WARPS - 1) load_stage(next, c, s, slots, slot);
+// Start loading a stage into a slot, and with the last of a piece its factors; one thread.
+__device__ __forceinline__ void load_stage(const Cursor& next, const Source& from, Control& c,
+                                           const Shape& s, unsigned char* slots, int slot) {
+    const Piece& p = next.piece;
+    if (p.index >= s.tiles) return;
+    unsigned char* to = slots + slot * STAGE_BYTES;
+    unsigned long long* full = &c.full[slot];
+    const bool last = next.step + 1 == CHUNK_STAGES * p.count;
+    constexpr int ROW_FACTORS = BM * sizeof(float), COLUMN_FACTORS = BN * sizeof(float);
+    barrier_expect(full, STAGE_BYTES + (last ? ROW_FACTORS + COLUMN_FACTORS : 0));
+    bulk_load(to, from.rows, A_BYTES, full);
+    bulk_load(to + A_BYTES, from.columns, B_BYTES, full);
+    if (!last) return;
+    const unsigned segment = p.chunk / SEGMENT;
+    bulk_load(c.row_factors[next.parity], factors_a + (p.tile.row * s.segments + segment) * BM,
+              ROW_FACTORS, full);
+    bulk_load(c.column_factors[next.parity],
+              factors_b + (p.tile.column * s.segments + segment) * BN, COLUMN_FACTORS, full);
+}
+
+// The stages of one block on their way through the slots of shared memory.
+struct Ring {
+    const Shape& s;
+    Control& c;
+    unsigned char* slots;
+    unsigned slots_address;
+    int lane, warpgroup;
+    Cursor next;
+    int slot, previous;
+    unsigned parity;
+
+    // Wait until all but PENDING steps are multiplied, and release the slot of the last that is. The
+    // last of the eight warps to do so refills it, so nobody ever waits for a free slot. From where,
+    // is found before the wait: no instruction comes between a slot that is free and its refilling
+    // that could come earlier.
+    template <int PENDING>
+    __device__ __forceinline__ void release(int used) {
+        const Source from = source_of(next, s);
+        asm volatile("" ::"l"(from.rows), "l"(from.columns) : "memory");
+        wgmma_wait<PENDING>();
+        if (lane == 0) {
+            unsigned before;
+            asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
+                         : "=r"(before)
+                         : "r"(shared_address(&c.released[used]))
+                         : "memory");
+            if (before % WARPS == WARPS - 1) load_stage(next, from, c, s, slots, used);
+        }
+        __syncwarp();
+        next.advance(s);
     }
-    __syncwarp();
-    next.advance(s);
+
+    // acc (+)= a stage, for half of this warpgroup's columns: the small products first.
+    template <bool FIRST>
+    __device__ __forceinline__ void multiply_half(float (&acc)[BM / 2], int half) {
+        constexpr int LOW = ROW_BYTES / 2 / 16;  // of a descriptor: where low parts begin
+        const unsigned address = slots_address + slot * STAGE_BYTES;
+        const unsigned long long a = descriptor(address);
+        const unsigned long long b =
+            descriptor(address + A_BYTES + (warpgroup * (BN / 2) + half * 64) * ROW_BYTES);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        wgmma<!FIRST>(acc, b + LOW, a);
+        wgmma<true>(acc, b, a + LOW);
+        wgmma<true>(acc, b + LOW + 2, a + 2);
+        wgmma<true>(acc, b + 2, a + LOW + 2);
+        wgmma<true>(acc, b, a);
+        wgmma<true>(acc, b + 2, a + 2);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+
+    __device__ __forceinline__ void pass() {
+        previous = slot;
+        if (++slot < STAGES) return;
+        slot = 0;
+        parity ^= 1;
+    }
+
+    // acc (+)= a stage.
+    template <bool FIRST>
+    __device__ __forceinline__ void multiply_stage(float (&acc)[2][BM / 2]) {
+        barrier_wait(&c.full[slot], parity);
+        multiply_half<FIRST>(acc[0], 0);
+        multiply_half<FIRST>(acc[1], 1);
+    }
+
+    // acc += the next `steps` stages.
+    __device__ __forceinline__ void multiply(float (&acc)[2][BM / 2], unsigned steps) {
+#pragma unroll 1
+        for (unsigned step = 0; step < steps; ++step) {
+            multiply_stage<false>(acc);
+            release<2>(previous);
+            pass();
+        }
+    }
+
+    // The last stage of a piece and the first of the next. Between them `finish` takes what is in
+    // each half of acc, while the tensor cores are at the other half.
+    template <class Finish>
+    __device__ __forceinline__ void turn(float (&acc)[2][BM / 2], Finish finish) {
+        multiply_stage<false>(acc);
+        release<2>(previous);
+        pass();
+        wgmma_wait<1>();
+        finish(0);
+        barrier_wait(&c.full[slot], parity);
+        multiply_half<true>(acc[0], 0);
+        release<1>(previous);
+        finish(1);
+        multiply_half<true>(acc[1], 1);
+        pass();
+    }
+};
+
+__device__ __forceinline__ void add_to(float* sums, float4 v) {
+    sums[0] += v.x, sums[1] += v.y, sums[2] += v.z, sums[3] += v.w;
+}
+
+// Four sums, which are zero afterwards.
+__device__ __forceinline__ float4 taken(float* sums) {
+    const float4 v = {sums[0], sums[1], sums[2], sums[3]};
+    sums[0] = sums[1] = sums[2] = sums[3] = 0.0f;
+    return v;
+}
+
+// Write half of a thread's elements of a tile: value(i) are those of rows 8 i, 8 i + 1 and columns
+// 0, 8 from `row`, `column`.
+template <class Value>
+__device__ __forceinline__ void store_half(float* C, const Shape& s, int row, int column,
+                                           Value value) {
+    const size_t row_step = s.K, group_step = (size_t)7 * s.K;
+    const int height = column < s.K ? s.M - row : 0;
+    const int height_right = column + 8 < s.K ? s.M - row : 0;
+    float* p = C + (size_t)row * s.K + column;
+#pragma unroll
+    for (int i = 0; i < BM / 8; ++i, p += group_step) {
+        const float4 v = value(i);
+        if (8 * i < height) __stcs(p, v.x);
+        if (8 * i < height_right) __stcs(p + 8, v.z);
+        p += row_step;
+        if (8 * i + 1 < height) __stcs(p, v.y);
+        if (8 * i + 1 < height_right) __stcs(p + 8, v.w);
+    }
 }
 
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
-    const unsigned slots_address = shared_address(slots);
-    Cursor next;
-    next.begin(block, s);
+    Ring ring = {s, c, slots, shared_address(slots), lane, warpgroup, {}, 0, 0, 0};
+    Piece piece;
+    piece.begin(block, s);
+    ring.next.piece = piece;
+    ring.next.step = 0;
+    ring.next.parity = 0;
 #pragma unroll 1
-    for (int i = 0; i < STAGES; ++i, next.advance(s))
-        if (thread == 0) load_stage(next, c, s, slots, i);
+    for (int i = 0; i < STAGES; ++i, ring.next.advance(s))
+        if (thread == 0) load_stage(ring.next, source_of(ring.next, s), c, s, slots, i);
 
-    int slot = 0;
-    unsigned parity = 0;
-    for (unsigned index = block; index < s.tiles; index += s.workers) {
-        const Tile tile = tile_of(index, s);
-        const float* factor_a = factors_a + tile.row * s.chunks;
-        const float* factor_b = factors_b + tile.column * s.chunks;
-
-        float sum[BM / 2];
+    // A thread's sums: of its left columns in registers, of those 64 further right in shared
+    // memory.
+    float sum[BM / 2];
+    float4* sum_right = reinterpret_cast<float4*>(slots + STAGES * STAGE_BYTES) + thread;
 #pragma unroll
-        for (int i = 0; i < BM / 2; ++i) sum[i] = 0.0f;
-#pragma unroll 1
-        for (unsigned chunk = 0; chunk < s.chunks; ++chunk) {
-            float acc[BM / 2];
-            int previous = 0;
-#pragma unroll 1
-            for (int step = 0; step < CHUNK; ++step) {
-                barrier_wait(&c.full[slot], parity);
-                const unsigned address = slots_address + slot * STAGE_BYTES;
-                const unsigned long long a = descriptor(address);
-                const unsigned long long b =
-                    descriptor(address + A_BYTES + warpgroup * 64 * ROW_BYTES);
-                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    for (int i = 0; i < BM / 2; ++i) sum[i] = 0.0f;
 #pragma unroll
-                for (int k = 0; k < BK / 16; ++k) {  // 16 halves are 2 in a descriptor, BK halves 4
-                    wgmma(acc, b + 4 + 2 * k, a + 2 * k, step > 0 || k > 0);
-                    wgmma(acc, b + 2 * k, a + 4 + 2 * k, 1);
-                    wgmma(acc, b + 2 * k, a + 2 * k, 1);
-                }
-                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-                if (step > 0) {
-                    wgmma_wait<1>();
-                    release(next, c, s, slots, previous, lane);
-                }
-                previous = slot;
-                if (++slot == STAGES) {
-                    slot = 0;
-                    parity ^= 1;
+    for (int i = 0; i < BM / 8; ++i) sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
+    const int own_row = lane % 4 * 2;
+    const int own_column = warpgroup * (BN / 2) + warp * 16 + lane / 4;
+    float acc[2][BM / 2];
+    unsigned parity = 1;
+    // Take half of what the piece before this one has left in the accumulators.
+    auto finish = [&](int h) {
+        const float* columns = c.column_factors[parity] + own_column + 64 * h;
+        const float* rows = c.row_factors[parity] + own_row;
+        const float left = columns[0], right = columns[8];
+        float(&v)[BM / 2] = acc[h];
+        // Four of its sums, scaled: rows 8 i, 8 i + 1, columns 0, 8.
+        auto promoted = [&](int i) {
+            const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(v[4 * i + e])::"memory");
+            return make_float4(v[4 * i] * left * f.x, v[4 * i + 1] * left * f.y,
+                               v[4 * i + 2] * right * f.x, v[4 * i + 3] * right * f.y);
+        };
+        if (piece.chunk > 0) {
+#pragma unroll
+            for (int i = 0; i < BM / 8; ++i) {
+                if (h == 0) {
+                    add_to(&sum[4 * i], promoted(i));
+                } else {
+                    float4 right = sum_right[i * THREADS];
+                    add_to(&right.x, promoted(i));
+                    sum_right[i * THREADS] = right;
                 }
             }
-            const float factor = __ldcg(factor_a + chunk) * __ldcg(factor_b + chunk);
-            wgmma_wait<0>();
-            release(next, c, s, slots, previous, lane);
-#pragma unroll
-            for (int i = 0; i < BM / 2; ++i) {
-                asm volatile("" : "+f"(acc[i])::"memory");
-                sum[i] += acc[i] * factor;
-            }
+            return;
         }
-
-        const int row = tile.row * BM + lane % 4 * 2,
-                  column = tile.column * BN + warpgroup * 64 + warp * 16 + lane / 4;
-        const int rows = column < s.K ? s.M - row : 0,
-                  rows_right = column + 8 < s.K ? s.M - row : 0;
-        const size_t row_step = s.K, group_step = (size_t)7 * s.K;
-        float* p = C + (size_t)row * s.K + column;
-#pragma unroll
-        // rows 8 i and 8 i + 1, columns 0 and 8
-        for (int i = 0; i < BM / 8; ++i, p += group_step) {
-            if (8 * i < rows) __stcs(p, sum[4 * i]);
-            if (8 * i < rows_right) __stcs(p + 8, sum[4 * i + 2]);
-            p += row_step;
-            if (8 * i + 1 < rows) __stcs(p, sum[4 * i + 1]);
-            if (8 * i + 1 < rows_right) __stcs(p + 8, sum[4 * i + 3]);
-        }
+        const Tile tile = tile_of(piece.index - s.workers, s);
+        store_half(C, s, tile.row * BM + own_row, tile.column * BN + own_column + 64 * h,
+                   [&](int i) {
+                       if (h == 0) {
+                           add_to(&sum[4 * i], promoted(i));
+                           return taken(&sum[4 * i]);
+                       }
+                       float4 v = promoted(i);
+                       if (s.chunks > PROMOTE) {
+                           add_to(&v.x, sum_right[i * THREADS]);
+                           sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
+                       }
+                       return v;
+                   });
+    };
+    if (piece.index >= s.tiles) return;
+    ring.multiply_stage<true>(acc);
+    ring.pass();
+#pragma unroll 1
+    for (;;) {
+        ring.multiply(acc, CHUNK_STAGES * piece.count - 2);
+        piece.advance(s);
+        parity ^= 1;
+        if (piece.index >= s.tiles) break;
+        ring.turn(acc, finish);
     }
+    ring.multiply_stage<false>(acc);
+    wgmma_wait<0>();
+    finish(0);
+    finish(1);
 }
 
-// ---- what is small, too large for the pool, or too wide for FP16: plain FP32 --------------------
+// ---- what is small, too large for the pool, or beyond the range of factors: plain FP32 -----------
 
-// BM x LAUNCH_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
+constexpr int FP32_DEPTH = 32;
+
+// BM x PART_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
 __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
                                           int row0, int column0, int thread,
                                           unsigned char* shared) {
-    constexpr int STRIDE = BK + 4;  // four rows in different banks
-    constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = BK / WARPS;
+    constexpr int STRIDE = FP32_DEPTH + 4;  // four rows in different banks
+    constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = FP32_DEPTH / WARPS;
     float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
-    float(*Bs)[LAUNCH_COLUMNS] =
-        reinterpret_cast<float(*)[LAUNCH_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
+    float(*Bs)[PART_COLUMNS] =
+        reinterpret_cast<float(*)[PART_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
     const int warp = thread / 32, lane = thread % 32;
     const int height = min(BM, s.M - row0), row = thread / 8, column = thread % 8 * 4;
     const int passes = (height + 31) / 32;
     const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K,
                  c_step = (size_t)32 * s.K;
     float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
-    for (int k0 = 0; k0 < s.N + BK; k0 += BK) {
+    for (int k0 = 0; k0 < s.N + FP32_DEPTH; k0 += FP32_DEPTH) {
         if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
             const int rows = k0 + lane < s.N ? height - warp : 0;
             const float* a = A + (size_t)(row0 + warp) * s.N + k0 + lane;
@@ -681,7 +851,7 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
         }
         if (k0 > 0) {
 #pragma unroll 1
-            for (int k = 0; k < BK; k += 4) {
+            for (int k = 0; k < FP32_DEPTH; k += 4) {
                 float4 b[4];
 #pragma unroll
                 for (int j = 0; j < 4; ++j)
@@ -734,54 +904,51 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     extern __shared__ unsigned char shared[];
     unsigned char* slots = shared + (1024 - shared_address(shared) % 1024) % 1024;
-    Control& control = *reinterpret_cast<Control*>(slots + STAGES * STAGE_BYTES);
+    Control& control = *reinterpret_cast<Control*>(slots + STAGES * STAGE_BYTES + SUM_BYTES);
     const int thread = threadIdx.y * 16 + threadIdx.x;
 
     Shape s = {M, N, K};
     s.row_tiles = (M + BM - 1) / BM;
     s.column_tiles = (K + BN - 1) / BN;
     s.tiles = s.row_tiles * s.column_tiles;
-    s.chunks = (N + CHUNK * BK - 1) / (CHUNK * BK);
-    s.steps = s.chunks * CHUNK;
-    s.units_a = s.row_tiles * s.chunks;
-    s.units = s.units_a + s.column_tiles * s.chunks;
+    s.chunks = (N + DEPTH - 1) / DEPTH;
+    s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
+    s.strips = (K + STRIP - 1) / STRIP;
 
     // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes
     // all.
-    const long long needed = (long long)s.steps * ((long long)s.row_tiles * A_BYTES +
-                                                   (long long)s.column_tiles * B_BYTES);
+    const long long needed =
+        (long long)s.chunks * CHUNK_STAGES *
+        ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
     const bool plain = needed > POOL_BYTES || (long long)M * N * K <= SMALL;
     const unsigned block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
     s.workers = plain ? blocks : min(multiprocessors(), blocks);
     if (block >= s.workers) return;
-
     const unsigned long long epoch = launch_epoch();
-    Tickets t = {0, 0};
-    bool wide = false;
+    bool extreme = false;
     if (!plain) {
         if (thread == 0) {
             for (int i = 0; i < STAGES; ++i) {
                 barrier_init(&control.full[i], 1);
                 control.released[i] = 0;
             }
+            for (int i = 0; i < WARPS * ROW_SLOTS; ++i) barrier_init(&control.arrived[0][i], 1);
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-            atomicMax(&tickets, epoch);
+            atomicMax(&strip_tickets, epoch);
+            atomicMax(&row_tickets, epoch);
             atomicMax(&units_done, epoch);
             atomicMax(&blocks_done, epoch);
-            control.ticket[0] = take(&tickets);
+            control.ticket[0] = take(&strip_tickets);
         }
         __syncthreads();
-        t.now = control.ticket[0];
-        __syncthreads();
-        split_units(A, B, s, t, epoch, thread, control, slots);
-        wait_for_units(epoch + s.units, thread);
-        wide = *(volatile unsigned long long*)&wide_range == epoch;
+        split_matrices(A, B, s, epoch, thread, control, slots);
+        wait_for(&units_done, epoch + s.strips + M, thread);
+        extreme = *(volatile unsigned long long*)&extreme_range == epoch;
     }
-
-    if (plain || wide) {
-        for (unsigned part = block; part < blocks; part += s.workers)
-            fp32_tile(A, B, C, s, part / gridDim.x * BM, part % gridDim.x * LAUNCH_COLUMNS, thread,
-                      slots);
+    if (plain || extreme) {
+        const unsigned across = (K + PART_COLUMNS - 1) / PART_COLUMNS;
+        for (unsigned part = block; part < s.row_tiles * across; part += s.workers)
+            fp32_tile(A, B, C, s, part / across * BM, part % across * PART_COLUMNS, thread, slots);
         if (plain) return;
     } else {
         multiply_tiles(C, s, block, thread, control, slots);
@@ -789,10 +956,18 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 
     // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
     // epoch.
-    if (thread == 0 && atomicAdd(&blocks_done, 1ull) == epoch + s.workers - 1) {
-        tickets = 0;
+    __syncthreads();
+    if (thread == 0) {
+        __threadfence();
+        control.ticket[0] = atomicAdd(&blocks_done, 1ull) == epoch + s.workers - 1;
+    }
+    __syncthreads();
+    if (control.ticket[0] == 0) return;
+    if (thread == 0) {
+        strip_tickets = 0;
+        row_tickets = 0;
         units_done = 0;
-        wide_range = 0;
+        extreme_range = 0;
         blocks_done = 0;
     }
 }

@@ -1,51 +1,50 @@
-// FP16 with INT8 corrections, all INT8 of a segment first: one accumulator, and tiles of 144 x 256.
+// FP16 products corrected by INT8 products, in one accumulator; FP16 corrections for wide rows.
 // solve: tile=4096x4 shared_memory=232192
 //
-// 35 promotes its accumulators every 128 of the inner dimension, which the tensor cores wait for,
-// and its tiles of 208 x 128 load 10.6 GB from the L2 cache, which gives 8.9 TB/s: 1.19 ms. Here a
-// row keeps its scale for a segment of 1024. Its INT8 products all come first, exact in INT32; then
-// they are turned into floats in their registers, and the FP16 products are added to them: one
-// accumulator for both, one conversion and one promotion in 1024. What that leaves of the registers
-// goes into a larger tile: 144 accumulators a thread, 72 sums in registers and 72 in shared memory.
-// 57 x 16 tiles of 144 x 256 fill 6.91 waves of 132 multiprocessors and load 9.1 GB. Accumulators
-// of tensor cores truncate, so that 64 additions in a row cost 5.5e-6 where all are of one sign:
-// longer segments would be faster still, and too inaccurate.
+// Idea. A scaled value x is split into h, its FP16 rounding, and l = x - h. Then
+//     x y  ~  h_x h_y  +  l_x x_y  +  x_x l_y,
+// where only the first product needs FP16. The two corrections are 2^-11 of it, so INT8 resolves
+// them well enough, and an INT8 product costs half of an FP16 product: four units of work where
+// three FP16 products (34) take six. The INT8 sums are exact. They are turned into floats in their
+// registers, and the FP16 products are added to them: one accumulator for everything.
 //
-// Phase one needs the largest magnitude of 1024 values before it can split any. A warp holds a
-// segment of a row of A, a block one of 32 columns of B, whose next values are loaded into each
-// register as soon as it has been split. Rows come through a ring in shared memory, filled from the
-// first instruction on, so that memory is never without something to read. All of a row, or column,
-// passes through the same warp, or block, which so tests it at once: what 35 says of LIMIT holds
-// here too. Units are rows and strips of columns, drawn by ticket. A warp or block waits only for
-// units that others have drawn, which wait for nobody: no order of blocks can deadlock. Counters
-// carry the number of the launch, as in 33; two launches of this kernel must not overlap. The launch
-// line asks for tiles of 4096 x 4: a block that has nothing to do costs 5 ns, so that the ranked size
-// should not have many more than its 132 workers, and small problems not many fewer. This gives 2048
-// there and 64 at 256 x 256.
+// It holds for all inputs, but its accuracy does not: an INT8 digit is 2^-18 of the largest value of
+// 1024 neighbours in a row of A, or in a column of B. Errors of independent elements average out;
+// errors of structured inputs (constants, few levels, masks) may add up. Rows and columns whose
+// largest value is more than LIMIT times their root mean square are too coarse for INT8. If there is
+// one, the first phase runs once more and the corrections become FP16 products, as in 34.
 //
-// Phase two never lets the tensor cores run dry: each warpgroup holds two halves of 64 columns, and
-// takes one out of its accumulators while the other is still multiplied.
+//     phase one: A, B  ->  pool, in the order in which wgmma reads it
 //
-// What it costs: accuracy, as in 35. 2.5e-6 for uniform inputs, 5.6e-6 for normal ones, 5.5e-6 for
-// positive ones, where cuBLAS has 2.2e-6 and the limit is 1e-5. Where there are fewer than 1.4e9
-// multiply-adds, two phases and a wait of all for all between them take too long: such problems go
-// the way of 32, in one phase and BF16, as that part below tells.
+//       a stage is 144 rows of A and 256 columns of B, 128 bytes each:
+//         stage 0    low INT8 of A  | high INT8 of B      stage 2    FP16, first 64 of the chunk
+//         stage 1    high INT8 of A | low INT8 of B       stage 3    FP16, last 64 of the chunk
+//       four stages are a chunk of 128 along the inner dimension, eight chunks share a scale
+//       (for wide rows, stages 0 and 1 hold the low FP16 parts of both)
 //
-// Should gain over 35: at least the difference of the loads, 0.17 ms, and what 35 waits for
-// promotions. Measured outside the judge: 1.30 ms where 35 takes 1.57 and 33 1.75, 0.035 ms of which
-// are gained by letting the first product of a segment replace the accumulators instead of clearing
-// them before. From where a slot is refilled is found before it is free, which is worth 0.9 %, and
-// six tile columns in a raster 0.5 % more than eight. One half at a time: 0.5 %; rows through a ring:
-// 0.5 %. The sums of a tile's last segment go straight to C: 0.2 % at most, and 8 % at
-// 16384 x 128 x 16384. Registers: 255, and 8 bytes spilled. Shared memory: 3 stages of 50 KiB and
-// 72 KiB of sums. Pool: 544 MiB, enough for 8192 x 8192 x 8192; larger problems, and inner dimensions
-// up to 16, take plain FP32.
-// In the judge, on an H100: 6.253 x cuBLAS (95 %: 6.248 to 6.257), 1.291 ms, 1.32 x the speed
-// of 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
+//     all blocks wait for all units of phase one
+//
+//     phase two: a block multiplies tiles of 144 x 256, two warpgroups of 128 columns each
+//
+//       for each eight chunks:   INT8 INT8 ... INT8 | to float | FP16 FP16 ... FP16 | to the sums
+//       the last of the eight warps that is through with a stage refills its slot: no producer warp
+//       a warpgroup takes one half of its columns out of the accumulators while the other half is
+//       still multiplied, so that the tensor cores never run dry
+//
+// No order of blocks can deadlock. Rows and strips of columns are drawn by ticket, and a block waits
+// only for units that others have drawn, which wait for nobody. Counters carry the number of the
+// launch; two launches of this kernel must not overlap. The launch line asks for tiles of 4096 x 4,
+// because a block without work costs 5 ns: the ranked size has 2048 blocks for its 132 workers.
+//
+// Accumulators of tensor cores truncate: 64 additions in a row cost 5.5e-6 where all are of one
+// sign, so eight chunks are as many as may share an accumulator. Problems of fewer than 1.4e9
+// multiply-adds are not worth two phases and go the way of 32, with four BF16 products. Inner
+// dimensions up to 16, what does not fit the pool, and values beyond 2^-80 .. 2^62 take plain FP32.
+//
+// Should gain over 33: four units of work where three BF16 products take six, 1.5 x at most.
+// In the judge, on an H100: 6.256 x cuBLAS (95 %: 6.241 to 6.261), 1.299 ms, 1.32 x the speed
+// of 33; 255 registers, 120 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/36_wgmma_one_accumulator.json has the rest.
-// One H100 is faster than another, near the power limit: 6.206 on a second one, and the version before
-// this one, which is 1.0 to 1.3 % slower beside it, had 6.03, 6.12, 6.14 and 6.25 on four.
-
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
 constexpr int DEPTH = 128;       // inner dimension of a chunk: four stages
@@ -70,11 +69,14 @@ __device__ __align__(16) float factors_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)
 __device__ __align__(16) float factors_b[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
-__device__ unsigned long long strip_tickets;
-__device__ unsigned long long row_tickets;
-__device__ unsigned long long units_done;
+// The first phase may be run twice: for INT8 corrections, then for FP16 ones where INT8 is too coarse.
+constexpr int PASSES = 2;
+__device__ unsigned long long strip_tickets[PASSES];
+__device__ unsigned long long row_tickets[PASSES];
+__device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long wide_range;  // the epoch of the last launch that needs plain FP32
+__device__ unsigned long long wide_rows;  // the epoch of the last launch with a wide row or column
+__device__ unsigned long long extreme_range;  // of the last one that needs plain FP32
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
@@ -417,17 +419,17 @@ __device__ __forceinline__ void multiply_small(const Matrices& m, int block, int
 // ---- phase one: x = FP16 + INT8, scaled ---------------------------------------------------------
 
 // The power of two that brings the largest magnitude of a segment of a row to 2^12..2^13, and what
-// undoes it. Wide: too large or small for the product of two factors to be in range.
+// undoes it. Extreme: so large or so small that intermediate products could leave a float's range.
 struct Scale {
     float scale, factor;
-    bool wide;
+    bool extreme;
 };
 
 __device__ __forceinline__ Scale scale_for(unsigned largest) {
     const int exponent = largest >> 23;
     const bool zero = largest == 0;
-    const bool wide = !zero && (exponent < 127 - 48 || exponent > 127 + 62);
-    if (zero || wide) return {1.0f, 1.0f, wide};
+    const bool extreme = !zero && (exponent < 127 - 80 || exponent > 127 + 62);
+    if (zero || extreme) return {1.0f, 1.0f, extreme};
     return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
 }
 
@@ -436,11 +438,13 @@ __device__ __forceinline__ unsigned magnitude(float4 v) {
     return __float_as_uint(fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
 }
 
-// Four values after scaling: in FP16; what FP16 lost, in units of 2^-6; the values, in units of
-// 2^6. So products of low and high need no unit.
+// Four values after scaling: in FP16, and what corrects the product of two such. For INT8 that is
+// what FP16 lost, in units of 2^-6, and the values, in units of 2^6, so that products of low and
+// high need no unit. For FP16 it is what FP16 lost, in FP16.
 struct Parts {
     uint2 fp16;
     unsigned low, high;
+    uint2 fp16_low;
 };
 
 // The float that has the integer nearest to x, 127 at most, in its low bits.
@@ -470,12 +474,18 @@ __device__ __forceinline__ unsigned to_fp16(float x, float y, float& x_low, floa
     return packed;
 }
 
+template <bool WIDE>
 __device__ __forceinline__ Parts split(float4 v) {
     constexpr float LOW = 64.0f, HIGH = 1.0f / 64;
     Parts p;
     float4 l;
     p.fp16.x = to_fp16(v.x, v.y, l.x, l.y);
     p.fp16.y = to_fp16(v.z, v.w, l.z, l.w);
+    if constexpr (WIDE) {
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(p.fp16_low.x) : "f"(l.y), "f"(l.x));
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(p.fp16_low.y) : "f"(l.w), "f"(l.z));
+        return p;
+    }
     p.low =
         pack(int8_bits(l.x, LOW), int8_bits(l.y, LOW), int8_bits(l.z, LOW), int8_bits(l.w, LOW));
     p.high = pack(int8_bits(v.x, HIGH), int8_bits(v.y, HIGH), int8_bits(v.z, HIGH),
@@ -491,8 +501,8 @@ __device__ __forceinline__ float squares_of(float4 v) {
     return v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
 }
 
-// The largest scale of a row may be this many times the root mean square of the whole row. The
-// error of a product is then at most 2^-20.5 LIMIT from either side, which is 8e-6 from both.
+// INT8 corrections serve a row whose largest scale is at most this many times the root mean square
+// of the whole row. Beyond that, what INT8 cannot resolve would show.
 constexpr float LIMIT = 9.0f;
 
 // What is known of a row so far: its largest scale, and its squares in units of that scale squared.
@@ -525,7 +535,8 @@ struct RowRing {
     unsigned char* slots;
     unsigned long long* arrived;
     int lane;
-    bool aligned;           // where rows do not begin at 16 bytes, nothing is loaded ahead
+    bool aligned;  // where rows do not begin at 16 bytes, nothing is loaded ahead
+    unsigned long long* tickets;
     unsigned row, segment;  // what is loaded next
     unsigned ahead;         // the row after that; only the first lane knows
     unsigned held;          // of lane i: the row in slot i
@@ -533,7 +544,7 @@ struct RowRing {
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
         row = segment = ahead = held = 0;
-        if (lane == 0) row = take(&row_tickets);
+        if (lane == 0) row = take(tickets);
         row = __shfl_sync(0xffffffffu, row, 0);
 #pragma unroll 1
         for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
@@ -542,7 +553,7 @@ struct RowRing {
     __device__ __forceinline__ void load(int slot) {
         if (lane == slot) held = row;
         if (row >= s.M) return;
-        if (segment + 1 == s.segments && lane == 0) ahead = take(&row_tickets);
+        if (segment + 1 == s.segments && lane == 0) ahead = take(tickets);
         const unsigned k = segment * SEGMENT_LENGTH;
         if (aligned && lane == 0) {
             const int bytes = min((unsigned)SEGMENT_LENGTH, s.N - k) * (int)sizeof(float);
@@ -579,13 +590,16 @@ struct RowPart {
     }
 };
 
-// Split the rows of A that this warp draws. Returns how many rows it was.
-__device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch) {
+// Split the rows of A that this warp draws. `parity` is that of the barriers, whose phases go on in
+// the second pass. Returns how many rows it was.
+template <bool WIDE>
+__device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch,
+                                               unsigned& parities) {
     const Shape& s = ring.s;
     const int lane = ring.lane;
-    bool wide = false;
+    bool wide = false, extreme = false;
     RowSize size = {0.0f, 0.0f};
-    unsigned segment = 0, done = 0, slot = 0, parity = 0;
+    unsigned segment = 0, done = 0, slot = 0;
 #pragma unroll 1
     for (;;) {
         const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
@@ -593,7 +607,8 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
         RowPart part;
         const int length = s.N - segment * SEGMENT_LENGTH;
         if (ring.aligned) {
-            barrier_wait(&ring.arrived[slot], parity);
+            barrier_wait(&ring.arrived[slot], parities >> slot & 1);
+            parities ^= 1u << slot;
             part.load(ring.slots + slot * ROW_SLOT, length, lane);
         } else {
             part.load_unaligned(ring.A + (size_t)row * s.N + segment * SEGMENT_LENGTH, length,
@@ -605,43 +620,51 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
         const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
         __syncwarp();
         ring.load(slot);
-        wide |= chosen.wide;
+        extreme |= chosen.extreme;
         const unsigned tile = row / BM, tile_row = row % BM;
         unsigned char* to =
             pool + ((size_t)tile * s.chunks + segment * SEGMENT) * (CHUNK_STAGES * A_BYTES);
         unsigned char* int8 = to + place(tile_row, lane / 4) + lane % 4 * 4;
-        unsigned char* fp16 =
-            to + (HALF_CHUNK + lane / 16) * A_BYTES + place(tile_row, lane % 16 / 2) + lane % 2 * 8;
+        unsigned char* fp16_low =
+            to + lane / 16 * A_BYTES + place(tile_row, lane % 16 / 2) + lane % 2 * 8;
+        unsigned char* fp16 = fp16_low + HALF_CHUNK * A_BYTES;
         float squares = 0.0f;
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i) {
             const float4 y = scaled(part.v[i], chosen.scale);
-            squares += squares_of(y);
-            const Parts parts = split(y);
+            if (!WIDE) squares += squares_of(y);
+            const Parts parts = split<WIDE>(y);
             if (segment * SEGMENT + i < s.chunks) {
-                *reinterpret_cast<unsigned*>(int8) = parts.low;
-                *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
-                *reinterpret_cast<uint2*>(fp16) = parts.fp16;
+                if (WIDE) {
+                    *reinterpret_cast<uint2*>(fp16_low) = parts.fp16_low;
+                } else {
+                    *reinterpret_cast<unsigned*>(int8) = parts.low;
+                    *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
+                    *reinterpret_cast<uint2*>(fp16) = parts.fp16;
+                }
             }
             int8 += CHUNK_STAGES * A_BYTES;
             fp16 += CHUNK_STAGES * A_BYTES;
+            fp16_low += CHUNK_STAGES * A_BYTES;
         }
+        if constexpr (!WIDE) {
 #pragma unroll
-        for (int other = 16; other > 0; other /= 2)
-            squares += __shfl_xor_sync(0xffffffffu, squares, other);
-        size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
-        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
-        if (++slot == ROW_SLOTS) {
-            slot = 0;
-            parity ^= 1;
+            for (int other = 16; other > 0; other /= 2)
+                squares += __shfl_xor_sync(0xffffffffu, squares, other);
+            size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
+            if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
         }
+        if (++slot == ROW_SLOTS) slot = 0;
         if (++segment < s.segments) continue;
-        wide |= size.too_wide(size.squares, s);
-        size = {0.0f, 0.0f};
+        if constexpr (!WIDE) {
+            wide |= size.too_wide(size.squares, s);
+            size = {0.0f, 0.0f};
+        }
         segment = 0;
         ++done;
     }
-    if (wide && lane == 0) atomicMax(&wide_range, epoch);
+    if (wide && lane == 0) atomicMax(&wide_rows, epoch);
+    if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
     return done;
 }
 
@@ -682,6 +705,7 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
 }
 
 // Split the strips of B that this block draws. Returns how many it was.
+template <bool WIDE>
 __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                                                  unsigned long long epoch, int thread, Control& c,
                                                  StripBuffer& buffer) {
@@ -691,7 +715,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     StripPart part;
 #pragma unroll
     for (int i = 0; i < DEPTH / 4; ++i) part.load(i, B, s, strip, warp, lane);
-    bool wide = false;
+    bool wide = false, extreme = false;
     unsigned parity = 0;
     unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
 #pragma unroll 1
@@ -699,7 +723,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
         const unsigned tile = strip * STRIP / BN, tile_column = strip * STRIP % BN;
         RowSize size = {0.0f, 0.0f};
         unsigned next_strip = 0;
-        if (thread == 0) next_strip = take(&strip_tickets);
+        if (thread == 0) next_strip = take(&strip_tickets[WIDE]);
 #pragma unroll 1
         for (unsigned segment = 0; segment < s.segments; ++segment, parity ^= 1) {
             unsigned largest = 0;
@@ -715,7 +739,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
             const unsigned then_strip = last ? c.ticket[1] : strip;
             const unsigned then_chunk = (last ? 0 : segment + 1) * SEGMENT + warp;
             const Scale chosen = scale_for(largest);
-            wide |= chosen.wide;
+            extreme |= chosen.extreme;
             float squares = 0.0f;
 #pragma unroll
             for (int i = 0; i < DEPTH / 16; ++i) {
@@ -723,20 +747,28 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     const float4 y = scaled(part.v[4 * i + e], chosen.scale);
-                    squares += squares_of(y);
-                    p[e] = split(y);
+                    if (!WIDE) squares += squares_of(y);
+                    p[e] = split<WIDE>(y);
                 }
-                // High comes before low here: each stage multiplies the low parts of one matrix by
-                // the high parts of the other.
-                *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
-                    make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
-                *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
-                    make_uint4(p[0].low, p[1].low, p[2].low, p[3].low);
-                unsigned char* fp16 = stages[HALF_CHUNK + i / 4];
-                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2)) =
-                    make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
-                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2 + 1)) =
-                    make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
+                if constexpr (WIDE) {
+                    unsigned char* low = stages[i / 4];
+                    *reinterpret_cast<uint4*>(low + place(lane, i % 4 * 2)) = make_uint4(
+                        p[0].fp16_low.x, p[0].fp16_low.y, p[1].fp16_low.x, p[1].fp16_low.y);
+                    *reinterpret_cast<uint4*>(low + place(lane, i % 4 * 2 + 1)) = make_uint4(
+                        p[2].fp16_low.x, p[2].fp16_low.y, p[3].fp16_low.x, p[3].fp16_low.y);
+                } else {
+                    // High comes before low here: each stage multiplies the low parts of one matrix by
+                    // the high parts of the other.
+                    *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
+                        make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
+                    *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
+                        make_uint4(p[0].low, p[1].low, p[2].low, p[3].low);
+                    unsigned char* fp16 = stages[HALF_CHUNK + i / 4];
+                    *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2)) =
+                        make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
+                    *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2 + 1)) =
+                        make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
+                }
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
                     part.load(4 * i + e, B, s, then_strip, then_chunk, lane);
@@ -744,45 +776,55 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             __syncwarp();
             const unsigned chunk = segment * SEGMENT + warp;
-            if (lane < CHUNK_STAGES && chunk < s.chunks) {
+            if (lane < (WIDE ? HALF_CHUNK : CHUNK_STAGES) && chunk < s.chunks) {
                 const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
                 bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
                            STRIP_BYTES);
             }
-            size.add(largest == 0 ? 0.0f : chosen.factor, squares);
-            if (warp == 0)
-                factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
+            if constexpr (!WIDE) {
+                size.add(largest == 0 ? 0.0f : chosen.factor, squares);
+                if (warp == 0)
+                    factors_b[(tile * s.segments + segment) * BN + tile_column + lane] =
+                        chosen.factor;
+            }
         }
         buffer.squares[warp][lane] = size.squares;
         __syncthreads();
         float squares = 0.0f;
 #pragma unroll
         for (int i = 0; i < WARPS; ++i) squares += buffer.squares[i][lane];
-        wide |= size.too_wide(squares, s);
+        wide |= !WIDE && size.too_wide(squares, s);
         strip = c.ticket[1];
         __syncthreads();
     }
-    if (wide) atomicMax(&wide_range, epoch);
+    if (wide) atomicMax(&wide_rows, epoch);
+    if (extreme) atomicMax(&extreme_range, epoch);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     return done;
 }
 
 // Split all that this block draws: strips of B, then each warp rows of A.
+template <bool WIDE>
 __device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
                                                unsigned long long epoch, int thread, Control& c,
-                                               unsigned char* shared) {
+                                               unsigned char* shared, unsigned& parities) {
     const int warp = thread / 32, lane = thread % 32;
-    RowRing ring = {A, s, shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT,
-                    c.arrived[warp], lane};
+    RowRing ring = {A,
+                    s,
+                    shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT,
+                    c.arrived[warp],
+                    lane,
+                    false,
+                    &row_tickets[WIDE]};
     ring.start();
     const unsigned strips =
-        split_strips(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
-    const unsigned rows = split_rows(ring, epoch);
+        split_strips<WIDE>(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
+    const unsigned rows = split_rows<WIDE>(ring, epoch, parities);
     async_proxy_fence();
     __threadfence();
     __syncthreads();
     if (thread % 32 == 0)
-        atomicAdd(&units_done, (unsigned long long)rows + (thread == 0 ? strips : 0));
+        atomicAdd(&units_done[WIDE], (unsigned long long)rows + (thread == 0 ? strips : 0));
 }
 
 // Wait until a counter is `count`; what it counts is held by running blocks, which wait for nobody.
@@ -794,7 +836,7 @@ __device__ __forceinline__ void wait_for(const unsigned long long* counter,
     async_proxy_fence();
 }
 
-// ---- phase two: C = INT8 low·high + INT8 high·low + FP16·FP16 ---------------------------------
+// ---- phase two: C = low·high + high·low (INT8, or FP16 where that is too coarse) + FP16·FP16 ----
 
 // acc += A·B for one 64 x 144 x 32 step in INT8; acc are integers.
 __device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 2], unsigned long long a,
@@ -823,7 +865,8 @@ __device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 2], unsigned lon
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// acc += A·B for one 64 x 144 x 16 step in FP16; acc are floats.
+// acc (+)= A·B for one 64 x 144 x 16 step in FP16; acc are floats.
+template <bool ACCUMULATE>
 __device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 2], unsigned long long a,
                                            unsigned long long b) {
     asm volatile(
@@ -833,7 +876,7 @@ __device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 2], unsigned lon
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
         "%64, %65, %66, %67, %68, %69, %70, %71}, "
-        "%72, %73, 1, 1, 1, 0, 0;}\n"
+        "%72, %73, %74, 1, 1, 0, 0;}\n"
         : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
           "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
           "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]), "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]),
@@ -846,7 +889,7 @@ __device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 2], unsigned lon
           "+r"(acc[54]), "+r"(acc[55]), "+r"(acc[56]), "+r"(acc[57]), "+r"(acc[58]), "+r"(acc[59]),
           "+r"(acc[60]), "+r"(acc[61]), "+r"(acc[62]), "+r"(acc[63]), "+r"(acc[64]), "+r"(acc[65]),
           "+r"(acc[66]), "+r"(acc[67]), "+r"(acc[68]), "+r"(acc[69]), "+r"(acc[70]), "+r"(acc[71])
-        : "l"(a), "l"(b));
+        : "l"(a), "l"(b), "n"((int)ACCUMULATE));
 }
 
 template <int PENDING>
@@ -891,14 +934,18 @@ struct Piece {
     }
 };
 
+// Stages that correct a chunk: two in INT8; in FP16 four, two halves from either side.
+constexpr int INT8_CORRECTIONS = 2, FP16_CORRECTIONS = 4;
+
 // The next stage that this block loads. Every warp keeps its own copy and moves it along. A piece
-// is all its INT8 stages, then all its FP16 stages.
+// is all its corrections, then all products of the FP16 parts themselves.
 struct Cursor {
     Piece piece;
     unsigned step, parity;  // parity of the piece
 
+    template <int CORRECTIONS>
     __device__ __forceinline__ void advance(const Shape& s) {
-        if (++step < CHUNK_STAGES * piece.count) return;
+        if (++step < (CORRECTIONS + HALF_CHUNK) * piece.count) return;
         step = 0;
         parity ^= 1;
         piece.advance(s);
@@ -910,24 +957,31 @@ struct Source {
     const unsigned char *rows, *columns;
 };
 
+template <int CORRECTIONS>
 __device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) {
     const Piece& p = next.piece;
-    const bool fp16 = next.step >= HALF_CHUNK * p.count;
-    const unsigned chunk = p.chunk + next.step / HALF_CHUNK - (fp16 ? p.count : 0);
-    const unsigned stage = next.step % HALF_CHUNK + (fp16 ? HALF_CHUNK : 0);
-    const unsigned a = (p.tile.row * s.chunks + chunk) * CHUNK_STAGES + stage;
-    const unsigned b = (p.tile.column * s.chunks + chunk) * CHUNK_STAGES + stage;
+    const unsigned first = CORRECTIONS * p.count;
+    const bool main = next.step >= first;
+    const unsigned step = main ? next.step - first : next.step;
+    const unsigned each = main ? HALF_CHUNK : CORRECTIONS;  // stages of a chunk
+    const unsigned chunk = p.chunk + step / each;
+    const unsigned a_stage = step % each + (main ? HALF_CHUNK : 0);
+    // In FP16 the corrections are low by high, then high by low.
+    const unsigned b_stage = CORRECTIONS == FP16_CORRECTIONS && !main ? a_stage ^ 2 : a_stage;
+    const unsigned a = (p.tile.row * s.chunks + chunk) * CHUNK_STAGES + a_stage;
+    const unsigned b = (p.tile.column * s.chunks + chunk) * CHUNK_STAGES + b_stage;
     return {pool + (size_t)a * A_BYTES, pool_b(s) + (size_t)b * B_BYTES};
 }
 
 // Start loading a stage into a slot, and with the last of a piece its factors; one thread.
+template <int CORRECTIONS>
 __device__ __forceinline__ void load_stage(const Cursor& next, const Source& from, Control& c,
                                            const Shape& s, unsigned char* slots, int slot) {
     const Piece& p = next.piece;
     if (p.index >= s.tiles) return;
     unsigned char* to = slots + slot * STAGE_BYTES;
     unsigned long long* full = &c.full[slot];
-    const bool last = next.step + 1 == CHUNK_STAGES * p.count;
+    const bool last = next.step + 1 == (CORRECTIONS + HALF_CHUNK) * p.count;
     constexpr int ROW_FACTORS = BM * sizeof(float), COLUMN_FACTORS = BN * sizeof(float);
     barrier_expect(full, STAGE_BYTES + (last ? ROW_FACTORS + COLUMN_FACTORS : 0));
     bulk_load(to, from.rows, A_BYTES, full);
@@ -955,9 +1009,9 @@ struct Ring {
     // last of the eight warps to do so refills it, so nobody ever waits for a free slot. From where,
     // is found before the wait: no instruction comes between a slot that is free and its refilling
     // that could come earlier.
-    template <int PENDING>
+    template <int CORRECTIONS, int PENDING>
     __device__ __forceinline__ void release(int used) {
-        const Source from = source_of(next, s);
+        const Source from = source_of<CORRECTIONS>(next, s);
         asm volatile("" ::"l"(from.rows), "l"(from.columns) : "memory");
         wgmma_wait<PENDING>();
         if (lane == 0) {
@@ -966,14 +1020,15 @@ struct Ring {
                          : "=r"(before)
                          : "r"(shared_address(&c.released[used]))
                          : "memory");
-            if (before % WARPS == WARPS - 1) load_stage(next, from, c, s, slots, used);
+            if (before % WARPS == WARPS - 1) load_stage<CORRECTIONS>(next, from, c, s, slots, used);
         }
         __syncwarp();
-        next.advance(s);
+        next.advance<CORRECTIONS>(s);
     }
 
     // acc += a stage, 32 bytes of each row at a time, for half of this warpgroup's columns.
-    template <bool INT8, bool FIRST>
+    // CORRECT: these are corrections, in INT8 or FP16 by their number.
+    template <int CORRECTIONS, bool CORRECT, bool FIRST>
     __device__ __forceinline__ void multiply_half(unsigned (&acc)[BM / 2], int half) {
         const unsigned address = slots_address + slot * STAGE_BYTES;
         const unsigned long long a = descriptor(address);
@@ -982,10 +1037,12 @@ struct Ring {
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int k = 0; k < ROW_BYTES / 32; ++k) {
-            if (INT8)
+            if (CORRECT && CORRECTIONS == INT8_CORRECTIONS)
                 wgmma_int8(acc, b + 2 * k, a + 2 * k, !FIRST || k > 0);
+            else if (CORRECT && FIRST && k == 0)
+                wgmma_fp16<false>(acc, b + 2 * k, a + 2 * k);
             else
-                wgmma_fp16(acc, b + 2 * k, a + 2 * k);
+                wgmma_fp16<true>(acc, b + 2 * k, a + 2 * k);
         }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     }
@@ -998,38 +1055,38 @@ struct Ring {
     }
 
     // acc += a stage.
-    template <bool INT8, bool FIRST>
+    template <int CORRECTIONS, bool CORRECT, bool FIRST>
     __device__ __forceinline__ void multiply_stage(unsigned (&acc)[2][BM / 2]) {
         barrier_wait(&c.full[slot], parity);
-        multiply_half<INT8, FIRST>(acc[0], 0);
-        multiply_half<INT8, FIRST>(acc[1], 1);
+        multiply_half<CORRECTIONS, CORRECT, FIRST>(acc[0], 0);
+        multiply_half<CORRECTIONS, CORRECT, FIRST>(acc[1], 1);
     }
 
     // acc += the next `steps` stages.
-    template <bool INT8>
+    template <int CORRECTIONS, bool CORRECT>
     __device__ __forceinline__ void multiply(unsigned (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
         for (unsigned step = 0; step < steps; ++step) {
-            multiply_stage<INT8, false>(acc);
-            release<2>(previous);
+            multiply_stage<CORRECTIONS, CORRECT, false>(acc);
+            release<CORRECTIONS, 2>(previous);
             pass();
         }
     }
 
     // The last of some stages and the first of others. Between them `finish` takes what is in each
     // half of acc, while the tensor cores are at the other half.
-    template <bool INT8, class Finish>
+    template <int CORRECTIONS, bool CORRECT, class Finish>
     __device__ __forceinline__ void turn(unsigned (&acc)[2][BM / 2], Finish finish) {
-        multiply_stage<INT8, false>(acc);
-        release<2>(previous);
+        multiply_stage<CORRECTIONS, CORRECT, false>(acc);
+        release<CORRECTIONS, 2>(previous);
         pass();
         wgmma_wait<1>();
         finish(0);
         barrier_wait(&c.full[slot], parity);
-        multiply_half<!INT8, true>(acc[0], 0);
-        release<1>(previous);
+        multiply_half<CORRECTIONS, !CORRECT, true>(acc[0], 0);
+        release<CORRECTIONS, 1>(previous);
         finish(1);
-        multiply_half<!INT8, true>(acc[1], 1);
+        multiply_half<CORRECTIONS, !CORRECT, true>(acc[1], 1);
         pass();
     }
 };
@@ -1070,6 +1127,7 @@ __device__ __forceinline__ void store_half(float* C, const Shape& s, int row, in
     }
 }
 
+template <int CORRECTIONS>
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -1080,8 +1138,10 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     ring.next.step = 0;
     ring.next.parity = 0;
 #pragma unroll 1
-    for (int i = 0; i < STAGES; ++i, ring.next.advance(s))
-        if (thread == 0) load_stage(ring.next, source_of(ring.next, s), c, s, slots, i);
+    for (int i = 0; i < STAGES; ++i, ring.next.advance<CORRECTIONS>(s))
+        if (thread == 0)
+            load_stage<CORRECTIONS>(ring.next, source_of<CORRECTIONS>(ring.next, s), c, s, slots,
+                                    i);
 
     // A thread's sums: of its left columns in registers, of those 64 further right in shared
     // memory.
@@ -1140,23 +1200,27 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
                    });
     };
     if (piece.index >= s.tiles) return;
-    ring.multiply_stage<true, true>(acc);
+    ring.multiply_stage<CORRECTIONS, true, true>(acc);
     ring.pass();
 #pragma unroll 1
     for (;;) {
-        const unsigned between = HALF_CHUNK * piece.count - 2;
-        ring.multiply<true>(acc, between);
-        ring.turn<true>(acc, [&](int h) {
+        if (CORRECTIONS == FP16_CORRECTIONS) {
+            ring.multiply<CORRECTIONS, true>(acc, CORRECTIONS * piece.count - 1);
+            ring.multiply<CORRECTIONS, false>(acc, HALF_CHUNK * piece.count - 1);
+        } else {
+            ring.multiply<CORRECTIONS, true>(acc, CORRECTIONS * piece.count - 2);
+            ring.turn<CORRECTIONS, true>(acc, [&](int h) {
 #pragma unroll
-            for (int i = 0; i < BM / 2; ++i) to_float(acc[h][i]);
-        });
-        ring.multiply<false>(acc, between);
+                for (int i = 0; i < BM / 2; ++i) to_float(acc[h][i]);
+            });
+            ring.multiply<CORRECTIONS, false>(acc, HALF_CHUNK * piece.count - 2);
+        }
         piece.advance(s);
         parity ^= 1;
         if (piece.index >= s.tiles) break;
-        ring.turn<false>(acc, finish);
+        ring.turn<CORRECTIONS, false>(acc, finish);
     }
-    ring.multiply_stage<false, false>(acc);
+    ring.multiply_stage<CORRECTIONS, false, false>(acc);
     wgmma_wait<0>();
     finish(0);
     finish(1);
@@ -1275,7 +1339,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.workers = plain ? blocks : min(multiprocessors(), blocks);
     if (block >= s.workers) return;
     const unsigned long long epoch = launch_epoch();
-    bool wide = false;
+    bool wide = false, extreme = false;
     if (!plain && !small) {
         if (thread == 0) {
             for (int i = 0; i < STAGES; ++i) {
@@ -1284,18 +1348,28 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             }
             for (int i = 0; i < WARPS * ROW_SLOTS; ++i) barrier_init(&control.arrived[0][i], 1);
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-            atomicMax(&strip_tickets, epoch);
-            atomicMax(&row_tickets, epoch);
-            atomicMax(&units_done, epoch);
+            for (int pass = 0; pass < PASSES; ++pass) {
+                atomicMax(&strip_tickets[pass], epoch);
+                atomicMax(&row_tickets[pass], epoch);
+                atomicMax(&units_done[pass], epoch);
+            }
             atomicMax(&blocks_done, epoch);
-            control.ticket[0] = take(&strip_tickets);
+            control.ticket[0] = take(&strip_tickets[0]);
         }
         __syncthreads();
-        split_matrices(A, B, s, epoch, thread, control, slots);
-        wait_for(&units_done, epoch + s.strips + M, thread);
-        wide = *(volatile unsigned long long*)&wide_range == epoch;
+        unsigned parities = 0;
+        split_matrices<false>(A, B, s, epoch, thread, control, slots, parities);
+        wait_for(&units_done[0], epoch + s.strips + M, thread);
+        extreme = *(volatile unsigned long long*)&extreme_range == epoch;
+        wide = !extreme && *(volatile unsigned long long*)&wide_rows == epoch;
+        if (wide) {
+            if (thread == 0) control.ticket[0] = take(&strip_tickets[1]);
+            __syncthreads();
+            split_matrices<true>(A, B, s, epoch, thread, control, slots, parities);
+            wait_for(&units_done[1], epoch + s.strips + M, thread);
+        }
     }
-    if (plain || wide) {
+    if (plain || extreme) {
         const unsigned across = (K + PART_COLUMNS - 1) / PART_COLUMNS;
         for (unsigned part = block; part < s.row_tiles * across; part += s.workers)
             fp32_tile(A, B, C, s, part / across * BM, part % across * PART_COLUMNS, thread, slots);
@@ -1303,8 +1377,10 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     } else if (small) {
         multiply_small({A, B, C, M, N, K}, block, s.workers, thread, slots);
         return;
+    } else if (wide) {
+        multiply_tiles<FP16_CORRECTIONS>(C, s, block, thread, control, slots);
     } else {
-        multiply_tiles(C, s, block, thread, control, slots);
+        multiply_tiles<INT8_CORRECTIONS>(C, s, block, thread, control, slots);
     }
 
     // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
@@ -1318,10 +1394,10 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     if (control.ticket[0] == 0) return;
     fp32_corner(A, B, C, M, N, K, thread);
     if (thread == 0) {
-        strip_tickets = 0;
-        row_tickets = 0;
-        units_done = 0;
-        wide_range = 0;
+        for (int pass = 0; pass < PASSES; ++pass)
+            strip_tickets[pass] = row_tickets[pass] = units_done[pass] = 0;
+        wide_rows = 0;
+        extreme_range = 0;
         blocks_done = 0;
     }
 }

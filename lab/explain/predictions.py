@@ -50,8 +50,7 @@ STEPS = (
     Step("32_wgmma_split_while_loading", "33_wgmma_two_phase", "split-in-loop"),
     Step("33_wgmma_two_phase", "34_wgmma_fp16_scaled", None),
     Step("33_wgmma_two_phase", "36_wgmma_one_accumulator", "equal-products"),
-    Step("34_wgmma_fp16_scaled", "35_wgmma_fp16_int8", "equal-products"),
-    Step("35_wgmma_fp16_int8", "36_wgmma_one_accumulator", None),
+    Step("34_wgmma_fp16_scaled", "36_wgmma_one_accumulator", "equal-products"),
 )
 
 

@@ -187,7 +187,8 @@ def test_an_interruption_leaves_nothing_behind(
     time.sleep(seconds)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 128 + number and "Traceback" not in said
+    # A shell sees the same number, whether the process exits or the signal ends it at last.
+    assert process.returncode in (128 + number, -number) and "Traceback" not in said
     assert not list(tmp_path.iterdir())
 
 

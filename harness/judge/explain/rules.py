@@ -658,7 +658,7 @@ class EqualProducts(Rule):
     name = "equal-products"
     why = "Products with the low parts only correct the first, and need a few bits of each factor."
     remedy = "take FP16 for the first product and INT8, at twice the rate, for the corrections"
-    see = "35_wgmma_fp16_int8 and 36_wgmma_one_accumulator"
+    see = "36_wgmma_one_accumulator"
 
     MANY = 2.5
     """Products for each useful one from which two or more are corrections."""
