@@ -258,12 +258,11 @@ __device__ float drawn(const Recipe& how, uint64_t i, uint64_t rows, uint64_t co
     return ldexpf(x, exponent_at(how, i, line, along, lines, length));
 }
 
-#define RECIPE_PARAMETERS                                                                         \
-    int distribution, int structure, int magnitude, int low, int high, int by_column,             \
+#define RECIPE_PARAMETERS                                                             \
+    int distribution, int structure, int magnitude, int low, int high, int by_column, \
         int outliers, float outlier, uint64_t seed, uint64_t shared_seed
-#define RECIPE                                                                                    \
-    {distribution, structure, magnitude, low,  high,                                              \
-     by_column,    outliers,  outlier,   seed, shared_seed}
+#define RECIPE \
+    {distribution, structure, magnitude, low, high, by_column, outliers, outlier, seed, shared_seed}
 
 extern "C" __global__ void draw(float* x, uint64_t rows, uint64_t columns, RECIPE_PARAMETERS) {
     Recipe how = RECIPE;

@@ -1,7 +1,8 @@
-"""The circumstances of scores: those that all rows of a table share, and those of each row."""
+"""The circumstances of scores: those usual in a table, and those of a row that differ."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from harness.board.entry import Entry
@@ -25,18 +26,13 @@ def facts(entry: Entry) -> Facts:
     return found if entry.clock_mhz is None else {**found, "clock": f"{entry.clock_mhz} MHz"}
 
 
-def shared(entries: Iterable[Entry]) -> Facts:
-    """Return the facts that all entries share."""
+def usual(entries: Iterable[Entry]) -> Facts:
+    """Return the facts that more than half of the entries have in common."""
     all_facts = [facts(entry) for entry in entries]
-    if not all_facts:
-        return {}
-    return {
-        what: said
-        for what, said in all_facts[0].items()
-        if all(each.get(what) == said for each in all_facts)
-    }
+    counts = Counter(fact for each in all_facts for fact in each.items())
+    return dict(fact for fact, count in counts.items() if 2 * count > len(all_facts))
 
 
 def own(entry: Entry, common: Facts) -> Facts:
-    """Return the facts of an entry that are not common to all."""
-    return {what: said for what, said in facts(entry).items() if what not in common}
+    """Return the facts of an entry that differ from the usual ones."""
+    return {what: said for what, said in facts(entry).items() if common.get(what) != said}

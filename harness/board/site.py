@@ -163,7 +163,7 @@ def board_page(board: Board) -> dict[str, Any]:
         "board": board,
         "rows": board.rows,
         "unverified": board.unverified,
-        "common": provenance.shared(row.entry for row in rows),
+        "common": provenance.usual(row.entry for row in rows),
         "ranked": RANKED.shape,
         "graded": any(row.entry.accuracy for row in rows),
         "days": len({entry.created[:10] for entry in board.records}),
@@ -175,7 +175,7 @@ def runs_page(entries: Iterable[Entry], boards: Iterable[Board]) -> dict[str, An
     newest = sorted(entries, key=lambda entry: (entry.created, entry.id), reverse=True)
     versions = {board.gpu: board.version for board in boards}
     runs = [(entry, _result(entry, versions.get(entry.device or ""))) for entry in newest]
-    return {"runs": runs, "common": provenance.shared(newest)}
+    return {"runs": runs, "common": provenance.usual(newest)}
 
 
 def _result(entry: Entry, version: Version | None) -> str:

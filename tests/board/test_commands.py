@@ -91,7 +91,7 @@ def test_bundled_reports_are_shown_until_there_is_a_score(
     monkeypatch.chdir(tmp_path)
     code, out, err = call("leaderboard")
     assert code == 0
-    assert "33_wgmma_two_phase" in out and "01_naive" in out
+    assert "36_wgmma_one_accumulator" in out and "01_naive" in out
     assert "grade my_kernel.cu --submit --author NAME" in err
     assert max(map(cell_len, out.splitlines())) <= 80
     assert " ".join(out.split()).count("CUDA 13.2") == 1, "once, below the table"

@@ -24,6 +24,7 @@ from harness.protocol.report import (
     ErrorFigures,
     InputsAccuracy,
     Report,
+    SizeScore,
 )
 from problem.cases import Shape
 from tests.board import factory
@@ -332,14 +333,18 @@ def test_boards_have_files_named_after_their_gpus() -> None:
     assert list(file_names(gpus).values()) == names
 
 
-def test_a_real_report_shows_its_scores_over_sizes(write: Write) -> None:
-    reports = Path(__file__).resolve().parent.parent.parent / "reports" / "h100"
-    report = Report.model_validate_json((reports / "17_split_tail.json").read_text())
-    assert report.measurement is not None and report.measurement.sizes
-    (page,) = (write(report) / "entries").glob("*.html")
+def test_a_report_shows_its_scores_over_sizes(write: Write) -> None:
+    report = factory.report("tile")
+    assert report.measurement is not None and report.score is not None
+    sizes = tuple(
+        SizeScore(shape=Shape(size, size, size), score=report.score) for size in (1024, 2048)
+    )
+    measurement = report.measurement.model_copy(update={"sizes": sizes})
+    (page,) = (write(report.model_copy(update={"measurement": measurement})) / "entries").glob(
+        "*.html"
+    )
     text = Elements(page).text
-    for size in report.measurement.sizes:
-        assert str(size.shape) in text
+    assert all(str(size.shape) in text for size in sizes)
 
 
 def explained(name: str) -> Report:

@@ -31,9 +31,9 @@ def screen(boards: Sequence[Board], entries: Iterable[Entry]) -> RenderableType:
         parts.append(Text.assemble((board.gpu, "bold"), "  score = t(cuBLAS SGEMM) / t(kernel)"))
         rows = (*board.rows, *board.unranked)
         if rows:
-            common = provenance.shared(row.entry for row in rows)
+            common = provenance.usual(row.entry for row in rows)
             parts.append(_table(rows, common))
-            parts.append(Text(f"All {', '.join(common.values())}.", "dim"))
+            parts.append(Text(f"Unless a row says otherwise: {', '.join(common.values())}.", "dim"))
         if board.scope:
             parts.append(Text(board.scope, "dim"))
         if board.unverified:
@@ -47,22 +47,24 @@ def screen(boards: Sequence[Board], entries: Iterable[Entry]) -> RenderableType:
 
 def _unverified(rows: Sequence[Row]) -> Iterator[RenderableType]:
     yield Text("Unverified results: no trusted key signed them, so they have no rank", "yellow")
-    yield _table(rows, provenance.shared(row.entry for row in rows))
+    yield _table(rows, provenance.usual(row.entry for row in rows))
     yield Text("`regrade` grades them here; `keys --trust KEY` trusts who signed them.", "dim")
 
 
 def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Kernel", overflow="fold")
     for heading in ("Score", "95 % interval", "ms"):
         table.add_column(heading, justify="right", no_wrap=True)
     graded = any(row.entry.accuracy for row in rows)
-    for heading in ("Cores", "Launch", "Accuracy")[: 3 if graded else 2]:
+    for heading in ("Cores", "Launch", "Grade")[: 3 if graded else 2]:
         table.add_column(heading, no_wrap=True)
     for row in rows:
         entry = row.entry
         name = Text(entry.name, "bold")
+        if row.rank is None and row.status is not Status.UNVERIFIED:
+            name.append(f"\n{row.status}", "not bold yellow")
         differing = provenance.own(entry, common)
         if differing:
             name.append(f"\n{', '.join(differing.values())}", "not bold dim")
@@ -71,9 +73,8 @@ def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
         if row.runs > 1:
             on = f" on {row.gpus} GPUs" if row.gpus > 1 else ""
             name.append(f"\nmedian of {row.runs} runs{on}", "not bold dim")
-        reason = "–" if row.status is Status.UNVERIFIED else row.status
         table.add_row(
-            Text(reason, "yellow") if row.rank is None else str(row.rank),
+            "–" if row.rank is None else str(row.rank),
             name,
             Text(figures.ratio(entry.score), "bold"),
             figures.interval(row.low, row.high),

@@ -11,8 +11,10 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     float large = 0.0f, small = 0.0f;
     for (int n = 0; n < N; n++) {
         float product = a[n] * B[(size_t)n * K + column];
-        if (fabsf(a[n]) < largest * 0x1p-12f) small += product;
-        else large += product;
+        if (fabsf(a[n]) < largest * 0x1p-12f)
+            small += product;
+        else
+            large += product;
     }
     C[(size_t)row * K + column] = large + small;
 }
