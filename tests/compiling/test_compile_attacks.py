@@ -300,7 +300,11 @@ def test_a_file_that_is_too_large(tmp_path: Path, cpu_session: Session) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["#warning hello\n" * 40_000 + KERNEL, "#error " + "x" * 900_000, "int x = y;\n" * 50_000],
+    [
+        "#warning hello\n" * 4_000 + KERNEL,
+        "#error " + "x" * 900_000,
+        "__device__ int x = y;\n" * 2_000,
+    ],
     ids=["warnings", "one long error", "errors"],
 )
 def test_what_the_compiler_says_is_bounded(
