@@ -127,8 +127,23 @@ def tests(session: nox.Session) -> None:
     elif device == "cpu":
         run(session, "-m", "pytest", *SIDE_BY_SIDE, **ONE_THREAD)
     else:  # what is timed on a GPU has it for itself
-        run(session, "-m", "pytest", *SIDE_BY_SIDE, "-m", "not gpu", **ONE_THREAD)
+        run(
+            session,
+            "-m",
+            "pytest",
+            *SIDE_BY_SIDE,
+            "-m",
+            "not gpu and not architectures",
+            **ONE_THREAD,
+        )
         run(session, "-m", "pytest", "-m", "gpu")
+
+
+@nox.session
+def architectures(session: nox.Session) -> None:
+    """Compile all solutions for all GPUs: do they run on them, or does each say what is lacking?"""
+    install(session, "judge", device_group(), "arena", "test")
+    run(session, "-m", "pytest", *SIDE_BY_SIDE, "-m", "architectures", *session.posargs)
 
 
 @nox.session

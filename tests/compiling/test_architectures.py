@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,42 +12,36 @@ from harness.protocol.compiler import ARCHITECTURES, Compile, Compiled
 from harness.protocol.report import Diagnostic, Unsupported
 
 SOLUTIONS = sorted((Path(__file__).parents[2] / "solutions").glob("*.cu"))
-QUICK = ("01", "14", "30", "33")
-"""Solutions that lack something for different reasons. All others take minutes: they are compiled
-where the variable MATMUL_ARENA_ALL_ARCHITECTURES is set."""
-
 CP_ASYNC = "exists on sm_80 or newer; this is sm_75"
 WGMMA = "`wgmma.fence` exists on sm_90a only"
 SHARED_MEMORY = "bytes of shared memory a block"
+SHARED_BYTES = {"sm_80": 166_912, "sm_86": 101_376, "sm_89": 101_376, "sm_120a": 101_376}
+"""What a block may have where that is less than some solution asks for."""
 
 
-def lacks(number: int) -> dict[str, str]:
-    """Return what is lacking for a solution, by architecture."""
-    if number <= 12:
-        return {}
-    if number in (20, 30):
-        small = ["sm_86", "sm_89", "sm_120a", *(["sm_80"] if number == 20 else [])]
-        return dict.fromkeys(small, SHARED_MEMORY) | {"sm_75": CP_ASYNC}
-    if number <= 31:
-        return {"sm_75": CP_ASYNC}
-    return dict.fromkeys(set(ARCHITECTURES) - {"sm_90a", "sm_75"}, WGMMA) | {"sm_75": "sm_75"}
+def lacks(number: int, arch: str) -> str | None:
+    """Return what an architecture lacks for a solution."""
+    wgmma = number >= 32
+    if arch == "sm_75" and number >= 13:
+        return "sm_75" if wgmma else CP_ASYNC
+    if wgmma and arch != "sm_90a":
+        return WGMMA
+    small = {20: 166_912, 21: 101_376, 30: 101_376}.get(number, 0)
+    return SHARED_MEMORY if SHARED_BYTES.get(arch, 1 << 20) <= small else None
 
 
+@pytest.mark.architectures
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
-def test_a_solution_compiles_for_each_gpu_that_has_what_it_needs(path: Path) -> None:
-    number = path.stem[:2]
-    if number not in QUICK and "MATMUL_ARENA_ALL_ARCHITECTURES" not in os.environ:
-        pytest.skip("set MATMUL_ARENA_ALL_ARCHITECTURES to compile all solutions")
-    source = path.read_text(encoding="utf-8")
-    for arch in ARCHITECTURES:
-        answer = compile_source(Compile(source=source, arch=arch))
-        lack = lacks(int(number)).get(arch)
-        if lack is None:
-            assert isinstance(answer, Compiled), (arch, answer)
-            assert answer.kernel.facts.arch == arch
-        else:
-            assert isinstance(answer, Unsupported), (arch, answer)
-            assert lack in answer.message and arch in answer.message
+def test_a_solution_compiles_for_each_gpu_that_has_what_it_needs(path: Path, arch: str) -> None:
+    answer = compile_source(Compile(source=path.read_text(encoding="utf-8"), arch=arch))
+    lack = lacks(int(path.stem[:2]), arch)
+    if lack is None:
+        assert isinstance(answer, Compiled), answer
+        assert answer.kernel.facts.arch == arch
+    else:
+        assert isinstance(answer, Unsupported), answer
+        assert lack in answer.message and arch in answer.message
 
 
 def test_an_intrinsic_of_newer_gpus_is_unsupported_and_not_an_error() -> None:
