@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from math import prod
 
 from harness.compiling.machine_code import EntryPoint
@@ -39,12 +40,15 @@ def entries(program: Program) -> list[Function]:
     return [function for function in program.functions.values() if function.is_entry]
 
 
-def find(program: Program) -> Function | str:
-    """The submission's kernel, or why there is none."""
+def find(program: Program, templates: Iterable[str] = ()) -> Function | str:
+    """Return the submission's kernel, or why there is none.
+
+    templates: kernels of the source that the program need not have an instance of.
+    """
     every = entries(program)
     named = [entry for entry in every if base_name(entry.name) == KERNEL_NAME]
     if not named:
-        others = ", ".join(sorted({base_name(entry.name) for entry in every})[:3])
+        others = ", ".join(sorted({*(base_name(entry.name) for entry in every), *templates})[:3])
         return (
             f"no kernel named {KERNEL_NAME}; write "
             f"`__global__ void {KERNEL_NAME}({SIGNATURE})`"

@@ -263,10 +263,14 @@ def _differences(kernel: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> 
     if all(threads) and tuple(threads) != BLOCK[: len(threads)]:
         shown = "×".join(str(size) for size in (*threads, 1)[: max(2, len(threads))])
         names = sorted({text_of(each) for each in written if _NAME.fullmatch(text_of(each))})
-        cure = " and ".join(f"`{name}`" for name in names) if names else "the kernel's tile size"
+        tile = " and ".join(f"`{name}`" for name in names) if names else "the kernel's tile size"
+        cure = f"set {tile} to 16, or compute several elements a thread"
+        if all(size == 1 for size in threads[1:]):
+            cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
+            cure += "" if threads[0] == 256 else ", of which there are 256"
         yield (
             f"the file's own host code launches blocks of {shown} threads, but the judge always "
-            f"launches 16×16: set {cure} to 16, or compute several elements a thread"
+            f"launches 16×16: {cure}"
         )
         return
     columns, rows = (sizes.divisor(each) for each in (*sizes.written(grid), grid, grid)[:2])

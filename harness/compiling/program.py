@@ -60,7 +60,7 @@ def _parsed(ptx: str) -> Program:
 
 def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> Translated:
     """The program as it is printed canonically, around the kernel that the judge launches."""
-    entry = entries.find(program)
+    entry = entries.find(program, source.kernel_templates)
     if isinstance(entry, str):
         if source.template_line is None:
             raise refuse(entry)

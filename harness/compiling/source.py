@@ -44,6 +44,7 @@ class Source:
         tells whether a report is about this file; the identity of a kernel is the hash of its PTX.
     code_lines: the lines on which the code has a word.
     template_line: the line of the kernel's definition if the kernel is a template.
+    kernel_templates: the names of all kernels that are templates.
     instances: expressions for the instance of that template, in the order to try them.
     instances_used: the template arguments that the file's host code uses the kernel with.
     host_lines: the lines on which host functions are defined, by name.
@@ -56,6 +57,7 @@ class Source:
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
     template_line: int | None
+    kernel_templates: tuple[str, ...]
     instances: tuple[str, ...]
     instances_used: tuple[str, ...]
     host_lines: dict[str, int]
@@ -68,7 +70,7 @@ def parse(text: str) -> Source:
     code = text.encode()
     tree = walked(code)
     found = functions(tree)
-    defined = (node for node in tree.nodes if node.type == "function_definition")
+    defined = [node for node in tree.nodes if node.type == "function_definition"]
     hosts = {host.id for host in found.host}
     kernels = [f for f in defined if declared_name(f) == KERNEL_NAME and f.id not in hosts]
     _check_signature(kernels)
@@ -86,6 +88,11 @@ def parse(text: str) -> Source:
         includes=includes(code),
         warnings=(*near_misses, *launch_warnings(host_code, launch)),
         template_line=position(templates[0])[0] if templates else None,
+        kernel_templates=tuple(
+            declared_name(f)
+            for f in defined
+            if _is_template(f) and "__global__" in text_of(f).partition("{")[0]
+        ),
         instances=instances,
         instances_used=host_code.instances,
         host_lines={declared_name(host): position(host)[0] for host in found.host},

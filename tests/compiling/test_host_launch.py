@@ -15,10 +15,14 @@ def warnings(launch: str, before: str = "") -> list[str]:
     return [each.message for each in found]
 
 
-def blocks_of(shown: str, cure: str = "the kernel's tile size") -> str:
+def blocks_of(shown: str, tile: str = "the kernel's tile size") -> str:
+    cure = f"set {tile} to 16, or compute several elements a thread"
+    if shown.endswith("×1"):
+        cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
+        cure += "" if shown == "256×1" else ", of which there are 256"
     return (
         f"the file's own host code launches blocks of {shown} threads, but the judge always "
-        f"launches 16×16: set {cure} to 16, or compute several elements a thread"
+        f"launches 16×16: {cure}"
     )
 
 
@@ -32,6 +36,7 @@ CALL = "matrix_multiplication_kernel<<<1, block>>>();"
         ("dim3 block{32, 8};", "32×8"),
         ("dim3 block = {8, 8, 4};", "8×8×4"),
         ("dim3 block(256);", "256×1"),
+        ("dim3 block(1024);", "1024×1"),
         ("dim3 block = dim3(16, 8);", "16×8"),
         ("dim3 block(T, U);", "16×8"),
         ("dim3 block = /* for a tile */ dim3(/* columns */ 16, /* rows */ 8);", "16×8"),
@@ -40,8 +45,8 @@ CALL = "matrix_multiplication_kernel<<<1, block>>>();"
 def test_a_block_of_another_size_is_warned_of(block: str, shown: str) -> None:
     before = "#define FLAG\n#define T 16" if "T" in block else "\n"
     block = f"const int U = 8; {block}"
-    cure = "`T` and `U`" if "T" in block else "the kernel's tile size"
-    assert warnings(block + CALL, before) == [blocks_of(shown, cure)]
+    tile = "`T` and `U`" if "T" in block else "the kernel's tile size"
+    assert warnings(block + CALL, before) == [blocks_of(shown, tile)]
 
 
 @pytest.mark.parametrize("size", ["256", "(256)"])

@@ -34,9 +34,9 @@ def advice(report: Report) -> str | None:
         if "bytes of shared memory a block" in outcome.message:
             return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
         return None
-    order = _order_of_parameters(source)
-    if order:
-        return order
+    causes = [*filter(None, (_one_dimensional(report), _order_of_sizes(source)))]
+    if causes:
+        return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
         return _of_finding(outcome.findings[0])
     return _of_state(source)
@@ -72,14 +72,29 @@ def _of_finding(found: Finding) -> str | None:
     return None
 
 
-def _order_of_parameters(source: str) -> str | None:
-    """Say so if the kernel's own names for its parameters are in another order than the judge's."""
+def _order_of_sizes(source: str) -> str | None:
+    """Say so if the kernel takes its last parameter, the columns of B, for the columns of A."""
     found = _PARAMETERS.search(source)
     names = [] if found is None else [each.split()[-1].strip("*&") for each in found[1].split(",")]
-    expected = ["A", "B", "C", "M", "N", "K"]
-    if sorted(names) != sorted(expected) or names == expected:
+    if len(names) != 6:
         return None
-    return f"The kernel calls its parameters {', '.join(names)}; the judge passes A, B, C, M, N, K."
+    strides = re.findall(rf"\b{re.escape(names[0])}\s*\[[^\]]*?\*\s*(\w+)", source)
+    if names[5] not in strides or names[4] in strides:
+        return None
+    return (
+        f"The kernel takes `{names[5]}`, its last parameter, for the columns of A; the judge "
+        "passes the rows of A, the columns of A and the columns of B, in this order."
+    )
+
+
+def _one_dimensional(report: Report) -> str | None:
+    """Say so if the kernel numbers its threads as if a block were a row of them."""
+    source = report.submission.source
+    if "threadIdx.x" not in source or "threadIdx.y" in source:
+        return None
+    cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
+    said = any(cure in diagnostic.message for diagnostic in report.diagnostics)
+    return None if said else f"A block has 16×16 threads: {cure}."
 
 
 def _of_state(source: str) -> str | None:

@@ -82,13 +82,12 @@ def findings(findings: Sequence[Finding], submission: Submission) -> Iterable[Re
         who = ", ".join(_circumstances(found))
         if who:
             yield Text(f"       {who}", "dim")
-        for place in (found.at, found.other):
-            if place and place.line:
-                column = _column_of(found, submission, place.line)
-                yield from source_line(submission, place.line, column)
+        lines = (place.line for place in (found.at, found.other) if place and place.line)
+        for line in dict.fromkeys(lines):
+            yield from source_line(submission, line, _column_of(found, submission, line))
     hidden = len(findings) - MAX_FINDINGS
     if hidden > 0:
-        yield Text(f"… and {hidden} more findings", "dim")
+        yield Text(f"… and {hidden} more finding{'s' * (hidden > 1)}", "dim")
 
 
 def _circumstances(found: Finding) -> Iterable[str]:
