@@ -429,6 +429,16 @@ def test_others_read_sources_only_as_the_rules_say(
         assert scene.ask(route, "owner") == 200
 
 
+def test_nobody_keeps_a_copy_of_a_source_or_report(scene: Scene) -> None:
+    owner = {"Authorization": f"Bearer {scene.theirs}"}
+    entry = scene.words["entry"]
+    paths = [f"/entries/{entry}.{kind}" for kind in ("html", "json", "cu")]
+    paths += [f"/api/v1/submissions/{scene.id}/{what}" for what in ("report", "source")]
+    for path in (*paths, f"/submissions/{scene.id}", "/mine"):
+        answer = scene.client.get(path, headers=owner)
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), path
+
+
 def test_a_private_board_is_for_those_who_take_part(scene: Scene, rules: Path) -> None:
     rules.write_text("private_board = true\n")
     for route in ("GET /", "GET /{name}.html", "GET /api/v1/board"):

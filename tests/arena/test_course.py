@@ -19,6 +19,8 @@ from sqlalchemy import URL, Connection
 from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, people
 from harness.arena.store.people import NotPossible, Person, Role
+from harness.board.document import Document
+from harness.protocol.report import Accuracy
 from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
 
@@ -132,10 +134,13 @@ def test_the_gradebook_has_the_best_result_of_everybody(
         submit(connection, ada, f"kernel {score}")
         worker = joined(worker_url)
         task = take(worker)
-        assert worker.finish(task.attempt, graded(task, score))
+        accurate = Accuracy(grade="B" if score == 1.5 else "C", sizes=())
+        report = graded(task, score).report.model_copy(update={"accuracy": accurate})
+        assert worker.finish(task.attempt, Document.of(report))
     first, second = lines(client.get("/organiser/gradebook.csv", headers=organiser).text)
     assert (first["name"], first["score"], first["points"]) == ("ada", "1.5", "20.0")
     assert (first["submissions"], first["kernel"], first["late"]) == ("3", "kernel 1.5", "False")
+    assert (first["accuracy"], second["accuracy"]) == ("B", "")
     assert (second["name"], second["submissions"], second["points"]) == ("nobody", "0", "0.0")
 
 

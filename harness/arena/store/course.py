@@ -74,6 +74,8 @@ class Result:
     score: float | None
     late: bool
     points: float
+    accuracy: str
+    """The accuracy grade of the kernel."""
     kernel: str
     badges: str
     submitted: str
@@ -91,6 +93,7 @@ def gradebook(connection: Connection, rules: Rules) -> list[Result]:
             entries.c.score,
             entries.c.cores,
             entries.c.launch,
+            entries.c.accuracy,
         )
         .join(gradings, gradings.c.id == submissions.c.counts)
         .join(entries, entries.c.id == gradings.c.report)
@@ -116,6 +119,7 @@ def gradebook(connection: Connection, rules: Rules) -> list[Result]:
             score=None,
             late=False,
             points=0.0,
+            accuracy="",
             kernel="",
             badges="",
             submitted="",
@@ -125,6 +129,7 @@ def gradebook(connection: Connection, rules: Rules) -> list[Result]:
             result = Result(
                 *(best.name, best.login, best.section, best.submissions, row.score, late),
                 points=rules.worth(row.score, late),
+                accuracy=row.accuracy or "",
                 kernel=row.name,
                 badges=" ".join(filter(None, (row.cores, row.launch))),
                 submitted=row.received.isoformat(timespec="seconds"),

@@ -21,7 +21,7 @@ from harness.arena.store.people import Person
 from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards
-from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.files import answer
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, unknown_submission
@@ -246,7 +246,7 @@ def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
         raise Problem(409, "It has no report yet.", retry_after=2)
     with site.transaction() as connection:
         text = board.report_text(connection, status.report) or ""
-    return Response(site.signed(text).json, media_type="application/json")
+    return Response(site.signed(text).json, headers=PRIVATE, media_type="application/json")
 
 
 @router.get("/submissions/{id}/source", responses=_ERRORS, response_class=PlainTextResponse)
@@ -254,7 +254,7 @@ def source(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> PlainTextR
     """Return the file as it was submitted."""
     readable(site, visitor, id)
     with site.transaction() as connection:
-        return PlainTextResponse(gradings.source(connection, id) or "")
+        return PlainTextResponse(gradings.source(connection, id) or "", headers=PRIVATE)
 
 
 @router.post("/submissions/{id}/cancel", responses=_ERRORS)

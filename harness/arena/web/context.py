@@ -31,6 +31,9 @@ from harness.protocol.report import Report
 
 log = logging.getLogger(__name__)
 
+PRIVATE = {"Cache-Control": "no-store"}
+"""Headers of what only this visitor may see: nobody keeps a copy on the way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:

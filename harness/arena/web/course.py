@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from harness.arena.store import contest, course, gradings, people
 from harness.arena.store.course import Result
 from harness.arena.store.people import NotPossible, Person
-from harness.arena.web.context import ThisSite, ThisVisitor
+from harness.arena.web.context import PRIVATE, ThisSite, ThisVisitor
 from harness.arena.web.organiser import Number, Offset, Text, do, sentence
 from harness.arena.web.pages import PER_PAGE
 from harness.arena.web.problems import Problem
@@ -110,6 +110,6 @@ def history(site: ThisSite, visitor: ThisVisitor, id: int, offset: Offset = 0) -
 def _csv(name: str, content: str) -> Response:
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
-        "Cache-Control": "no-store",
+        **PRIVATE,
     }
     return PlainTextResponse(content, headers=headers, media_type="text/csv")

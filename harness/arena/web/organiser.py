@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from harness.arena.store import contest, gradings, people, workers
 from harness.arena.store.people import NotPossible, Person, Role
-from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.pages import PER_PAGE, sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
@@ -241,7 +241,7 @@ def new_worker_key(
     file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
     headers = {
         "Content-Disposition": f'attachment; filename="{file}.key"',
-        "Cache-Control": "no-store",
+        **PRIVATE,
     }
     return PlainTextResponse(f"{key}\n", headers=headers)
 

@@ -20,7 +20,7 @@ from harness.arena.store.gradings import Status
 from harness.arena.web import api
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
-from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.files import answer
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.problems import Problem, unknown_submission
@@ -97,9 +97,9 @@ def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> 
         raise Problem(404, "There is nothing at this address.")
     document = _document(site, visitor, short)
     if kind == "json":
-        return Response(document.json, media_type="application/json")
+        return Response(document.json, headers=PRIVATE, media_type="application/json")
     if kind == "cu":
-        return PlainTextResponse(document.report.submission.source)
+        return PlainTextResponse(document.report.submission.source, headers=PRIVATE)
     entry = Entry.of(document.report, document.id)
     answer = page(site, "entry.html", visitor=visitor, **entry_page(entry, document.report))
     answer.headers.update(CHARTS)
@@ -262,7 +262,7 @@ def submit_script(request: Request) -> Response:
 def who(visitor: ThisVisitor) -> Response:
     """Return the visitor's name, for pages that are the same for everybody."""
     name = visitor.person.name if visitor.person else None
-    return JSONResponse({"name": name}, headers={"Cache-Control": "no-store"})
+    return JSONResponse({"name": name}, headers=PRIVATE)
 
 
 @router.get("/rules")

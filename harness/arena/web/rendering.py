@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 
 from harness.arena.progress import StageProgress
 from harness.arena.store.contest import Announcement, announced
-from harness.arena.web.context import Site, Visitor
+from harness.arena.web.context import PRIVATE, Site, Visitor
 from harness.arena.web.files import File
 from harness.arena.web.problems import Problem
 from harness.board import site as static
@@ -59,8 +59,7 @@ def page(
         "person": person,
     }
     html = framed(template, f"{site.root}/", **frame | values)
-    private = {"Cache-Control": "no-store"} if visitor else {}
-    return HTMLResponse(html, status, private)
+    return HTMLResponse(html, status, PRIVATE if visitor else {})
 
 
 def _announced(site: Site) -> list[Announcement]:
