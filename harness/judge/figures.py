@@ -33,6 +33,11 @@ def grouped(count: int) -> str:
     return f"{count:,}".replace(",", "\N{NO-BREAK SPACE}")
 
 
+def share(part: int, whole: int) -> str:
+    """So many of all blocks: 64 of 131 072 blocks (0.049 %)."""
+    return f"{grouped(part)} of {grouped(whole)} blocks ({100 * part / whole:.2g} %)"
+
+
 def error(value: float) -> str:
     """A small number: 2.2e-6, 1e-5."""
     return f"{value:.2g}".replace("e-0", "e-")

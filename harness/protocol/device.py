@@ -17,6 +17,7 @@ from harness.protocol.report import (
     Tool,
     ToolRun,
     Value,
+    WatchedBlocks,
 )
 from harness.protocol.request import Answer_co, Fault, Launching, Request
 from problem.cases import Shape
@@ -125,6 +126,8 @@ class Sanitized(Value):
     findings: tuple[Finding, ...]
     products: tuple[Product, ...]
     stopped: tuple[Stopped, ...] = ()
+    sampled: WatchedBlocks | None = None
+    """What ran of a launch of which only some blocks were asked for."""
 
 
 class Sanitize(Launching, DeviceRequest[Sanitized]):

@@ -459,6 +459,8 @@ class CaseResult(Value):
     seconds: NonNegativeFloat
     sampled_blocks: PositiveInt | None = None
     """Set where only so many of the launch's blocks were run and compared."""
+    blocks: PositiveInt | None = None
+    """Of the whole launch, where only some were run."""
 
 
 class Verification(Value):
@@ -516,6 +518,17 @@ class ToolRun(Value):
     """Why it is unavailable, or what it cannot see."""
 
 
+class WatchedBlocks(Value):
+    """How much a sanitizer ran of a launch that is too large for all tools."""
+
+    blocks: PositiveInt
+    """Of the whole launch."""
+    watched: NonNegativeInt
+    """By all tools, to their end."""
+    bounded: NonNegativeInt
+    """With the bounds of every access checked."""
+
+
 class Sanitizing(Value):
     """One program's tools on small awkward shapes."""
 
@@ -523,6 +536,8 @@ class Sanitizing(Value):
     """compute-sanitizer and its version, or the CPU device."""
     shapes: tuple[Shape, ...]
     tools: tuple[ToolRun, ...]
+    ranked: WatchedBlocks | None = None
+    """Of the ranked size, where this program ran some of it."""
 
 
 class FirstLaunch(Value):

@@ -6,6 +6,7 @@ import functools
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -151,9 +152,7 @@ class Kernel:
         fault = result.fault
         if fault and fault.cause is Cause.DEADLOCK and fault.finding:
             found.append(fault.finding)
-        return Result(
-            result.seconds, None if found else fault, tuple(found), result.changed, result.printed
-        )
+        return replace(result, fault=None if found else fault, findings=tuple(found))
 
     def sweep(
         self, grid: Size, arguments: Sequence[Argument], *, seconds: float = SECONDS
@@ -198,10 +197,7 @@ class Kernel:
         instruments = counters.instruments(loaded, buffers_of(arguments), code or {})
         result, _ = self._launch(loaded, grid, arguments, seconds, blocks, instruments)
         counted = counters.read(instruments, loaded.kernel, grid, len(blocks))
-        return Result(
-            result.seconds, result.fault, changed=result.changed, printed=result.printed,
-            counters=None if result.fault else counted,
-        )  # fmt: skip
+        return replace(result, counters=None if result.fault else counted)
 
     def _inline(self, mode: Mode) -> InlinedKernel:
         gaps = mode is Mode.WATCH
@@ -266,6 +262,7 @@ class Kernel:
             fault,
             changed=outcome.changed,
             printed=printer.text,
+            blocks=prod(grid) if blocks is None else len(blocks),
             vector_blocks=outcome.vector_blocks,
         )
         return result, explainer

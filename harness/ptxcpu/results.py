@@ -114,7 +114,8 @@ class Result:
     """How a launch ended.
 
     changed: read-only buffers to which the kernel wrote other values, by index. They are as before.
-    vector_blocks: how many blocks ran on the vector path to their end.
+    blocks: how many were to run.
+    vector_blocks: how many of them ran on the vector path to their end.
     """
 
     seconds: float
@@ -123,4 +124,5 @@ class Result:
     changed: tuple[int, ...] = ()
     printed: str = ""
     counters: Counters | None = field(default=None, repr=False)
+    blocks: int = 0
     vector_blocks: int = 0

@@ -10,7 +10,7 @@ import pytest
 
 from harness.devices.cpu.device import KINDS
 from harness.protocol.device import LaunchInputs, Ready, Sanitize, Sanitized
-from harness.protocol.report import Hazard, Tool
+from harness.protocol.report import Hazard, Tool, WatchedBlocks
 from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.grid import Size
@@ -169,6 +169,18 @@ def test_a_bad_access_is_found_in_a_block_outside_the_sample(cpu: Runner) -> Non
     assert found.hazard is Hazard.OUT_OF_BOUNDS
     assert found.at is not None
     assert found.at.block == (37, 21, 0)
+
+
+def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
+    shape = Shape(640, 32, 640)
+    a, b = inputs(shape)
+    sample = LaunchInputs(shape=shape, A=a, B=b, blocks=(0, 1, 2))
+    request = Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60)
+    for body, watched, bounded in (("*c = 1;", 3, 1600), ("atomicAdd(C, 1.0f);", 1, 0)):
+        assert isinstance(cpu.load(KERNEL.format(body=body)), Ready)
+        answer = cpu.device.sanitize(request)
+        assert isinstance(answer, Sanitized)
+        assert answer.sampled == WatchedBlocks(blocks=1600, watched=watched, bounded=bounded)
 
 
 def test_a_launch_that_does_not_end_stops_at_its_limit(cache_directory: Path) -> None:

@@ -30,6 +30,7 @@ from harness.protocol.report import (
     Report,
     Score,
     Verdict,
+    WatchedBlocks,
     WrongAnswer,
 )
 from problem.reference import MAX_ERROR
@@ -163,13 +164,15 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         yield "launch", f"16×16 threads, tile {launch.tile_rows}×{launch.tile_columns}{badges}"
     if report.verification is not None:
         passed = report.verification
-        sampled = [case for case in passed.cases if case.sampled_blocks]
-        more = f", {sampled[0].sampled_blocks} blocks of the ranked size" if sampled else ""
         yield (
             "verify",
-            f"{len(passed.cases)} cases right{more}; worst block "
+            f"{len(passed.cases)} cases right; worst block "
             f"{figures.error(passed.worst_error)} (limit {figures.error(MAX_ERROR)})",
         )
+        for case in passed.cases:
+            if case.sampled_blocks and case.blocks:
+                share = figures.share(case.sampled_blocks, case.blocks)
+                yield "", f"ranked size: {share}"
         if passed.note:
             yield "", passed.note
     if report.accuracy is not None:
@@ -180,6 +183,8 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
             for tool in program.tools
         ]
         yield "sanitize", f"{program.program}: {', '.join(words)}"
+        if program.ranked is not None:
+            yield "", f"ranked size: {_watched(program.ranked)}"
         for tool in program.tools:
             if tool.status == "unavailable" and tool.message:
                 yield "", f"{tool.tool.value}: {tool.message}"
@@ -192,6 +197,14 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         spent = ", ".join(f"{time.stage.value} {time.seconds:.1f}" for time in report.stages)
         yield "seconds", spent
     yield "seed", f"{report.seed} (replay with --seed {report.seed})"
+
+
+def _watched(ran: WatchedBlocks) -> str:
+    """Return how many blocks were watched, and in how many only bounds were checked."""
+    watched = figures.share(ran.watched, ran.blocks)
+    if ran.bounded == ran.blocks:
+        return f"{watched}, bounds checked in all"
+    return watched
 
 
 def _traffic(counted: Counters) -> str:

@@ -42,6 +42,7 @@ from harness.protocol.report import (
     Tool,
     ToolRun,
     Value,
+    WatchedBlocks,
 )
 from harness.protocol.request import Fault, Request
 from harness.ptxcpu.arguments import Argument, Buffer, ParameterKind
@@ -191,10 +192,12 @@ class CpuDevice:
         found: list[Finding] = []
         products: list[Product] = []
         ended: tuple[Stopped, ...] = ()
+        sampled: WatchedBlocks | None = None
         for number, given in enumerate(request.launches):
             left = max(request.seconds - (time.monotonic() - start), 0.1)
             if given.blocks is not None:
-                found += self._check_sample(given, left)
+                seen, sampled = self._check_sample(given, left)
+                found += seen
                 continue
             grid = self._loaded().grid(given.shape)
             if refused := _refused(kernel, grid):
@@ -221,29 +224,38 @@ class CpuDevice:
             findings=wanted,
             products=tuple(products),
             stopped=ended,
+            sampled=sampled,
         )
 
-    def _check_sample(self, given: LaunchInputs, seconds: float) -> list[Finding]:
+    def _check_sample(
+        self, given: LaunchInputs, seconds: float
+    ) -> tuple[list[Finding], WatchedBlocks | None]:
         """What the checks find in some blocks of a launch within so many seconds, or else a bad
-        access in any block, if the vector path can run all of them soon enough."""
+        access in any block, if the vector path can run all of them soon enough; and how many
+        blocks were run."""
         module = self._loaded()
         grid = module.grid(given.shape)
         if _refused(module.kernel, grid):
-            return []
+            return [], None
         _, arguments = _arguments(given.shape, given.A, given.B)
         try:
             result = module.kernel.check(
                 grid, arguments, seconds=min(seconds, SAMPLE_SECONDS), blocks=given.blocks
             )
         except PtxError:
-            return []
+            return [], None
+        blocks, bounded = math.prod(grid), 0
+        watched = 0 if result.fault else result.blocks
         found = list(result.findings)
         is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
         if not found and is_over:
             swept = module.kernel.sweep(grid, arguments, seconds=min(seconds, SWEEP_SECONDS))
             if swept and swept.fault and swept.fault.finding:
                 found.append(swept.fault.finding)
-        return [reporting.finding(each, given.shape) for each in found]
+            elif swept and not swept.fault:
+                bounded = blocks
+        ran = WatchedBlocks(blocks=blocks, watched=watched, bounded=bounded)
+        return [reporting.finding(each, given.shape) for each in found], ran
 
     # -- counting
 

@@ -217,7 +217,9 @@ def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: Sanitizin
         grading.sanitizing.append(_unavailable(step.tools, answer.message))
         return
     shapes = tuple(case.shape for case in step.cases)
-    program = Sanitizing(program=answer.program, shapes=shapes, tools=answer.runs)
+    program = Sanitizing(
+        program=answer.program, shapes=shapes, tools=answer.runs, ranked=answer.sampled
+    )
     grading.progress.found(interim.of_sanitizing(program, merged(answer.findings)))
     grading.sanitizing.append(program)
     grading.findings += answer.findings

@@ -287,6 +287,7 @@ class _Launching:
             error=worst,
             seconds=time.perf_counter() - started,
             sampled_blocks=sum(len(blocks) for blocks in samples),
+            blocks=prod(self.launch.grid(self.case.shape.M, self.case.shape.K)),
         )
 
     def _run(self, blocks: tuple[int, ...] | None) -> Finished | Outcome:

@@ -11,6 +11,7 @@ from harness.cli.views.grading import screen, summary
 from harness.protocol.report import (
     Array,
     BlockMap,
+    CaseResult,
     CompileError,
     Counterexample,
     Diagnostic,
@@ -27,11 +28,14 @@ from harness.protocol.report import (
     Rule,
     RuleViolation,
     RuntimeFault,
+    Sanitizing,
     Stage,
     Submission,
     TimeLimit,
     Tool,
     Unsupported,
+    Verification,
+    WatchedBlocks,
     WrongAnswer,
 )
 from problem.cases import Case, Shape
@@ -124,6 +128,24 @@ def test_every_verdict_has_its_screen(outcome: Outcome, words: list[str]) -> Non
 def test_what_the_kernel_prints_is_shown_as_its_words() -> None:
     text = shown(report(OUTCOMES[0][0], printed="[red]accepted[/red] 9.99 × cuBLAS"))
     assert "The kernel printed:\n[red]accepted[/red] 9.99 × cuBLAS" in text
+
+
+@pytest.mark.parametrize(("bounded", "said"), [(0, ""), (131072, ", bounds checked in all")])
+def test_the_screen_says_how_many_blocks_ran(bounded: int, said: str) -> None:
+    case = CaseResult(
+        case=Case(Shape(8, 8, 8)), error=0, seconds=1, sampled_blocks=64, blocks=131072
+    )
+    ranked = WatchedBlocks(blocks=131072, watched=2, bounded=bounded)
+    text = shown(
+        report(
+            OUTCOMES[0][0],
+            verification=Verification(cases=(case,), worst_error=0),
+            sanitizing=(Sanitizing(program="it", shapes=(), tools=(), ranked=ranked),),
+        )
+    )
+    lines = [each.strip().replace("\N{NO-BREAK SPACE}", " ") for each in text.splitlines()]
+    assert "ranked size: 64 of 131 072 blocks (0.049 %)" in lines
+    assert f"ranked size: 2 of 131 072 blocks (0.0015 %){said}" in lines
 
 
 def test_the_table_of_many_gradings() -> None:

@@ -201,6 +201,7 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
     first, second = (set(request.blocks or ()) for request in device.ran[-2:])
     assert first and second and not first & second
     assert found.cases[-1].sampled_blocks == len(first) + len(second)
+    assert found.cases[-1].blocks == BLOCKS
     assert 0 < found.cases[-1].error < MAX_ERROR
 
 
