@@ -85,6 +85,8 @@ class Rules(Value):
     """Whether the organiser has ended the freeze."""
     private_board: bool = False
     """Only those who have signed in see the boards."""
+    pseudonyms: bool = False
+    """Others know a contestant by a pseudonym that the arena gives; organisers see the names."""
     failures: bool = False
     """Everybody sees others' submissions that were not accepted in the list of all runs."""
     sources: Sources = Sources.PRIVATE

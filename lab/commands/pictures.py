@@ -130,6 +130,7 @@ def _live(report: Report) -> str:
         person=0,
         name=report.submission.name,
         author=report.submission.author or "ada",
+        pseudonym="",
         sha256=report.submission.sha256,
         received=began,
         state=State.GRADING,

@@ -5,6 +5,8 @@ The tables are compared with the routes that there are: a new route without a ro
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -234,17 +236,19 @@ class Scene:
     def ask(self, route: str, role: str) -> int:
         """As somebody with a key."""
         _, address, sent = ROUTES[route]
-        headers = {}
-        if role != "stranger":
-            key = people.new_key(self._connection, self.people[role].id, "test")
-            headers = {"Authorization": f"Bearer {key}"}
         address = self._filled(address)
         sent = {**sent}
         if "data" in sent:
             sent["data"] = {name: self._filled(value) for name, value in sent["data"].items()}
         return self.client.request(
-            route.split(maxsplit=1)[0], address, headers=headers, **sent
+            route.split(maxsplit=1)[0], address, headers=self.key(role), **sent
         ).status_code
+
+    def key(self, role: str) -> dict[str, str]:
+        if role == "stranger":
+            return {}
+        key = people.new_key(self._connection, self.people[role].id, "test")
+        return {"Authorization": f"Bearer {key}"}
 
     def _filled(self, value: object) -> object:
         if not isinstance(value, str) or "{" not in value:
@@ -444,6 +448,26 @@ def test_a_private_board_is_for_those_who_take_part(scene: Scene, rules: Path) -
     for route in ("GET /", "GET /{name}.html", "GET /api/v1/board"):
         assert scene.ask(route, "stranger") == 401
         assert scene.ask(route, "other") == 200
+
+
+def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> None:
+    owner, client = scene.people["owner"], scene.client
+    pseudonym = people.course_of(scene._connection, owner.id).pseudonym
+    boards = ["/", "/runs.html", "/api/v1/board"]
+    paths = [*boards, "/compare?of={id}&of={entry}", "/submissions/{id}"]
+    paths += [f"/entries/{{entry}}.{kind}" for kind in ("html", "json")]
+    paths += [f"/api/v1/submissions/{{id}}{what}" for what in ("", "/report", "/events")]
+    for hidden in (True, False):
+        rules.write_text(f'sources = "open"\npseudonyms = {str(hidden).lower()}\n')
+        for path, role in itertools.product(paths, ROLES):
+            text = client.get(path.format(**scene.words), headers=scene.key(role)).text
+            known = not hidden or role == "organiser" or (role == "owner" and path not in boards)
+            found = re.search(r"\bowner\b", text) is not None
+            assert (found, pseudonym in text) == (known, not known), (path, role)
+        shown = pseudonym if hidden else "owner"
+        assert client.get("/who", headers=scene.key("owner")).json()["author"] == shown
+        account = client.get("/account", headers=scene.key("owner")).text
+        assert (pseudonym in account) == hidden
 
 
 def test_others_failures_are_listed_only_where_the_rules_say(

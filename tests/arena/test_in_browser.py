@@ -134,8 +134,9 @@ def test_a_board_shows_what_is_new_by_itself(
 
 
 @pytest.fixture
-def busy(connection: Connection, person: Add, attempts: FakeWorker) -> str:
+def busy(connection: Connection, person: Add, attempts: FakeWorker, rules: Path) -> str:
     """An arena in which a lot has happened; a submission's id."""
+    rules.write_text("pseudonyms = true\n")
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 2.0):
         submit(connection, ada, f"{LONG}{score}")

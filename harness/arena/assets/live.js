@@ -41,8 +41,11 @@ for (const time of document.querySelectorAll("time[data-moment]")) {
 for (const who of document.querySelectorAll("[data-who]")) {
   fetch(who.dataset.who)
     .then((answer) => answer.json())
-    .then(({ name }) => {
+    .then(({ name, author }) => {
       who.querySelector("a").textContent = name || "Sign in";
+      for (const cell of document.querySelectorAll("td.author")) {
+        if (author) cell.classList.toggle("own", cell.textContent === author);
+      }
     })
     .catch(() => {}); // it stays as it is
 }

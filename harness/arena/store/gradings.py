@@ -200,6 +200,7 @@ class Status:
     person: int
     name: str
     author: str
+    pseudonym: str
     sha256: str
     received: datetime
     state: State
@@ -219,6 +220,10 @@ class Status:
     seconds_left: float | None = None
     """By what past gradings took."""
 
+    @property
+    def under_pseudonym(self) -> Status:
+        return replace(self, author=self.pseudonym)
+
 
 _STATUS = (
     select(
@@ -226,6 +231,7 @@ _STATUS = (
         submissions.c.person,
         submissions.c.name,
         people.c.name.label("author"),
+        people.c.pseudonym,
         submissions.c.sha256,
         submissions.c.received,
         gradings.c.state,

@@ -21,6 +21,7 @@ KEY_PREFIX = "arena_"
 
 SESSION_DAYS = 14
 INVITATION_DAYS = 30
+_ANIMALS = ("Badger", "Crane", "Falcon", "Heron", "Lynx", "Otter", "Puffin", "Salmon", "Walrus")
 _NAME = re.compile(r"[\w](?:[\w .'-]{0,38}[\w.])?")
 
 
@@ -75,18 +76,28 @@ def add_person(
     problem = names.problem(name)
     if problem is not None:
         raise NotPossible(f"the name {name} {problem}; choose another")
-    for other in connection.scalars(select(people.c.name)):
+    shown_as = pseudonyms(connection)
+    for other in shown_as:
         if names.normalised(other).casefold() == names.normalised(name).casefold():
             raise NotPossible(f"the name {name} is taken; choose another")
+    pseudonym = None
+    while pseudonym in (None, *shown_as.values()):
+        pseudonym = f"{secrets.choice(_ANIMALS)} {1000 + secrets.randbelow(9000)}"
     id = connection.scalar(
         insert(people)
-        .values(name=name, role=role, issuer=issuer, subject=subject)
+        .values(name=name, role=role, issuer=issuer, subject=subject, pseudonym=pseudonym)
         .on_conflict_do_nothing()
         .returning(people.c.id)
     )
     if id is None:
         raise NotPossible(f"the name {name} is taken; choose another")
     return Person(id, name, role)
+
+
+def pseudonyms(connection: Connection) -> dict[str, str]:
+    """Return everybody's pseudonym by their name."""
+    rows = connection.execute(select(people.c.name, people.c.pseudonym))
+    return {row.name: row.pseudonym for row in rows}
 
 
 def known(connection: Connection, issuer: str, subject: str) -> Person | None:
@@ -104,15 +115,16 @@ def named(connection: Connection, name: str) -> Person | None:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A person's login, section and own deadline."""
+    """A person's pseudonym, login, section and own deadline."""
 
     login: str | None
     section: str | None
     extended: datetime | None
+    pseudonym: str
 
 
 def course_of(connection: Connection, person: int) -> Course:
-    columns = people.c.login, people.c.section, people.c.extended
+    columns = (people.c[each.name] for each in fields(Course))
     return Course(*connection.execute(select(*columns).where(people.c.id == person)).one())
 
 
@@ -137,6 +149,7 @@ class Listed:
     login: str | None
     section: str | None
     extended: datetime | None
+    pseudonym: str
 
 
 def everybody(connection: Connection) -> list[Listed]:

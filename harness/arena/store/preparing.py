@@ -22,6 +22,7 @@ REVISIONS = (
     "arena_0005",
     "arena_0006",
     "arena_0007",
+    "arena_0008",
 )
 """Oldest first. The last depends on the board's last: a new one there needs a new one here."""
 

@@ -63,6 +63,7 @@ people = Table(
     CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
     UniqueConstraint("issuer", "subject"),
     Index("ix_people_name_unique", func.lower(text("name")), unique=True),
+    Index("ix_people_pseudonym_unique", "pseudonym", unique=True),
 )
 
 keys = Table(

@@ -25,6 +25,7 @@ from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visi
 from harness.arena.web.files import answer
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, unknown_submission
+from harness.board.document import Document
 from harness.protocol.report import Value
 
 router = APIRouter(prefix="/api/v1")
@@ -231,8 +232,9 @@ async def events(
     """
     first = await run_in_threadpool(readable, site, visitor, id)
     watch: Watch = request.app.state.watch
+    write = _status_event if visitor.knows(first, site.rules) else _event_under_pseudonym
     return StreamingResponse(
-        watch.follow(first, _status_event),
+        watch.follow(first, write),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -241,12 +243,8 @@ async def events(
 @router.get("/submissions/{id}/report", responses=_ERRORS)
 def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
     """All that its grading found, as `harness/protocol/report.py` describes it."""
-    status = readable(site, visitor, id)
-    if status.report is None:
-        raise Problem(409, "It has no report yet.", retry_after=2)
-    with site.transaction() as connection:
-        text = board.report_text(connection, status.report) or ""
-    return Response(site.signed(text).json, headers=PRIVATE, media_type="application/json")
+    found = document(site, readable(site, visitor, id))
+    return Response(found.json, headers=PRIVATE, media_type="application/json")
 
 
 @router.get("/submissions/{id}/source", responses=_ERRORS, response_class=PlainTextResponse)
@@ -287,13 +285,26 @@ def _status_event(status: Status) -> str:
     return f"event: status\ndata: {SubmissionStatus.of(status).model_dump_json()}\n\n"
 
 
+def _event_under_pseudonym(status: Status) -> str:
+    return _status_event(status.under_pseudonym)
+
+
 def readable(site: Site, visitor: Visitor, id: str) -> Status:
     """Return a submission's status, if the visitor may read it. Raises Problem."""
     with site.transaction() as connection:
         found = gradings.status(connection, [id]).get(id)
     if found is None or not visitor.reads(found, site.rules):
         raise unknown_submission()
-    return found
+    return found if visitor.knows(found, site.rules) else found.under_pseudonym
+
+
+def document(site: Site, status: Status) -> Document:
+    """Return the report of a submission that is readable. Raises Problem."""
+    if status.report is None:
+        raise Problem(409, "It has no report yet.", retry_after=2)
+    with site.transaction() as connection:
+        text = board.report_text(connection, status.report) or ""
+    return site.signed(text, status.author)
 
 
 def _with_a_key(visitor: Visitor) -> Person:

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from harness.arena.store import board, contest
+from harness.arena.store import board, contest, people
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, now
 from harness.arena.web.files import File
@@ -39,13 +39,14 @@ class Wanted:
     """The facts that boards depend on in addition to the database.
 
     stamp: of the rules. frozen_at: only what was submitted before counts.
-    everything: also what was not accepted.
+    everything: also what was not accepted. pseudonyms: authors have no names.
     """
 
     form: Form
     stamp: tuple[int, ...]
     frozen_at: datetime | None
     everything: bool = False
+    pseudonyms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def make(site: Site, wanted: Wanted) -> Made:
         version = board.version(connection)
         entries = board.counting(connection, wanted.frozen_at, site.trusted_keys)
         announcements = contest.announced(connection)
+        shown_as = people.pseudonyms(connection) if wanted.pseudonyms else {}
+    entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
     boards = rank(entries)
     if wanted.form is Form.DATA:
         data = [as_data(each) for each in boards]

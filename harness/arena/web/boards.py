@@ -55,7 +55,7 @@ class Boards:
     def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
         self._renderer = renderer
-        self._kept: dict[tuple[Form, bool, bool], _Kept] = {}
+        self._kept: dict[tuple[Form, bool, bool, bool], _Kept] = {}
         self._making: dict[Wanted, asyncio.Task[Made]] = {}
 
     async def made(self, visitor: Visitor, form: Form) -> Made:
@@ -68,7 +68,9 @@ class Boards:
         frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
         if rules.private_board and visitor.person is None:
             raise Problem(401, "Sign in first: only who takes part sees the boards.")
-        wanted = Wanted(form, self._site.rules_file.stamp, frozen, organises or rules.failures)
+        hidden = rules.pseudonyms and not organises
+        everything = organises or rules.failures
+        wanted = Wanted(form, self._site.rules_file.stamp, frozen, everything, hidden)
         kept = self._kept.get(_place(wanted))
         if kept is None or kept.wanted != wanted:
             return await self._renew(wanted)
@@ -116,5 +118,5 @@ class Boards:
             return board.version(connection)
 
 
-def _place(wanted: Wanted) -> tuple[Form, bool, bool]:
-    return wanted.form, wanted.frozen_at is None, wanted.everything
+def _place(wanted: Wanted) -> tuple[Form, bool, bool, bool]:
+    return wanted.form, wanted.frozen_at is None, wanted.everything, wanted.pseudonyms

@@ -97,6 +97,7 @@ def _people(
             visitor=visitor,
             link=link,
             key=key,
+            pseudonyms=site.rules.pseudonyms,
             everybody=people.everybody(connection),
             invitations=people.open_invitations(connection),
         )

@@ -17,6 +17,7 @@ from starlette.datastructures import UploadFile
 from harness.arena import client
 from harness.arena.store import board, contest, gradings, people
 from harness.arena.store.gradings import Status
+from harness.arena.store.people import Person
 from harness.arena.web import api
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
@@ -93,14 +94,14 @@ def asset(request: Request, name: str) -> Response:
 @router.get("/entries/{short}.{kind}")
 def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> Response:
     """A result's page, report or source, where the visitor may read it."""
-    if kind not in ("html", "json", "cu") or len(short) < 16:
+    if kind not in ("html", "json", "cu"):
         raise Problem(404, "There is nothing at this address.")
     document = _document(site, visitor, short)
     if kind == "json":
         return Response(document.json, headers=PRIVATE, media_type="application/json")
     if kind == "cu":
         return PlainTextResponse(document.report.submission.source, headers=PRIVATE)
-    entry = Entry.of(document.report, document.id)
+    entry = Entry.of(document.report, short)
     answer = page(site, "entry.html", visitor=visitor, **entry_page(entry, document.report))
     answer.headers.update(CHARTS)
     return answer
@@ -108,20 +109,16 @@ def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> 
 
 def _document(site: Site, visitor: Visitor, id: str) -> Document:
     """Return a report by a submission's id, or the beginning of an entry's. Raises Problem."""
+    if len(id) < 16:
+        raise unknown_submission()
     with site.transaction() as connection:
-        submission = id if len(id) == 16 and gradings.status(connection, [id]) else None
+        submission = id if gradings.status(connection, [id]) else None
         submission = submission or board.submission_of(connection, id)
         if submission is None and visitor.reads_imported(site.rules):
             imported = board.imported(connection, id)
             if imported is not None:
                 return imported
-        status = gradings.status(connection, [submission or ""]).get(submission or "")
-        if status is None or not visitor.reads(status, site.rules):
-            raise unknown_submission()
-        if status.report is None:
-            raise Problem(409, "It has no report yet.", retry_after=2)
-        text = board.report_text(connection, status.report) or ""
-    return site.signed(text)
+    return api.document(site, api.readable(site, visitor, submission or ""))
 
 
 @router.get("/compare")
@@ -259,10 +256,21 @@ def submit_script(request: Request) -> Response:
 
 
 @router.get("/who")
-def who(visitor: ThisVisitor) -> Response:
-    """Return the visitor's name, for pages that are the same for everybody."""
-    name = visitor.person.name if visitor.person else None
-    return JSONResponse({"name": name}, headers=PRIVATE)
+def who(site: ThisSite, visitor: ThisVisitor) -> Response:
+    """Return the visitor's name, and the author whom boards name for it, for pages that are the
+    same for everybody."""
+    person, name, author = visitor.person, None, None
+    if person is not None:
+        name, author = person.name, shown_as(site, person) or person.name
+    return JSONResponse({"name": name, "author": author}, headers=PRIVATE)
+
+
+def shown_as(site: Site, person: Person) -> str | None:
+    """Return a person's pseudonym, where the boards name them by it."""
+    if not site.rules.pseudonyms or person.organises:
+        return None
+    with site.transaction() as connection:
+        return people.course_of(connection, person.id).pseudonym
 
 
 @router.get("/rules")
@@ -305,10 +313,10 @@ def mine(
 def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Response:
     """One submission, live; with its result once there is one."""
     status = api.readable(site, visitor, id)
-    document = _document(site, visitor, id) if status.report else None
     values: dict[str, Any] = {"report": None, "entry": None}
-    if document is not None:
-        values = entry_page(Entry.of(document.report, document.id), document.report)
+    if status.report is not None:
+        report = api.document(site, status).report
+        values = entry_page(Entry.of(report, status.report), report)
     shown = page(
         site,
         "submission.html",
@@ -320,7 +328,7 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
         organises=visitor.person is not None and visitor.person.organises,
         ended=status.state.final,
     )
-    if document is not None:
+    if status.report is not None:
         shown.headers.update(CHARTS)
     return shown
 

@@ -11,7 +11,7 @@ from harness.arena.store import contest, people
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.pages import sign_in_first
+from harness.arena.web.pages import shown_as, sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import page
 
@@ -54,7 +54,15 @@ def _account(
 ) -> HTMLResponse:
     with site.transaction() as connection:
         kept = people.keys_of(connection, person.id)
-    return page(site, "account.html", here="account", visitor=visitor, keys=kept, new_key=new_key)
+    return page(
+        site,
+        "account.html",
+        here="account",
+        visitor=visitor,
+        keys=kept,
+        new_key=new_key,
+        shown_as=shown_as(site, person),
+    )
 
 
 @router.post("/signin")
@@ -150,6 +158,7 @@ def _join(
         visitor=visitor,
         link=link,
         organises=invitation.role is Role.ORGANISER,
+        pseudonyms=site.rules.pseudonyms,
         name=name,
         invited=invitation.name,
         problem=problem,
