@@ -390,6 +390,7 @@ def test_printf_is_text_and_bounded(cpu: Runner) -> None:
         ("naive", False),
         ("tile", False),
         ("atomics", False),  # in shared memory
+        ("volatile_stores", False),
         ("tickets", True),
         ("buffer", True),
         ("reads_c", True),

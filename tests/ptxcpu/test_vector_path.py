@@ -113,6 +113,7 @@ BODIES = {
     "a transposed tile": (
         "tile[threadIdx.x * 16 + threadIdx.y] = A[thread]; __syncthreads(); *c = tile[thread];"
     ),
+    "accesses through volatile pointers": "*(volatile float*)c = *(volatile float*)(A + col);",
     "vector accesses": (
         "((float4*)tile)[thread % 64] = ((const float4*)A)[thread]; __syncthreads();"
         "float2 x = ((float2*)tile)[thread % 128]; *c = x.x - x.y;"

@@ -12,10 +12,11 @@ _ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "con
 
 
 def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
-    """Whether the kernel uses atomics, flags or variables in global memory, or reads a buffer that
-    it may write.
+    """Whether the kernel uses atomics or variables in global memory, or reads a buffer that it may
+    write.
 
-    Errs on the side of True: a pointer of unknown origin may lead anywhere.
+    A store alone makes no block wait for another, however it is ordered. Errs on the side of True:
+    an ordered load through a pointer of unknown origin may lead anywhere.
     """
     windows = pointer_windows(kernel)
     has_variables = bool(kernel.module.variables)
@@ -38,9 +39,11 @@ def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
         where = window(item)
         if where == Window.SHARED:
             continue
-        if root in ("atom", "red") or set(modifiers) & _ORDERED:
+        if root in ("atom", "red"):
             return True
-        if root == "ld" and where in kernel.writable_windows:
+        is_ordered = not _ORDERED.isdisjoint(modifiers)
+        may_be_written = where in kernel.writable_windows or (where is None and is_ordered)
+        if root == "ld" and may_be_written:
             return True
         if root == "st" and has_variables and where in (None, Window.MODULE):
             return True

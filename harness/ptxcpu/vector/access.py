@@ -40,7 +40,8 @@ def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
     """The parts of a load or store. Raises CannotTranslate for one that has no vector form."""
     m, _ = table.match(item, index)
     is_store = item.opcode.startswith("st")
-    if is_volatile(m) or m.type.name == "b128" or not item.opcode.startswith(("ld.", "st.")):
+    is_ordered = is_volatile(m) and space(m) != "global"  # no block waits for what another stores
+    if is_ordered or m.type.name == "b128" or not item.opcode.startswith(("ld.", "st.")):
         raise CannotTranslate("an ordered or 128-bit access in vector code")
     data, address = m.operands["b" if is_store else "d"], m.operands["a"]
     if not isinstance(address, Address):
