@@ -56,6 +56,7 @@ def examine(session: Session) -> Iterator[Part]:
     missing = why_no_cuda()
     if session.info.kind is DeviceKind.CUDA:
         yield _timing(session)
+        yield from (Part("note", True, says) for says in session.info.notes)
     else:
         says = missing or "graded on the CPU device, as asked"
         yield Part("scores", False, f"{says}; verdicts need none", needed=False)

@@ -226,6 +226,8 @@ class DeviceInfo(Value):
     """Multiprocessors × FP32 lanes × 2 (fused multiply-add) × highest clock."""
     memory_gb_per_s: float | None = None
     """Peak of the device memory: bus width in bytes × memory clock × 2 (double data rate)."""
+    notes: tuple[str, ...] = ()
+    """What makes times on this GPU less steady than elsewhere, a sentence each."""
 
 
 # ------------------------------------------------------------------------------- wrong answers
@@ -339,6 +341,9 @@ class Score(Value):
     """Set where the kernel is slower on one kind of inputs: the score is that of these rounds."""
     peak_share: float | None
     """Share of the GPU's FP32 peak at its highest clock."""
+    ratio_by_cycles: float | None = None
+    """The median of the ratios in cycles of the multiprocessors, in which a lowered clock does not
+    show. Where it is the lower one by more than 1 %, it is the score."""
 
 
 class Unscored(Value):
@@ -577,6 +582,9 @@ class Round(Value):
     kernel_host_ms: NonNegativeFloat | None = None
     """The kernel's launch by the host's clock."""
     baseline_host_ms: NonNegativeFloat | None = None
+    kernel_cycles: NonNegativeInt | None = None
+    """The kernel's launch in cycles of the multiprocessors."""
+    baseline_cycles: NonNegativeInt | None = None
     inputs: str = "uniform"
     """The kind of the inputs of both launches."""
     kernel_first: bool
@@ -608,6 +616,36 @@ class InputsTime(Value):
     """The baseline's median over all rounds, over `kernel_ms`."""
 
 
+class Sustained(Value):
+    """Kernel and baseline, each launched back to back for some seconds, as a program does that
+    multiplies all the time: power may hold the clock down, which it does not in a single launch."""
+
+    seconds: float
+    """For each of the two."""
+    kernel_ms: float
+    """A launch."""
+    baseline_ms: float
+    kernel_joules: NonNegativeFloat | None = None
+    """A launch; None where the GPU does not count its energy."""
+    baseline_joules: NonNegativeFloat | None = None
+
+    @property
+    def ratio(self) -> float:
+        """The kernel's speed over the baseline's."""
+        return self.baseline_ms / self.kernel_ms
+
+    @property
+    def kernel_watts(self) -> float | None:
+        """The power that the GPU draws while the kernel runs."""
+        return None if self.kernel_joules is None else self.kernel_joules / self.kernel_ms * 1e3
+
+    @property
+    def baseline_watts(self) -> float | None:
+        """The power that the GPU draws while the baseline runs."""
+        joules = self.baseline_joules
+        return None if joules is None else joules / self.baseline_ms * 1e3
+
+
 class SizeScore(Value):
     """The score at another size; it does not rank."""
 
@@ -632,6 +670,8 @@ class Measurement(Value):
     """Scores at other sizes, where they were asked for."""
     by_inputs: tuple[InputsTime, ...] = ()
     """How long the kernel takes on each kind of inputs, the slowest first; for information."""
+    sustained: Sustained | None = None
+    """None in a quick grading."""
 
 
 class LineCounters(Value):

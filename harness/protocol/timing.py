@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Literal, Protocol
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished
@@ -126,6 +126,8 @@ class LaunchTime(Value):
     """By the GPU's events."""
     host_ms: NonNegativeFloat
     """By the host's clock. It is longer by the time that the host needs to notice the end."""
+    cycles: NonNegativeInt
+    """Cycles of the multiprocessors: the median over all of them."""
     clock_mhz: NonNegativeInt
     power_w: NonNegativeFloat
     throttled: tuple[str, ...]
@@ -133,6 +135,28 @@ class LaunchTime(Value):
 
 class TimeLaunch(Limited, TimingRequest[LaunchTime]):
     """Time one launch on the checker's matrices."""
+
+
+class SustainedLaunches(Value):
+    """Launches back to back."""
+
+    kind: Literal["sustained-launches"] = "sustained-launches"
+    launches: PositiveInt
+    seconds: PositiveFloat
+    """For all of them."""
+    joules: NonNegativeFloat | None
+    """For all of them; None where the GPU does not count its energy."""
+
+
+class Sustain(Limited, TimingRequest[SustainedLaunches]):
+    """Launch on the checker's matrices back to back."""
+
+    duration: PositiveFloat
+    """For so many seconds; `seconds` is what one launch may take."""
+
+    @property
+    def time_limit(self) -> float:
+        return self.duration + 4 * self.seconds + GRACE_SECONDS
 
 
 # --------------------------------------------------------------------------------------- checker

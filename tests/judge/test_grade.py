@@ -55,13 +55,14 @@ from harness.protocol.timing import (
     Fetched,
     FetchLaunch,
     FirstLaunches,
-    LaunchTime,
     LayOut,
     MeasuredErrors,
     MeasureErrors,
     MeasureFirstLaunch,
     MeasureHostMemory,
     SharedMatrices,
+    Sustain,
+    SustainedLaunches,
     TimeLaunch,
     TimingWorkers,
 )
@@ -77,6 +78,7 @@ from tests.judge.stages.fakes import (
     FakeDevice,
     FakeSession,
     disassembled,
+    launch_time,
     right,
 )
 from tests.judge.stages.fakes import session as session_of
@@ -124,9 +126,9 @@ class FakeGpu(FakeDevice):
             case TimeLaunch():
                 rescaled = type(self).inputs == SCALED_GROUPS
                 ms = self.rescaled_ms if rescaled else self.ms
-                return LaunchTime(
-                    ms=ms, host_ms=ms + 0.02, clock_mhz=1980, power_w=500, throttled=()
-                )
+                return launch_time(ms)
+            case Sustain():
+                return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
             case MeasureHostMemory():
                 return HostMemory(kind=request.memory, **dict.fromkeys(HOST_FIELDS, 1.0))
             case MeasureFirstLaunch():
@@ -177,6 +179,7 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
     assert report.score is not None and report.score.ratio == 2.0, report.outcome
     assert report.measurement is not None
     assert (report.measurement.audit_error is None) is quick
+    assert (report.measurement.sustained is None) is quick
     assert {round.inputs for round in report.measurement.rounds} == {*SCORED_INPUTS}
     assert len(report.sanitizing) == (1 if quick else 2)
     if quick:
@@ -185,6 +188,9 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
         assert report.accuracy is not None and report.accuracy.grade == "A"
         small, ranked = report.accuracy.sizes
         assert (small.baseline, ranked.baseline) == ("plain FP32 sums", "cuBLAS")
+        assert report.measurement.sustained is not None
+        assert report.measurement.sustained.ratio == pytest.approx(2.0)
+        assert report.measurement.sustained.kernel_joules == pytest.approx(0.5)
         assert ranked.shape == SMALL.shape and len(small.results) == len(ranked.results)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
@@ -15,6 +16,7 @@ from harness.judge import figures
 from harness.judge.explain.examined import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.stages import accuracy
+from harness.judge.stages.score import CLOCKS_AGREE
 from harness.protocol.report import (
     Accepted,
     CompileError,
@@ -28,7 +30,9 @@ from harness.protocol.report import (
     MemoryFault,
     Race,
     Report,
+    Round,
     Score,
+    Sustained,
     Verdict,
     WatchedBlocks,
     WrongAnswer,
@@ -144,6 +148,7 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         device = report.device
         more = f", CUDA {device.driver}" if device.driver else ""
         yield "device", f"{device.name} ({device.arch}{more})"
+        yield from (("", note) for note in device.notes)
     if report.kernel is not None:
         kernel, used = report.kernel, report.kernel.resources
         shared = used.shared_bytes
@@ -231,6 +236,11 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
             f"{score.kernel_ms:.3f} ms, cuBLAS {score.baseline_ms:.3f} ms; "
             f"{score.tflops:.1f} TFLOP/s{share}",
         )
+        at = _clocks(measured.rounds)
+        if at:
+            yield "", at
+    if measured.sustained is not None:
+        yield "back to back", _sustained(measured.sustained)
     if measured.by_inputs:
         slowest = measured.by_inputs[0]
         more = "" if slowest.scored else ", not scored"
@@ -276,6 +286,32 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
             if pays is None
             else f"pinning has paid after {pays:.1f} round trips",
         )
+
+
+def _clocks(rounds: Sequence[Round]) -> str:
+    """Say that the clock is not the same for the kernel and for the baseline."""
+    kept = [each for each in rounds if not each.dropped]
+    both = [
+        statistics.median(cycles / ms / 1e3 for cycles, ms in found)
+        for found in (
+            [(each.kernel_cycles, each.kernel_ms) for each in kept if each.kernel_cycles],
+            [(each.baseline_cycles, each.baseline_ms) for each in kept if each.baseline_cycles],
+        )
+        if found
+    ]
+    if len(both) < 2 or abs(both[0] / both[1] - 1) <= CLOCKS_AGREE:
+        return ""
+    return f"at {both[0]:.0f} MHz; cuBLAS at {both[1]:.0f} MHz"
+
+
+def _sustained(found: Sustained) -> str:
+    words = f"{found.ratio:.3f} × cuBLAS, {found.kernel_ms:.3f} ms"
+    if found.kernel_joules is None or found.baseline_joules is None:
+        return words
+    return (
+        f"{words}; {found.kernel_watts:.0f} W, {found.kernel_joules:.2f} J a product "
+        f"(cuBLAS {found.baseline_watts:.0f} W, {found.baseline_joules:.2f} J)"
+    )
 
 
 def summary(reports: Sequence[Report]) -> Table:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import cupy
 import pynvml
+from cuda.bindings import driver
+
+from harness.devices.disturbances import Surroundings, notes
+
+T = TypeVar("T")
 
 _REASONS = {
     pynvml.nvmlClocksEventReasonSwThermalSlowdown: "software thermal slowdown",
@@ -51,10 +59,42 @@ class Clocks:
         bits = pynvml.nvmlDeviceGetMemoryBusWidth(self._handle)
         return float(clock_mhz * 2 * bits / 8 / 1000)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what makes times on this GPU less steady, a sentence each."""
+        return notes(surroundings(self._handle))
+
+    def joules(self) -> float | None:
+        """Return the energy that the GPU has used since the driver was loaded, if it counts it."""
+        millijoules = supported(pynvml.nvmlDeviceGetTotalEnergyConsumption, self._handle, None)
+        return None if millijoules is None else millijoules / 1000
+
     def read(self) -> Reading:
-        reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle)
+        """Return the state of the GPU now. Where the driver does not tell something, 0 or none."""
+        reasons = supported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self._handle, 0)
         return Reading(
             clock_mhz=int(pynvml.nvmlDeviceGetClockInfo(self._handle, pynvml.NVML_CLOCK_SM)),
-            power_w=pynvml.nvmlDeviceGetPowerUsage(self._handle) / 1000,
+            power_w=supported(pynvml.nvmlDeviceGetPowerUsage, self._handle, 0) / 1000,
             reasons=tuple(name for bit, name in _REASONS.items() if reasons & bit),
         )
+
+
+def surroundings(handle: Any) -> Surroundings:
+    """Ask the driver. handle: the GPU, for NVML."""
+    time_limit = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT
+    return Surroundings(
+        drives_display=bool(supported(pynvml.nvmlDeviceGetDisplayActive, handle, 0)),
+        drawing_programs=len(
+            supported(pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle, list[Any]())
+        ),
+        ends_long_kernels=bool(cupy.cuda.runtime.deviceGetAttribute(int(time_limit), 0)),
+        wsl="microsoft" in platform.release().lower(),
+    )
+
+
+def supported(question: Callable[[Any], T], handle: Any, otherwise: T) -> T:
+    """Ask NVML something that not every GPU and driver can tell."""
+    try:
+        return question(handle)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
+        return otherwise

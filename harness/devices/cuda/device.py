@@ -43,6 +43,8 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     RunBaseline,
     SharedMatrices,
+    Sustain,
+    SustainedLaunches,
     TimeLaunch,
 )
 from problem.cases import Matrix
@@ -159,6 +161,11 @@ class CudaDevice:
         return self._attached.time()
 
     @answer.register
+    def sustain(self, request: Sustain) -> SustainedLaunches:
+        assert self._attached is not None, "attach first"
+        return self._attached.sustain(request.duration)
+
+    @answer.register
     def run_baseline(self, request: RunBaseline) -> Finished:
         on_A, on_B = cupy.asarray(request.A), cupy.asarray(request.B)
         on_C = memory.matrix(on_A.shape[0], on_B.shape[1])
@@ -204,6 +211,13 @@ class _Attached:
         self._prepare()
         return self._stopwatch.time(self._launch)
 
+    def sustain(self, seconds: float) -> SustainedLaunches:
+        def launch() -> None:
+            self._prepare()
+            self._launch()
+
+        return self._stopwatch.sustain(launch, seconds)
+
 
 def _info() -> DeviceInfo:
     properties = cupy.cuda.runtime.getDeviceProperties(0)
@@ -226,6 +240,7 @@ def _info() -> DeviceInfo:
         memory_gb_per_s=clocks.memory_gb_per_s,
         l2_bytes=properties["l2CacheSize"],
         fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
+        notes=clocks.notes,
     )
 
 

@@ -56,6 +56,10 @@ FEW_ROWS = 256
 """Rows of A and columns of B in the first launches, which repeat them; one launch, chosen then, is
 compared."""
 
+SUSTAIN_SECONDS = 2.0
+"""How long kernel and baseline are each launched back to back: power is regulated within tenths of
+a second, and the GPU counts its energy in steps of some hundredths."""
+
 MAX_LAUNCH_SECONDS = 5.0
 """Time limit of a launch at the ranked size on a GPU: the naive kernel takes 0.4 s on an H100. What
 takes longer would hold the GPU for minutes and tell nothing."""
@@ -90,6 +94,7 @@ def measure(grading: Grading) -> Outcome | None:
         progress=grading.progress,
         audit=not grading.quick,
         accuracy=() if grading.quick else grading.problem.accuracy_inputs,
+        sustain=0.0 if grading.quick else SUSTAIN_SECONDS,
         quiet=lambda: wait([compared]),
     )
     if not isinstance(timed, Timed):
@@ -129,6 +134,7 @@ def measure(grading: Grading) -> Outcome | None:
         pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
         by_inputs=timed.by_inputs,
+        sustained=timed.sustained,
     )
     if timed.accuracy:
         accuracy.add(grading, grading.problem.ranked.shape, "cuBLAS", timed.accuracy)

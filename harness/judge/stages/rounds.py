@@ -23,6 +23,7 @@ from harness.protocol.report import (
     RuleViolation,
     Stage,
     Steadiness,
+    Sustained,
     TimeLimit,
 )
 from harness.protocol.request import Fault
@@ -39,6 +40,8 @@ from harness.protocol.timing import (
     MeasureErrors,
     ScoringDevice,
     SharedMatrices,
+    Sustain,
+    SustainedLaunches,
     TimeLaunch,
     TimingRequest,
     TimingWorkers,
@@ -144,6 +147,8 @@ class Timed:
     """How long the kernel takes on each kind of inputs, the slowest first."""
     accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
     """The errors of kernel and baseline on each kind of inputs that was asked for."""
+    sustained: Sustained | None = None
+    """None where it was not asked for."""
 
 
 def timed_rounds(
@@ -157,13 +162,15 @@ def timed_rounds(
     shape: Shape | None = None,
     audit: bool = True,
     accuracy: Sequence[str] = (),
+    sustain: float = 0.0,
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
     """Time the loaded kernel and the baseline in turn, or the baseline and itself.
 
     shape: the ranked one, if no other. seconds: time limit of one launch. audit: keep one launch,
     to hold it to the full CPU product besides the checks of every one. accuracy: kinds of inputs on
-    which errors are measured. quiet: waits until this host does nothing else.
+    which errors are measured. sustain: seconds for which each is launched back to back, 0 for not
+    at all. quiet: waits until this host does nothing else.
     """
     measuring = Measuring(workers, problem, shape or problem.ranked.shape, seconds)
     result: Timed | Outcome
@@ -176,6 +183,9 @@ def timed_rounds(
         if accuracy:
             progress.step("accuracy on structured inputs")
         result = replace(timed, accuracy=tuple(measuring.accuracy(each) for each in accuracy))
+        if sustain:
+            progress.step("launches back to back")
+            result = replace(result, sustained=measuring.sustained(sustain))
     except MeasurementAborted as aborted:
         result = aborted.outcome
     measuring.end()  # not after an interruption, which must not wait for a launch
@@ -349,6 +359,8 @@ class Measuring:
             baseline_ms=baseline.ms,
             kernel_host_ms=kernel.host_ms,
             baseline_host_ms=baseline.host_ms,
+            kernel_cycles=kernel.cycles,
+            baseline_cycles=baseline.cycles,
             inputs=inputs,
             kernel_first=kernel_first,
             clock_mhz=min(kernel.clock_mhz, baseline.clock_mhz),
@@ -410,6 +422,23 @@ class Measuring:
         )
         return inputs, next(found), next(found)
 
+    def sustained(self, seconds: float) -> Sustained:
+        """Launch the baseline and then the kernel back to back, on uniform inputs."""
+        request = Sustain(seconds=self.seconds, duration=seconds)
+        self._draw(UNIFORM)
+        baseline = _judges(self._ask(self.workers.baseline, request))
+        self._draw(UNIFORM)
+        kernel = self._kernels(self._ask(self.workers.kernel, request))
+        self._check_kernel("in launches back to back", UNIFORM)
+        (ms, joules), (baseline_ms, baseline_joules) = _a_launch(kernel), _a_launch(baseline)
+        return Sustained(
+            seconds=seconds,
+            kernel_ms=ms,
+            baseline_ms=baseline_ms,
+            kernel_joules=joules,
+            baseline_joules=baseline_joules,
+        )
+
     def check(self, inputs: str) -> None:
         """Launch the kernel once on inputs of this kind, and check it."""
         self._kernel(inputs, f"at {self.shape}")
@@ -462,6 +491,12 @@ class Measuring:
             outcome = launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
             raise MeasurementAborted(outcome)
         return answer
+
+
+def _a_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
+    """The milliseconds and the joules of one launch of many."""
+    joules = None if launches.joules is None else launches.joules / launches.launches
+    return launches.seconds / launches.launches * 1e3, joules
 
 
 def _judges(answer: T | Fault) -> T:

@@ -35,6 +35,15 @@ SLOWER_OF_FEW = 0.1
 MAX_DROPPED = 0.2
 """With more of its rounds dropped for throttling, a score would measure the cooling system."""
 
+CLOCKS_AGREE = 0.01
+"""A round's ratio by time may be higher than that by cycles of the multiprocessors by so much.
+Beyond it, the clock was lower in the baseline's launch than in the kernel's, and the ratio by
+cycles counts: nothing is gained by drawing so much power that the baseline behind it is slow."""
+
+SHORT_MS = 1.0
+"""In a launch that is shorter the clock has no time to fall, and cycles are read within some
+microseconds."""
+
 THROTTLES = (
     "software thermal slowdown",
     "hardware thermal slowdown",
@@ -58,6 +67,7 @@ def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Un
     values = ratios(kept)
     low, high = median_interval(values)
     kernel_ms = statistics.median(r.kernel_ms for r in kept)
+    by_cycles = [each for each in map(ratio_by_cycles, kept) if each is not None]
     tflops = shape.flop / kernel_ms / 1e9
     peak = info.fp32_peak_tflops
     return Score(
@@ -69,6 +79,7 @@ def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Un
         tflops=tflops,
         slower_on=slower,
         peak_share=tflops / peak if peak else None,
+        ratio_by_cycles=statistics.median(by_cycles) if by_cycles else None,
     )
 
 
@@ -83,7 +94,7 @@ def slower_on(rounds: Sequence[Round]) -> str | None:
     by_kind: dict[str, list[float]] = {}
     for each in rounds:
         if not each.dropped:
-            by_kind.setdefault(each.inputs, []).append(each.baseline_ms / each.kernel_ms)
+            by_kind.setdefault(each.inputs, []).append(ratio(each))
     if not by_kind:
         return None
     slow = min(by_kind, key=lambda kind: statistics.median(by_kind[kind]))
@@ -150,7 +161,23 @@ def is_steady(rounds: Sequence[Round]) -> bool:
 
 
 def ratios(rounds: Sequence[Round]) -> list[float]:
-    return [r.baseline_ms / r.kernel_ms for r in rounds if not r.dropped]
+    return [ratio(r) for r in rounds if not r.dropped]
+
+
+def ratio(timed: Round) -> float:
+    """The baseline's time over the kernel's, or their cycles where the clock was lower for the
+    baseline."""
+    by_time, by_cycles = timed.baseline_ms / timed.kernel_ms, ratio_by_cycles(timed)
+    if by_cycles is None or timed.kernel_ms < SHORT_MS or timed.baseline_ms < SHORT_MS:
+        return by_time
+    return by_cycles if by_time > by_cycles * (1 + CLOCKS_AGREE) else by_time
+
+
+def ratio_by_cycles(timed: Round) -> float | None:
+    """The baseline's cycles over the kernel's, where both are known."""
+    if not timed.kernel_cycles or not timed.baseline_cycles:
+        return None
+    return timed.baseline_cycles / timed.kernel_cycles
 
 
 def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:

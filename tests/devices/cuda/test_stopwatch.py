@@ -140,6 +140,36 @@ def test_times_that_a_kernel_changed_are_not_believed() -> None:
     assert isinstance(judge_clocks([pair(told, told) for _, told in times]), tuple)
 
 
+@pytest.mark.gpu
+def test_cycles_tell_how_long_a_launch_takes_at_any_clock() -> None:
+    """The clock of a GPU that works lies between a fifth of its highest and the highest."""
+    import cupy
+
+    from harness.devices.cuda.clocks import Clocks
+    from harness.devices.cuda.stopwatch import Stopwatch
+
+    wait = cupy.RawModule(code=KERNELS).get_function("wait")
+    stopwatch, highest = Stopwatch(), Clocks().max_mhz
+    wait((1,), (1,), (np.uint64(1),))
+    for milliseconds in (2, 8):
+        timed = stopwatch.time(lambda ms=milliseconds: wait((1,), (1,), (np.uint64(ms * 10**6),)))
+        assert 0.2 * highest < timed.cycles / timed.ms / 1e3 < 1.02 * highest
+    assert stopwatch.time(lambda: None).cycles < timed.cycles / 100
+
+
+@pytest.mark.gpu
+def test_launches_back_to_back_have_a_time_and_an_energy() -> None:
+    import cupy
+
+    from harness.devices.cuda.stopwatch import Stopwatch
+
+    wait = cupy.RawModule(code=KERNELS).get_function("wait")
+    wait((1,), (1,), (np.uint64(1),))
+    found = Stopwatch().sustain(lambda: wait((1,), (1,), (np.uint64(10**6),)), seconds=0.5)
+    assert 0.5 <= found.seconds < 5 and found.seconds / found.launches >= 1e-3
+    assert found.joules is None or found.joules > 0
+
+
 def pair(kernel: LaunchTime, baseline: LaunchTime) -> Round:
     return Round(
         kernel_ms=kernel.ms,

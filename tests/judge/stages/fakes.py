@@ -46,7 +46,7 @@ from harness.protocol.report import (
     ToolRun,
 )
 from harness.protocol.request import Fault
-from harness.protocol.timing import TimingWorkers
+from harness.protocol.timing import LaunchTime, TimingWorkers
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION, Problem
@@ -54,6 +54,20 @@ from problem.problem import MATRIX_MULTIPLICATION, Problem
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="fake", arch="sm_90a", fp32_peak_tflops=67.0)
 
 Multiply = Callable[[Matrix, Matrix], Matrix]
+
+
+def launch_time(
+    ms: float, host_ms: float | None = None, throttled: tuple[str, ...] = ()
+) -> LaunchTime:
+    """A launch at 1980 MHz, of which the host notices the end a little late."""
+    return LaunchTime(
+        ms=ms,
+        host_ms=ms + 0.02 if host_ms is None else host_ms,
+        cycles=round(ms * 1.98e6),
+        clock_mhz=1980,
+        power_w=500,
+        throttled=throttled,
+    )
 
 
 @dataclass

@@ -23,6 +23,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import SCALED_GROUPS, UNIFORM
+from tests.judge.stages.fakes import launch_time
 
 RIGHT = Checked(error=0.3)
 Drift = Callable[[int], float]
@@ -98,13 +99,7 @@ class Table:
         slower = player.slower_when_rescaled if self.inputs == SCALED_GROUPS else 1.0
         ms = player.ms * slower * self.drift(number)
         ms *= math.exp(self.generator.gauss(0, self.noise))
-        return LaunchTime(
-            ms=ms,
-            host_ms=ms + player.host_late_ms,
-            clock_mhz=1980,
-            power_w=500,
-            throttled=self.throttled(number),
-        )
+        return launch_time(ms, ms + player.host_late_ms, self.throttled(number))
 
     def ask(self, request: Any) -> Any:
         """As the checker."""

@@ -209,6 +209,7 @@ def test_the_kernel_is_timed_with_the_baseline(rounds: Rounds, quick: bool) -> N
         "progress": progress,
         "audit": not quick,
         "accuracy": () if quick else INPUTS,
+        "sustain": 0.0 if quick else 2.0,
     }
 
 

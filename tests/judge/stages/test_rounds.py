@@ -53,16 +53,11 @@ from harness.protocol.timing import (
 )
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from problem.problem import MATRIX_MULTIPLICATION
-from tests.judge.stages.fakes import Watcher
+from tests.judge.stages.fakes import Watcher, launch_time
 
 SHAPE = Shape(64, 32, 48)
 RIGHT = Checked(error=0.3)
 FETCHED = Fetched(seed_of_A=1, seed_of_B=2, C=np.zeros((SHAPE.M, SHAPE.K), np.float32))
-
-
-def launch_time(ms: float, host_ms: float | None = None) -> LaunchTime:
-    host_ms = ms + 0.02 if host_ms is None else host_ms
-    return LaunchTime(ms=ms, host_ms=host_ms, clock_mhz=1980, power_w=500, throttled=())
 
 
 @dataclass

@@ -53,6 +53,25 @@ def test_the_score_is_the_median_of_the_ratios() -> None:
     assert found.peak_share == pytest.approx(found.tflops / 60)
 
 
+@pytest.mark.parametrize(
+    ("kernel_cycles", "kernel_ms", "expected"),
+    [
+        (4_000_000, 2.0, 4.0),  # the baseline's clock is as high as the kernel's
+        (3_600_000, 2.0, 4.0),  # the kernel's own is lower
+        (4_020_000, 2.0, 4.0),  # the difference is no more than that of readings
+        (4_400_000, 2.0, 40 / 11),  # the baseline's is lower by a tenth
+        (440_000, 0.2, 40.0),  # too short for the clock to fall
+    ],
+)
+def test_nothing_is_gained_where_the_baseline_has_a_lower_clock(
+    kernel_cycles: int, kernel_ms: float, expected: float
+) -> None:
+    cycles = {"kernel_cycles": kernel_cycles, "baseline_cycles": 16_000_000}
+    found = score([timed(kernel_ms).model_copy(update=cycles)] * 12, INFO, RANKED.shape)
+    assert isinstance(found, Score) and found.ratio == pytest.approx(expected)
+    assert found.ratio_by_cycles == pytest.approx(16_000_000 / kernel_cycles)
+
+
 def test_dropped_rounds_do_not_count_and_too_many_void_the_score() -> None:
     few = [timed(8.0)] * 18 + [timed(80.0, dropped=True)] * 2
     found = score(few, INFO, RANKED.shape)

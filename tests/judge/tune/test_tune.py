@@ -38,7 +38,6 @@ from harness.protocol.timing import (
     CheckLaunch,
     Detach,
     DrawInputs,
-    LaunchTime,
     LayOut,
     SharedMatrices,
     TimeLaunch,
@@ -47,6 +46,7 @@ from harness.protocol.timing import (
 from problem.cases import Extent
 from problem.problem import Problem
 from tests.grading import with_parts
+from tests.judge.stages.fakes import launch_time
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -263,9 +263,7 @@ class StandIn:
             case Attach() | Detach():
                 return Done()
             case TimeLaunch():
-                return LaunchTime(
-                    ms=self.ms, host_ms=self.ms, clock_mhz=1980, power_w=500, throttled=()
-                )
+                return launch_time(self.ms, self.ms)
             case Load():
                 self.ms = self.ms_of_tile[request.kernel.launch.tile_rows]
         return self.worker.ask(request)

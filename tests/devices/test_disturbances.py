@@ -1,0 +1,30 @@
+"""What else uses a GPU is said, with what that means for scores."""
+
+import pytest
+
+from harness.devices.disturbances import Surroundings, notes
+
+
+@pytest.mark.parametrize(
+    ("around", "said"),
+    [
+        (Surroundings(), []),
+        (Surroundings(drives_display=True), ["draws a screen, so its scores are less steady"]),
+        (Surroundings(drawing_programs=2), ["end the desktop session"]),
+        (Surroundings(ends_long_kernels=True), ["time-limit sooner"]),
+        (Surroundings(wsl=True), ["WSL 2"]),
+        (Surroundings(True, 1, True, True), ["desktop session", "time-limit", "WSL 2"]),
+    ],
+)
+def test_each_disturbance_has_a_sentence(around: Surroundings, said: list[str]) -> None:
+    found = notes(around)
+    assert len(found) == len(said)
+    assert all(words in sentence for words, sentence in zip(said, found, strict=True))
+
+
+@pytest.mark.gpu
+def test_the_driver_tells_what_surrounds_the_gpu() -> None:
+    from harness.devices.cuda.clocks import Clocks
+
+    assert isinstance(Clocks().notes, tuple)
+    assert Clocks().read().clock_mhz > 0
