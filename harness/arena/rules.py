@@ -92,6 +92,8 @@ class Rules(Value):
     sources: Sources = Sources.PRIVATE
     quick: bool = False
     """Grade by a sample of the cases: verdicts within seconds, nothing ranked."""
+    estimates: bool = False
+    """While no GPU has given a score, show kernels in the order of their estimated times."""
     gpu: str | None = Field(default=None, min_length=1)
     """The model on which everything is graded; if left out, on whichever is free."""
     points: tuple[Threshold, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,9 @@ from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.problems import Problem, database_away
 from harness.arena.web.renderer import RendererHere, RendererProcess
+from harness.board.document import Document
 from tests.arena.submitting import graded, joined, submit, take
+from tests.board import factory
 
 NOBODY = Visitor(None)
 
@@ -147,6 +150,30 @@ def test_who_has_the_board_is_told_that_it_is_the_same(
             assert changed.status_code == 200 and changed.headers["etag"] != first.headers["etag"]
         plain = client.get("/", headers={"Accept-Encoding": "identity"})
         assert "content-encoding" not in plain.headers and plain.text == client.get("/").text
+
+
+def test_without_a_gpu_the_board_shows_estimates_if_the_rules_say(
+    site: Site, rules: Path, connection: Connection, worker_url: URL, person: Callable[..., Person]
+) -> None:
+    ada = person("ada")
+    worker = joined(worker_url)
+    for name, count in (("slow", 9000), ("unknown", 0), ("fast", 3000), ("as fast", 3000)):
+        submit(connection, ada, name)
+        task = take(worker)
+        counted = {"warp_instructions": count}
+        report = graded(task).report
+        counters = factory.COUNTERS.model_copy(update=counted)
+        report = report.model_copy(update={"counters": counters})
+        assert worker.finish(task.attempt, Document.of(report))
+    worker.close()
+    with TestClient(application(site)) as client:
+        assert "Without a GPU a kernel gets a verdict and no score" in client.get("/").text
+        rules.write_text("estimates = true\n")
+        page = client.get("/").text
+        assert "No GPU has measured a kernel here, so nothing has a score or a rank" in page
+        rows = re.findall(r'class="rank">(.)<.*?<bdi>([\w ]+)</bdi>', page, re.DOTALL)
+        assert rows == [("1", "fast"), ("1", "as fast"), ("3", "slow"), ("–", "unknown")]
+        assert client.get("/api/v1/board").json() == [], "an estimate is no score"
 
 
 @asynccontextmanager

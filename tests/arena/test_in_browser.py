@@ -187,6 +187,16 @@ def test_no_barrier_that_axe_knows_and_nothing_wider_than_a_phone(
         look(visitor, name, path)
 
 
+def test_no_barrier_on_a_board_of_estimates(
+    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker, rules: Path
+) -> None:
+    rules.write_text("estimates = true\n")
+    submit(connection, person(LONG), LONG)
+    done(connection, attempts, None)
+    look(visitor, "estimates", "")
+    visitor.sees("By estimate", "h1")
+
+
 def look(visitor: Visitor, name: str, path: str) -> None:
     """On a phone and on a wide screen, light and dark."""
     for scheme, width in (("light", 360), ("dark", 1280)):

@@ -12,11 +12,13 @@ from typing import Any
 from harness.arena.store import board, contest, people
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site, now
+from harness.arena.web.estimates import Row, by_estimate
 from harness.arena.web.files import File
 from harness.arena.web.rendering import page
 from harness.board.entry import Entry
 from harness.board.ranking import Board, as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
+from problem.cases import RANKED
 
 MAX_ROWS = 200
 """On a page, unless all are asked for."""
@@ -66,12 +68,16 @@ def make(site: Site, wanted: Wanted) -> Made:
         shown_as = people.pseudonyms(connection) if wanted.pseudonyms else {}
     entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
     boards = rank(entries)
+    estimates = None
+    if site.rules.estimates and not boards:
+        with site.transaction() as connection:
+            estimates = by_estimate(connection, entries)
     if wanted.form is Form.DATA:
         data = [as_data(each) for each in boards]
         return Made(version, {DATA: File.of(json.dumps(data).encode())})
     most = MAX_ROWS if wanted.form is Form.PAGES else None
     shown = [each for each in entries if wanted.everything or each.accepted]
-    pages = _pages(site, version, shown, boards, announcements, most, wanted.frozen_at)
+    pages = _pages(site, version, shown, boards, estimates, announcements, most, wanted.frozen_at)
     return Made(version, {name: File.of(html) for name, html in pages.items()})
 
 
@@ -80,6 +86,7 @@ def _pages(
     version: int,
     entries: Sequence[Entry],
     boards: Sequence[Board],
+    estimates: Sequence[Row] | None,
     announcements: Sequence[Announcement],
     most: int | None,
     frozen_at: datetime | None,
@@ -99,7 +106,11 @@ def _pages(
         frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
         file = names[each.gpu]
         made[file] = _html(site, "board.html", here=file, **frame, **values)
-    if not made:
+    if estimates:
+        values = {"rows": estimates, "ranked": RANKED.shape}
+        frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
+        made["index.html"] = _html(site, "estimates.html", here="index.html", **frame, **values)
+    elif not boards:
         made["index.html"] = _html(site, "empty.html", here="index.html", **frame)
     values = runs_page(entries, boards)
     frame["shortened"] = _shorten(values, "runs", "The newest {} of {} runs.", most)
