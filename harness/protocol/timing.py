@@ -143,9 +143,9 @@ class SustainedLaunches(Value):
     kind: Literal["sustained-launches"] = "sustained-launches"
     launches: PositiveInt
     seconds: PositiveFloat
-    """For all of them."""
+    """The times of all of them together."""
     joules: NonNegativeFloat | None
-    """For all of them; None where the GPU does not count its energy."""
+    """The energy of all of them together; None where the GPU does not count it."""
 
 
 class Sustain(Limited, TimingRequest[SustainedLaunches]):
@@ -156,7 +156,7 @@ class Sustain(Limited, TimingRequest[SustainedLaunches]):
 
     @property
     def time_limit(self) -> float:
-        return self.duration + 4 * self.seconds + GRACE_SECONDS
+        return self.duration + 10 * self.seconds + GRACE_SECONDS
 
 
 # --------------------------------------------------------------------------------------- checker

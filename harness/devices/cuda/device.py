@@ -212,11 +212,7 @@ class _Attached:
         return self._stopwatch.time(self._launch)
 
     def sustain(self, seconds: float) -> SustainedLaunches:
-        def launch() -> None:
-            self._prepare()
-            self._launch()
-
-        return self._stopwatch.sustain(launch, seconds)
+        return self._stopwatch.sustain(self._launch, self._prepare, seconds)
 
 
 def _info() -> DeviceInfo:

@@ -1,5 +1,4 @@
-// The judge's own kernels on a GPU: they fill guards and C, look whether guards were written, and
-// read the cycle counters of the multiprocessors.
+// The judge's own kernels on a GPU: they fill guards and C, and look whether guards were written.
 
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
@@ -18,11 +17,4 @@ extern "C" __global__ void restore(uint32_t* x, uint64_t count, uint32_t bits, u
         x[i] = bits;
     }
     if (found) atomicAdd(changed, found);
-}
-
-// Stores the cycle counter of each multiprocessor that a block runs on. One thread a block.
-extern "C" __global__ void read_cycles(uint64_t* of_multiprocessor) {
-    uint32_t multiprocessor;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
-    of_multiprocessor[multiprocessor] = clock64();
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,12 @@ from harness.protocol.compiler import Kernel, ModuleVariable
 
 _WITHOUT_ASKING = 48 * 1024
 """The largest shared memory of a launch, in bytes, that needs no attribute."""
+
+_SMALL = 4096
+"""Zeros of at most so many bytes are copied with their neighbours."""
+
+_PADDING = 16
+"""Bytes that may lie between two neighbours, for alignment."""
 
 _TO_DEVICE, _TO_HOST = 1, 2
 _DEFAULT_STREAM = 0
@@ -31,40 +38,56 @@ class Loaded:
                 cupy.cuda.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                 kernel.launch.shared_memory,
             )
-        self._variables = [_found(self._module, variable) for variable in kernel.variables]
+        self._variables = _found(self._module, kernel.variables)
 
     def reset_variables(self) -> None:
-        """Give every `__device__` variable its initial value.
+        """Give every `__device__` variable its initial value, in the order of the stream.
 
         So a launch cannot count the launches before it, or keep their results.
         """
         runtime = cupy.cuda.runtime
-        for variable in self._variables:
-            if variable.image is None:
-                runtime.memsetAsync(variable.address, 0, variable.size, _DEFAULT_STREAM)
+        for each in self._variables:
+            if each.image is None:
+                runtime.memsetAsync(each.address, 0, each.size, _DEFAULT_STREAM)
             else:
-                place = variable.image.ctypes.data
-                runtime.memcpy(variable.address, place, variable.size, _TO_DEVICE)
+                place = each.image.ctypes.data
+                runtime.memcpyAsync(each.address, place, each.size, _TO_DEVICE, _DEFAULT_STREAM)
 
 
 @dataclass(frozen=True, slots=True)
-class _Variable:
-    """A variable of a loaded module; the image of zeros is None."""
+class _Variables:
+    """One or more variables of a loaded module that lie beside one another. The image is None where
+    all are zero."""
 
     address: int
     size: int
     image: np.ndarray[Any, Any] | None
 
 
-def _found(module: Any, variable: ModuleVariable) -> _Variable:
-    """Find a variable in a module, and keep its initial value.
+def _found(module: Any, variables: Iterable[ModuleVariable]) -> list[_Variables]:
+    """Find the variables in a module, and keep their initial values.
 
-    This uses CuPy, since newer bindings ask an older driver for functions that it lacks, and
-    compute-sanitizer takes these errors for the kernel's.
+    Small ones beside one another are kept together: each constant of a file is a variable, and a
+    copy of four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings ask
+    an older driver for functions that it lacks, and compute-sanitizer takes these errors for the
+    kernel's.
     """
-    address = int(module.get_global_var(variable.name))
-    image = None
-    if not variable.is_zero:
-        image = np.empty(variable.size, np.uint8)
-        cupy.cuda.runtime.memcpy(image.ctypes.data, address, variable.size, _TO_HOST)
-    return _Variable(address, variable.size, image)
+    found: list[_Variables] = []
+    pieces: list[tuple[int, int]] = []
+    for variable in variables:
+        address = int(module.get_global_var(variable.name))
+        if variable.is_zero and variable.size > _SMALL:
+            found.append(_Variables(address, variable.size, None))
+        else:
+            pieces.append((address, address + variable.size))
+    together: list[list[int]] = []
+    for begin, end in sorted(pieces):
+        if together and begin - together[-1][1] <= _PADDING:
+            together[-1][1] = end
+        else:
+            together.append([begin, end])
+    for begin, end in together:
+        image = np.empty(end - begin, np.uint8)
+        cupy.cuda.runtime.memcpy(image.ctypes.data, begin, image.size, _TO_HOST)
+        found.append(_Variables(begin, image.size, image))
+    return found

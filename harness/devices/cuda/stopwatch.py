@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +19,11 @@ import numpy as np
 from cuda.bindings import driver
 
 from harness.devices.cuda.clocks import Clocks
-from harness.devices.cuda.judge_kernels import CycleCounters
+from harness.devices.cuda.cycles import CycleCounters
 from harness.protocol.timing import LaunchTime, SustainedLaunches
 
-SECONDS_OF_A_GROUP = 0.05
+QUEUED = 4
+"""Launches that wait for the GPU while it works back to back."""
 
 _LEGACY_STREAM = 0
 _EQUAL = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ)
@@ -81,23 +83,36 @@ class Stopwatch:
             throttled=reading.reasons,
         )
 
-    def sustain(self, launch: Callable[[], Any], seconds: float) -> SustainedLaunches:
-        """Launch back to back for so many seconds. Two groups of launches are queued at any time,
-        so that the GPU never waits for the host."""
-        group = max(1, int(SECONDS_OF_A_GROUP / max(self.time(launch).ms / 1e3, 1e-6)))
-        ends: list[Any] = []
-        started, joules = time.perf_counter(), self._clocks.joules()
-        while time.perf_counter() - started < seconds:
-            for _ in range(group):
+    def sustain(
+        self, launch: Callable[[], Any], prepare: Callable[[], Any], seconds: float
+    ) -> SustainedLaunches:
+        """Launch back to back for so many seconds, with a preparation before each launch that its
+        time does not include. Some launches are always queued, so that the GPU never waits."""
+        queue: deque[tuple[Any, Any]] = deque()
+        launches, milliseconds = 0, 0.0
+        joules, started = self._clocks.joules(), time.perf_counter()
+        while True:
+            over = time.perf_counter() - started > seconds
+            if not over:
+                start, end = cupy.cuda.Event(), cupy.cuda.Event()
+                prepare()
+                start.record()
                 launch()
-            ends.append(cupy.cuda.Event())
-            ends[-1].record()
-            if len(ends) > 1:
-                ends[-2].synchronize()
-        cupy.cuda.runtime.deviceSynchronize()
+                end.record()
+                queue.append((start, end))
+            if len(queue) > QUEUED or (over and queue):
+                start, end = queue.popleft()
+                end.synchronize()
+                milliseconds += cupy.cuda.get_elapsed_time(start, end)
+                launches += 1
+            elif over:
+                break
         elapsed, joules_after = time.perf_counter() - started, self._clocks.joules()
-        used = None if joules is None or joules_after is None else joules_after - joules
-        return SustainedLaunches(launches=group * len(ends), seconds=elapsed, joules=used)
+        if joules is None or joules_after is None:
+            used = None
+        else:  # the preparations have their part of the energy
+            used = (joules_after - joules) * milliseconds / 1e3 / elapsed
+        return SustainedLaunches(launches=launches, seconds=milliseconds / 1e3, joules=used)
 
 
 def _done(answer: tuple[driver.CUresult]) -> None:
