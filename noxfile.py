@@ -162,6 +162,13 @@ def lab(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Break correct kernels a little, and list what the judge does not notice."""
+    install(session, "judge", device_group(), "arena")
+    run(session, "-m", "lab", "fuzz", *session.posargs)
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
     """Change one thing at a time: does a test notice? nox -s mutants -- stages."""
     install(session, "judge", device_group(), "arena", "test")

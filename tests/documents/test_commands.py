@@ -146,7 +146,7 @@ def test_every_documented_command_is_run_by_a_test() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_session_is_that_of_its_command(command: str) -> None:
     """Documents may say `nox -s COMMAND` of every command, and every session that they name."""
-    sessions = {*COMMANDS, "tests", "bench", "lab", "mutants", "lint"}
+    sessions = {*COMMANDS, "tests", "architectures", "bench", "fuzz", "lab", "mutants", "lint"}
     for name in DOCUMENTS:
         named = set(re.findall(r"nox -s ([a-z]+)", (ROOT / name).read_text(encoding="utf-8")))
         assert named <= sessions, name

@@ -1,0 +1,85 @@
+"""Break correct kernels a little, and report what the judge does not notice.
+
+Each mutant is tried by an oracle that knows where it is wrong, and graded if it is. Misses are
+listed with the seed that repeats the grading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from pathlib import Path
+
+from harness.cli.commands._command import Exit
+from harness.cli.commands.grade import SOLUTIONS
+from harness.cli.views.console import Terminal
+
+HELP = """\
+examples:
+  nox -s fuzz -- --minutes 10
+  nox -s fuzz -- --minutes 60 --json reports/fuzz.json solutions/0*.cu
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE.cu",
+        help="correct kernels (default: 01 to 08 of solutions/)",
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="how long (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, help="repeats the mutants of another run")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write all that was tried")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from rich.table import Table
+
+    from harness import __version__
+    from harness.judge.submission import read
+    from harness.judge.workers.session import open_session
+    from harness.protocol.errors import UsageError
+    from harness.protocol.files import write_whole
+    from harness.protocol.report import Submission
+    from lab.fuzz import Record, Tried, by_kind, fuzz, until
+    from problem.cases import CASES_VERSION
+
+    paths = arguments.files or sorted(SOLUTIONS.glob("0[1-8]*.cu"))
+    kernels = [each for each in map(read, paths) if isinstance(each, Submission)]
+    if not kernels:
+        raise UsageError("none of these files can be read as a kernel")
+    seed = random.SystemRandom().getrandbits(40) if arguments.seed is None else arguments.seed
+    started = time.monotonic()
+    tried: list[Tried] = []
+    with open_session("cpu") as session:
+        try:
+            for each in until(started + 60 * arguments.minutes, fuzz(session, kernels, seed)):
+                tried.append(each)
+                words = f"{each.kernel}:{each.line} {each.change}, {each.guard}"
+                found = f"{each.verdict or 'not wrong'}{', MISSED' if each.missed else ''}"
+                terminal.show(f"{len(tried)}  {words}: {found}")
+        finally:
+            record = Record(
+                seed=seed,
+                seconds=time.monotonic() - started,
+                judge=__version__,
+                cases=CASES_VERSION,
+                device=session.info.name,
+                tried=tuple(tried),
+            )
+            if arguments.json:
+                write_whole(arguments.json, record.model_dump_json(indent=1))
+    table = Table(box=None, header_style="dim")
+    for title in ("change", "guard", "wrong", "missed"):
+        table.add_column(title, justify="right" if title in {"wrong", "missed"} else "left")
+    for (change, guard), found_of in by_kind(tried).items():
+        table.add_row(change, guard, str(found_of.wrong), str(found_of.missed))
+    terminal.show(table)
+    wrong, missed = sum(bool(t.wrong) for t in tried), sum(t.missed for t in tried)
+    terminal.show(f"{len(tried)} mutants, {wrong} wrong, {missed} of them accepted; seed {seed}")
+    return Exit.NO if missed else Exit.YES

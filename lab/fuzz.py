@@ -1,0 +1,252 @@
+"""An automatic adversary: it breaks correct kernels a little, and looks whether the judge notices.
+
+A mutant is a kernel with one change: a barrier, a fence, a bound or a term is dropped, or a sum
+loses bits. A condition on the shape, on the block or on the number of launches may guard the
+change, so that it takes effect in a part of the launches only. The oracle knows the condition: it
+runs shapes for which it holds, where the judge has to find them. What the oracle finds wrong and
+the judge accepts is a miss.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.compiling.syntax import text_of, walked
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.progress import Silent
+from harness.judge.session import Session
+from harness.judge.stages.outcomes import launch_outcome
+from harness.judge.stages.verify import prepare, run_cases
+from harness.protocol.compiler import Compile, Compiled
+from harness.protocol.device import LaunchInputs, Load, Ready, Sanitize, Sanitized
+from harness.protocol.report import Stage, Submission, Tool, Value
+from harness.protocol.request import Fault
+from problem.cases import UNIFORM, Case, Shape
+from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
+
+SECONDS = 20.0
+SMALL_SHAPES = 60
+"""Shapes of up to 80 rows and columns that the oracle tries."""
+
+
+class Guard(NamedTuple):
+    """A condition in the kernel's variables, and shapes for which it holds in some block."""
+
+    name: str
+    condition: str
+    shapes: tuple[Shape, ...]
+
+
+GUARDS = (
+    Guard("always", "", ()),
+    Guard("many rows", "M > 1500", (Shape(1501, 37, 33), Shape(1600, 64, 64))),
+    Guard("large product", "(long long)M * K > 1 << 20", (Shape(1040, 33, 1030),)),
+    Guard("K modulo 48", "K % 48 == 16", (Shape(33, 50, 64), Shape(64, 64, 112))),
+    Guard("one K", "K == 1000", (Shape(20, 45, 1000),)),
+    Guard("one block", "blockIdx.x == 37 && blockIdx.y == 2", (Shape(64, 40, 720),)),
+    Guard("after five launches", "atomicAdd(&launches, 0) > 5 * 256", ()),
+)
+
+COUNTER = """
+__device__ unsigned launches;
+"""
+COUNT = "if (blockIdx.x == 0 && blockIdx.y == 0) atomicAdd(&launches, 1);"
+
+
+class Change(NamedTuple):
+    """What becomes of the bytes from start to end: `{guard}` is the condition."""
+
+    name: str
+    line: int
+    start: int
+    end: int
+    text: str
+
+
+class Mutant(NamedTuple):
+    change: Change
+    guard: Guard
+    source: str
+
+
+class Tried(Value):
+    """One mutant, and what was found of it."""
+
+    kernel: str
+    change: str
+    line: int
+    guard: str
+    wrong: str = ""
+    """What the oracle saw; empty where it saw nothing."""
+    verdict: str = ""
+    """The judge's; empty where the oracle saw nothing, and the judge was not asked."""
+    seed: int = 0
+    """Of the grading."""
+
+    @property
+    def missed(self) -> bool:
+        return bool(self.wrong) and self.verdict == "accepted"
+
+
+class Record(Value):
+    """All that one run tried."""
+
+    seed: int
+    seconds: float
+    judge: str
+    cases: int
+    device: str
+    tried: tuple[Tried, ...]
+
+
+def changes(source: str) -> list[Change]:
+    """Every place at which the kernel's code can be changed."""
+    found: list[Change] = []
+    for node in walked(source.encode()).nodes:
+        text, line = text_of(node), node.start_point[0] + 1
+
+        def add(name: str, changed: str, line: int = line, node: object = node) -> None:
+            found.append(Change(name, line, node.start_byte, node.end_byte, changed))  # type: ignore[attr-defined]
+
+        if node.type == "expression_statement" and re.match(r"__sync(threads|warp)\b", text):
+            add("barrier dropped", f"if (!({{guard}})) {{{{ {text} }}}}")
+        elif node.type == "expression_statement" and text.startswith("__threadfence"):
+            add("fence dropped", f"if (!({{guard}})) {{{{ {text} }}}}")
+        elif node.type == "assignment_expression" and "+=" in text and "*" in text:
+            left, right = (each.strip() for each in text.split("+=", 1))
+            cut = f"__uint_as_float(__float_as_uint({left} + {right}) & 0xfffff800u)"
+            add("sum loses bits", f"{left} = ({{guard}}) ? {cut} : {left} + ({right})")
+            add("term dropped", f"{left} += ({{guard}}) && threadIdx.x == 3 ? 0.0f : ({right})")
+        elif node.type == "binary_expression" and node.child_count == 3:
+            operator = node.children[1].type
+            above = node.parent.type if node.parent is not None else ""
+            left, right = text_of(node.children[0]), text_of(node.children[2])
+            if (
+                operator in {"<", ">="}
+                and re.fullmatch(r"[MNK]", right)
+                and above != "for_statement"
+            ):
+                loose = "<=" if operator == "<" else ">"
+                add("bound loosened", f"(({{guard}}) ? {left} {loose} {right} : {text})")
+            elif operator == "<" and above == "for_statement" and re.search(r"\bN\b", right):
+                add("last step dropped", f"{left} + (({{guard}}) ? 1 : 0) < {right}")
+    return found
+
+
+def mutant(source: str, change: Change, guard: Guard) -> Mutant:
+    """The source with the change under the guard."""
+    code = source.encode()
+    text = change.text.format(guard=guard.condition or "true")
+    changed = code[: change.start] + text.encode() + code[change.end :]
+    if "launches" in guard.condition:
+        body = re.search(rb"matrix_multiplication_kernel\s*\([^)]*\)\s*\{", changed)
+        if body is not None:
+            place = body.end()
+            changed = changed[:place] + COUNT.encode() + changed[place:]
+        changed = COUNTER.encode() + changed
+    return Mutant(change, guard, changed.decode())
+
+
+def oracle(session: Session, source: str, guard: Guard, generator: random.Random) -> str | None:
+    """What is wrong with a kernel, "" if nothing is seen; None if it is no kernel."""
+    compiled = session.compiler.ask(Compile(source=source, arch=session.arch))
+    if not isinstance(compiled, Compiled):
+        return None
+    if not isinstance(session.device.ask(Load(kernel=compiled.kernel)), Ready):
+        return None
+    few = [Shape(*(generator.randint(1, 80) for _ in "MNK")) for _ in range(SMALL_SHAPES)]
+    drawn = (
+        prepare(PROBLEM, Case(each, UNIFORM), generator.getrandbits(40))
+        for each in (*guard.shapes, *few)
+    )
+    failure = run_cases(
+        session.device, compiled.kernel.launch, drawn, seed=0, seconds=SECONDS, results=[],
+        printed=[], progress=Silent(),
+    )  # fmt: skip
+    if failure is not None:
+        return f"{failure.outcome.verdict.value} at {failure.case}"
+    if not isinstance(session.sanitizer.ask(Load(kernel=compiled.kernel)), Ready):
+        return None
+    launches = []
+    for shape in (*guard.shapes[:1], Shape(40, 70, 50)):
+        A, B = Case(shape, UNIFORM).draw(1)
+        launches.append(LaunchInputs(shape=shape, A=A, B=B))
+    request = Sanitize(launches=tuple(launches), tools=tuple(Tool), seconds=SECONDS)
+    answer = session.sanitizer.ask(request)
+    if isinstance(answer, Fault):
+        return launch_outcome(answer, launches[0].shape, SECONDS, Stage.SANITIZE).verdict.value
+    assert isinstance(answer, Sanitized)
+    return answer.findings[0].message if answer.findings else ""
+
+
+def fuzz(
+    session: Session,
+    kernels: Sequence[Submission],
+    seed: int,
+    told: Callable[[Tried], None] = lambda tried: None,
+) -> Iterator[Tried]:
+    """Try mutants of these kernels, for as long as somebody asks for the next one."""
+    generator = random.Random(seed)
+    places = {kernel.name: changes(kernel.source) for kernel in kernels}
+    chosen = [kernel for kernel in kernels if places[kernel.name]]
+    while chosen:
+        kernel = generator.choice(chosen)
+        kinds = sorted({change.name for change in places[kernel.name]})
+        kind = generator.choice(kinds)
+        change = generator.choice([each for each in places[kernel.name] if each.name == kind])
+        made = mutant(kernel.source, change, generator.choice(GUARDS))
+        session.start(cpu_sanitizer=True)
+        try:
+            wrong = oracle(session, made.source, made.guard, generator)
+        finally:
+            session.renew()
+        if wrong is None:
+            continue
+        tried = Tried(
+            kernel=kernel.name,
+            change=change.name,
+            line=change.line,
+            guard=made.guard.name,
+            wrong=wrong,
+        )
+        if wrong:
+            chosen_seed = generator.getrandbits(40)
+            digest = hashlib.sha256(made.source.encode()).hexdigest()
+            submission = kernel.model_copy(update={"sha256": digest, "source": made.source})
+            report = grade(submission, session, GradingOptions(seed=chosen_seed, seconds=SECONDS))
+            found = {"verdict": report.verdict.value, "seed": chosen_seed}
+            tried = tried.model_copy(update=found)
+        told(tried)
+        yield tried
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """How many wrong mutants of a kind there were, and how many the judge accepted."""
+
+    wrong: int
+    missed: int
+
+
+def by_kind(tried: Sequence[Tried]) -> dict[tuple[str, str], Yield]:
+    """The yield of each change under each guard."""
+    kinds = sorted({(each.change, each.guard) for each in tried if each.wrong})
+    return {
+        kind: Yield(len(of), sum(each.missed for each in of))
+        for kind in kinds
+        for of in [[each for each in tried if each.wrong and (each.change, each.guard) == kind]]
+    }
+
+
+def until(deadline: float, found: Iterator[Tried]) -> Iterator[Tried]:
+    """What is found before a time of the monotonic clock."""
+    for tried in found:
+        yield tried
+        if time.monotonic() > deadline:
+            return
