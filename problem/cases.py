@@ -11,6 +11,7 @@ from numpy.random import Generator
 from problem import inputs as drawing
 from problem.inputs import (
     Distribution,
+    Draw,
     Kind,
     Magnitude,
     Outliers,
@@ -81,12 +82,15 @@ class Case:
         """Whether |C - R| < 1e-5 must hold literally, element by element."""
         return self.tolerance is Tolerance.EXACT
 
-    def draw(self, seed: int) -> tuple[Matrix, Matrix]:
-        """A (M×N) and B (N×K), the same for the same case and seed."""
-        shape = self.shape
-        for size in (shape.M, shape.N, shape.K):
+    def draws(self, seed: int) -> tuple[Draw, Draw]:
+        """How A and B are drawn, the same for the same case and seed."""
+        for size in (self.shape.M, self.shape.N, self.shape.K):
             seed = mixed(seed, size)
-        A, B = draws(_kind(self.inputs), seed)
+        return draws(_kind(self.inputs), seed)
+
+    def draw(self, seed: int) -> tuple[Matrix, Matrix]:
+        """A (M×N) and B (N×K)."""
+        (A, B), shape = self.draws(seed), self.shape
         return A.matrix(shape.M, shape.N), B.matrix(shape.N, shape.K)
 
 
@@ -375,6 +379,38 @@ def near_shapes(ranked: Shape, count: int) -> tuple[Shape, ...]:
 
 def _sizes(shape: Shape) -> tuple[int, int, int]:
     return shape.M, shape.N, shape.K
+
+
+WATCHED_INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)
+"""Kinds of inputs of launches under a sanitizer."""
+
+
+def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case, ...]:
+    """Cases that take a kernel with tiles of this size through its edges and, in more than one
+    block, its inside: drawn from ranges, so that no kernel can tell by its size that it is
+    watched."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 2])
+
+    def between(low: int, high: int) -> int:
+        return int(generator.integers(low, high + 1))
+
+    shapes = [
+        Shape(between(2, 40), between(17, 70), between(2, 40)),
+        Shape(rows + between(1, 31), 2 * between(16, 50) + 1, columns + between(1, 31)),
+    ]
+    if not quick:
+        aligned = Shape(rows * between(1, 2), 16 * between(2, 6), columns * between(1, 2))
+        shapes.insert(1, aligned)
+        shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
+    inputs = generator.choice(WATCHED_INPUTS, len(shapes))
+    return tuple(Case(shape, str(way)) for shape, way in zip(shapes, inputs, strict=True))
+
+
+def mid_size_case(seed: int) -> Case:
+    """A case for the tools of a GPU, on which an instrumented kernel takes not long."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 3])
+    M, K = (int(size) for size in generator.integers(513, 1000, 2))
+    return Case(Shape(M, int(generator.integers(17, 49)), K))
 
 
 def counting_case(seed: int) -> Case:

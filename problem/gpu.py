@@ -1,17 +1,20 @@
-"""The problem's own kernels on a GPU, callable: they draw A and B, and check C.
+"""The problem on a GPU: `Drawn` draws A and B and checks C, `baseline` is cuBLAS.
 
 CuPy compiles gpu.cu once a process. Matrices are CuPy's, float32.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
+from cupy.cuda import cublas
 
+from problem.cases import Case
 from problem.inputs import Distribution, Draw, Kind, Tolerance
 from problem.reference import LIMITS, MAX_ERROR, long_sums
 
@@ -28,6 +31,35 @@ def _module() -> Any:
 def load() -> None:
     """Compile the kernels and load them into the context, which is created where there is none."""
     _module().get_function("draw")
+
+
+class Drawn:
+    """The inputs of one launch, in the memory of the GPU."""
+
+    def __init__(self, case: Case, seed: int, buffers: Sequence[Any]) -> None:
+        """Fill the first two of these buffers, which are A, B and C."""
+        self._kind = Kind.parse(case.inputs)
+        self._draws = case.draws(seed)
+        self._A, self._B, self._C = buffers
+        for place in range(len(self._draws)):
+            self.draw(place)
+
+    def draw(self, place: int) -> None:
+        """Draw one of the inputs, again if it was drawn before."""
+        draw((self._A, self._B)[place], self._draws[place])
+
+    def changed(self) -> list[int]:
+        """Which of the inputs are no longer what was drawn."""
+        matrices = zip((self._A, self._B), self._draws, strict=True)
+        return [place for place, each in enumerate(matrices) if changed(*each)]
+
+    def worst_error(self, seed: int) -> float:
+        """How far C is from A · B, over what is allowed."""
+        return worst_error(self._A, self._B, self._C, self._kind, seed)
+
+    def errors(self, seed: int) -> tuple[float, float, float]:
+        """The errors of C as problem/accuracy.py defines them, in blocks that the seed chooses."""
+        return block_errors(self._A, self._B, self._C, seed)
 
 
 def draw(matrix: Any, how: Draw) -> None:
@@ -129,3 +161,85 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
     if residual.any():
         ratio = np.append(ratio, together / (1 + 6 / np.sqrt(2 * M)))
     return float(np.where(np.isfinite(ratio), ratio, np.inf).max())
+
+
+# ------------------------------------------------------------------------------------ baseline
+
+_NO_TRANSPOSE = 0
+_MATH_MODES = {"fp32": 0, "tf32": 3}
+"""CUBLAS_DEFAULT_MATH, in which SGEMM keeps to FP32, and CUBLAS_TF32_TENSOR_OP_MATH."""
+
+_R_32F, _R_16F, _COMPUTE_32F, _DEFAULT_ALGORITHM = 0, 2, 68, -1
+
+
+def baseline_version() -> str:
+    """Return cuBLAS's version, such as 13.1.0."""
+    handle = cublas.create()
+    try:
+        number = cublas.getVersion(handle)
+    finally:
+        cublas.destroy(handle)
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def baseline(arithmetic: str = "fp32") -> Callable[[Any, Any, Any], None]:
+    """Return what computes C = A · B with cuBLAS in one of `problem.problem.ARITHMETICS`."""
+    return half_precision if arithmetic == "fp16 inputs" else Sgemm(arithmetic)
+
+
+class Sgemm:
+    """Computes C = A · B in row-major float32."""
+
+    def __init__(self, arithmetic: str = "fp32") -> None:
+        self._handle = cublas.create()
+        cublas.setMathMode(self._handle, _MATH_MODES[arithmetic])
+        self._one, self._zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+
+    def __call__(self, A: Any, B: Any, C: Any) -> None:
+        """Compute Cᵀ = Bᵀ · Aᵀ, because cuBLAS is column-major."""
+        (M, N), K = A.shape, B.shape[1]
+        cublas.sgemm(
+            self._handle,
+            _NO_TRANSPOSE,
+            _NO_TRANSPOSE,
+            K,
+            M,
+            N,
+            self._one.ctypes.data,
+            B.data.ptr,
+            K,
+            A.data.ptr,
+            N,
+            self._zero.ctypes.data,
+            C.data.ptr,
+            K,
+        )
+
+
+def half_precision(A: Any, B: Any, C: Any) -> None:
+    """Compute C = A · B with A and B rounded to FP16 and sums in FP32."""
+    handle = cublas.create()
+    (M, N), K = A.shape, B.shape[1]
+    half_A, half_B = A.astype(np.float16), B.astype(np.float16)
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    cublas.gemmEx(
+        handle,
+        _NO_TRANSPOSE,
+        _NO_TRANSPOSE,
+        K,
+        M,
+        N,
+        one.ctypes.data,
+        half_B.data.ptr,
+        _R_16F,
+        K,
+        half_A.data.ptr,
+        _R_16F,
+        N,
+        zero.ctypes.data,
+        C.data.ptr,
+        _R_32F,
+        K,
+        _COMPUTE_32F,
+        _DEFAULT_ALGORITHM,
+    )

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from problem.signature import Arguments
+
 BLOCK = (16, 16, 1)
 """Threads in a block: 16 along x (columns of C), 16 along y (rows of C)."""
 
@@ -51,9 +53,9 @@ class LaunchLine:
     def is_default(self) -> bool:
         return self == LaunchLine()
 
-    def grid(self, M: int, K: int) -> tuple[int, int, int]:
-        """Blocks along x, y and z that cover C (M×K), rounded up to whole clusters."""
-        tiles = (-(-K // self.tile_columns), -(-M // self.tile_rows), 1)
+    def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
+        """Blocks along x, y and z that cover the output, rounded up to whole clusters."""
+        tiles = (-(-columns // self.tile_columns), -(-rows // self.tile_rows), 1)
         x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.cluster, strict=True))
         return x, y, z
 
@@ -104,23 +106,20 @@ def _number(place: Sequence[int], sizes: tuple[int, int, int]) -> int:
 
 def solve(
     kernel: Launchable,
-    A: Any,
-    B: Any,
-    C: Any,
-    M: int,
-    N: int,
-    K: int,
+    buffers: Sequence[Any],
+    arguments: Arguments,
     line: LaunchLine,
     synchronize: Callable[[], None],
 ) -> None:
-    """C[M×K] = A[M×N] · B[N×K], row-major float32: one launch of 16×16 blocks, then wait for it."""
-    launch(kernel, A, B, C, M, N, K, line)
+    """Launch once with these buffers, in blocks of 16×16 threads, then wait for the end."""
+    launch(kernel, buffers, arguments, line)
     synchronize()
 
 
 def launch(
-    kernel: Launchable, A: Any, B: Any, C: Any, M: int, N: int, K: int, line: LaunchLine
+    kernel: Launchable, buffers: Sequence[Any], arguments: Arguments, line: LaunchLine
 ) -> None:
     """The launch alone, to put a clock around."""
-    arguments = (A, B, C, np.int32(M), np.int32(N), np.int32(K))
-    kernel(line.grid(M, K), BLOCK, arguments, shared_mem=line.shared_memory)
+    numbers = map(np.int32, arguments.numbers)
+    grid = line.grid(arguments.output.rows, arguments.output.columns)
+    kernel(grid, BLOCK, (*buffers, *numbers), shared_mem=line.shared_memory)

@@ -67,12 +67,10 @@ class Comparison:
     block_errors: (⌈M/16⌉, ⌈K/16⌉) float64, the error of each block, as its rule measures it: by
         the block rule, or the largest error of an element. Infinite where C is not finite and
         should be.
-    reference: what C is compared with, of any rows of A and columns of B.
     """
 
     block_errors: Float64
     tolerance: Tolerance = Tolerance.RANDOM
-    reference: Callable[[Matrix, Matrix], Float64] = reference
 
     @property
     def worst(self) -> float:
@@ -202,10 +200,12 @@ def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
         return Comparison(np.concatenate([*threads.map(panel, range(0, len(C), len(R)))]))
 
 
-def repeated(part: Matrix, length: int, axis: int) -> Matrix:
-    """A matrix of so many rows (axis 0) or columns (axis 1), made of these few over and over."""
-    matrix: Matrix = np.take(part, np.arange(length) % part.shape[axis], axis=axis)
-    return matrix
+def repeated(part: Matrix, rows: int, columns: int) -> Matrix:
+    """A matrix that is made of this part over and over, down and across."""
+    for axis, length in enumerate((rows, columns)):
+        if part.shape[axis] != length:
+            part = np.take(part, np.arange(length) % part.shape[axis], axis=axis)
+    return part
 
 
 def _block_scale(R: Float64, S: Float64) -> Float64:

@@ -9,8 +9,8 @@ import pytest
 
 from harness.protocol.compiler import Compiled
 from problem.cases import CASES, RANKED, Case, Shape
-from problem.inputs import Draw
 from problem.launcher import solve
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare, reference
 from tests.compile_worker import Compiling
 
@@ -69,14 +69,11 @@ def test_solution(benchmark: Any, compiling: Compiling, path: Path) -> None:
 
     compiled = compiling(path.read_text(encoding="utf-8"))
     assert isinstance(compiled, Compiled)
-    kernel, shape = compiled.kernel, RANKED.shape
+    kernel = compiled.kernel
     function = Loaded(kernel).function
-    A, B = memory.matrix(shape.M, shape.N), memory.matrix(shape.N, shape.K)
-    C = memory.matrix(shape.M, shape.K)
-    gpu.draw(A, Draw.plain(1))
-    gpu.draw(B, Draw.plain(2))
-    sizes = (shape.M, shape.N, shape.K)
+    arguments = MATRIX_MULTIPLICATION.arguments(RANKED.shape)
+    buffers = memory.matrices(arguments.buffers)
+    gpu.Drawn(RANKED, 1, buffers)
     synchronize = cupy.cuda.runtime.deviceSynchronize
-    benchmark.pedantic(
-        solve, (function, A, B, C, *sizes, kernel.launch, synchronize), rounds=10, warmup_rounds=3
-    )
+    given = (function, buffers, arguments, kernel.launch, synchronize)
+    benchmark.pedantic(solve, given, rounds=10, warmup_rounds=3)

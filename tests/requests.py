@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from harness.judge.grading import launch_inputs
 from harness.protocol.device import Count, LaunchInputs, Sanitize
 from harness.protocol.report import CodeLine, Tool
-from problem.cases import Case, Shape
+from problem.cases import Case, Matrix, Shape
+from problem.problem import MATRIX_MULTIPLICATION
 
 
 def given(shape: Shape) -> LaunchInputs:
     """Inputs of a launch that are the same every time."""
     A, B = Case(shape).draw(1)
-    return LaunchInputs(shape=shape, A=A, B=B)
+    return inputs_of(shape, A, B)
+
+
+def inputs_of(
+    shape: Shape, A: Matrix, B: Matrix, blocks: tuple[int, ...] | None = None
+) -> LaunchInputs:
+    """What a device is given for one product."""
+    return launch_inputs(MATRIX_MULTIPLICATION, Case(shape), (A, B), blocks)
 
 
 def sanitize_on(*shapes: Shape, seconds: float = 60) -> Sanitize:

@@ -23,7 +23,6 @@ from harness.compiling.architectures import number
 from harness.compiling.errors import SourceError
 from harness.compiling.host_code import without_failed_host_code
 from harness.compiling.refusal import Refused, refuse, refuse_as_unsupported, refuse_for
-from harness.compiling.signature import KERNEL_NAME
 from harness.compiling.source import Source, parse
 from harness.protocol import background
 from harness.protocol.compiler import (
@@ -45,14 +44,13 @@ from harness.protocol.report import (
     Unsupported,
 )
 from harness.ptxcpu import nvrtc
+from problem.signature import Signature
 
 if TYPE_CHECKING:
     from harness.compiling.program import Translated
 
 FILE_NAME = "kernel.cu"
 """What the compiler is told the file is called, whatever its real name."""
-
-_KERNEL_IS_UNUSED = re.compile(rf"{KERNEL_NAME}.* was declared but never referenced")
 
 _FOR_THE_DEVICE = "-default-device"
 """An option that makes device code of what says nothing else. NVRTC takes generic lambdas for host
@@ -62,19 +60,25 @@ code otherwise, even those in kernels; nvcc does not."""
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
     """As far as PTX; what is refused only as machine code is not refused here."""
     began = time.process_time()
-    found = _translated(request.source, request.arch)
+    found = _translated(request)
     _kept.clear()
     if isinstance(found, CompileError | RuntimeFault | Unsupported):
         return found
-    _kept[request.source, request.arch] = found
+    _kept[request.source, request.arch, request.signature] = found
     seconds = time.process_time() - began
-    return PtxProgram(entry=found.entry.name, ptx=found.ptx, launch=found.launch, seconds=seconds)
+    return PtxProgram(
+        entry=found.entry.name,
+        ptx=found.ptx,
+        launch=found.launch,
+        signature=request.signature,
+        seconds=seconds,
+    )
 
 
 def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault | Unsupported:
     """Compile for one architecture. What is wrong with the submission is a result, not an error."""
-    kept = _kept.pop((request.source, request.arch), None)
-    found = kept or _translated(request.source, request.arch)
+    kept = _kept.pop((request.source, request.arch, request.signature), None)
+    found = kept or _translated(request)
     if isinstance(found, CompileError | RuntimeFault | Unsupported):
         return found
     from harness.compiling.program import to_machine_code
@@ -85,17 +89,19 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault |
         return refusal.outcome
 
 
-_kept: dict[tuple[str, str], Translated] = {}
+_kept: dict[tuple[str, str, Signature], Translated] = {}
 """The last translation, until its machine code is wanted: NVRTC may have taken seconds for it."""
 
 
-def _translated(text: str, arch: str) -> Translated | CompileError | RuntimeFault | Unsupported:
+def _translated(
+    request: Translate | Compile,
+) -> Translated | CompileError | RuntimeFault | Unsupported:
     importing: list[Future[None]] = []
     if "harness.compiling.program" not in sys.modules:
         importing = [background.begin(_import_what_follows)]
     try:
-        source = parse(text)
-        ptx, found = _to_ptx_or_unsupported(source, arch)
+        source = parse(request.source, request.signature)
+        ptx, found = _to_ptx_or_unsupported(source, request.arch)
         wait(importing)
         from harness.compiling.program import translated
 
@@ -177,7 +183,8 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
                 lexical.check_for_present_time(nvrtc.preprocess(text, attempt.options), started)
             more = diagnostics.warnings_of(diagnostics.bounded(said))
             # A `static` kernel is launched by the judge, which the compiler does not know.
-            more = tuple(each for each in more if not _KERNEL_IS_UNUSED.search(each.message))
+            unused = re.compile(rf"{source.signature.kernel}.* was declared but never referenced")
+            more = tuple(each for each in more if not unused.search(each.message))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
         errors = diagnostics.errors_of(said)
         if any(map(diagnostics.is_about_an_instance, errors)):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from harness.compiling.machine_code import EntryPoint
 from harness.compiling.occupancy import multiprocessor
-from harness.compiling.signature import KERNEL_NAME, SIGNATURE
 from harness.protocol.report import Diagnostic, Resources
 from harness.ptxcpu.ptx.syntax import Function, Instruction, Program
 from problem.launcher import BLOCK, MAX_CLUSTER
+from problem.signature import SIGNATURE, Signature
 
-_PARAMETER_BITS = (64, 64, 64, 32, 32, 32)
+_BITS = {"float*": 64, "int": 32}
 
 MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
 """Of __device__ variables: nine times all three matrices of the ranked size. What reads machine
@@ -40,48 +40,64 @@ def entries(program: Program) -> list[Function]:
     return [function for function in program.functions.values() if function.is_entry]
 
 
-def find(program: Program, templates: Iterable[str] = ()) -> Function | str:
+def find(
+    program: Program, templates: Iterable[str] = (), signature: Signature = SIGNATURE
+) -> Function | str:
     """Return the submission's kernel, or why there is none.
 
     templates: kernels of the source that the program need not have an instance of.
     """
     every = entries(program)
-    named = [entry for entry in every if base_name(entry.name) == KERNEL_NAME]
+    named = [entry for entry in every if base_name(entry.name) == signature.kernel]
     if not named:
         others = ", ".join(sorted({*(base_name(entry.name) for entry in every), *templates})[:3])
         return (
-            f"no kernel named {KERNEL_NAME}; write "
-            f"`__global__ void {KERNEL_NAME}({SIGNATURE})`"
+            f"no kernel named {signature.kernel}; write "
+            f"`__global__ void {signature.kernel}({signature.text})`"
             + (f" (found: {others})" if others else "")
         )
     if len(named) > 1:
-        return f"{len(named)} kernels are named {KERNEL_NAME}; keep one"
+        return f"{len(named)} kernels are named {signature.kernel}; keep one"
     kernel = named[0]
     bits = tuple(p.type.bits for p in kernel.parameters if not p.is_array and not p.type.is_float)
-    if bits != _PARAMETER_BITS or len(kernel.parameters) != len(bits):
-        return WRONG_PARAMETERS
+    if bits != _bits(signature) or len(kernel.parameters) != len(bits):
+        return wrong_parameters(signature)
     return kernel
 
 
-NO_INSTANCE = (
-    f"{KERNEL_NAME} is a template, and the file has no instance of it; add one, like `template "
-    f"__global__ void {KERNEL_NAME}<16>(const float*, const float*, float*, int, int, int);`"
-)
-SEVERAL_INSTANCES = (
-    f"{KERNEL_NAME} is a template that host code launches with several arguments ({{}}), but the "
-    "judge launches one kernel for all sizes; keep one launch, or instantiate one explicitly"
-)
-WRONG_PARAMETERS = f"the parameters of {KERNEL_NAME} are not ({SIGNATURE})"
+def _bits(signature: Signature) -> tuple[int, ...]:
+    return tuple(_BITS[each] for each in signature.types)
 
 
-def takes_the_problems_parameters(entry: EntryPoint) -> bool:
+def no_instance(signature: Signature, used: Sequence[str]) -> str:
+    """Say which instance of the kernel's template the file should have. used: the arguments that
+    its host code has for it."""
+    if len(used) > 1:
+        arguments = ", ".join(f"<{each}>" for each in used)
+        return (
+            f"{signature.kernel} is a template that host code launches with several arguments "
+            f"({arguments}), but the judge launches one kernel for all sizes; keep one launch, or "
+            "instantiate one explicitly"
+        )
+    types = ", ".join(signature.pointer_types[0])
+    return (
+        f"{signature.kernel} is a template, and the file has no instance of it; add one, like "
+        f"`template __global__ void {signature.kernel}<16>({types});`"
+    )
+
+
+def wrong_parameters(signature: Signature) -> str:
+    return f"the parameters of {signature.kernel} are not ({signature.text})"
+
+
+def takes_the_problems_parameters(entry: EntryPoint, signature: Signature = SIGNATURE) -> bool:
     """Whether the machine code takes what the launcher gives it, byte for byte."""
-    at = 0
-    for bits, parameter in zip(_PARAMETER_BITS, entry.parameters, strict=False):
+    at, expected = 0, _bits(signature)
+    for bits, parameter in zip(expected, entry.parameters, strict=False):
         if (parameter.offset, parameter.size) != (at, bits // 8):
             return False
         at += bits // 8
-    return len(entry.parameters) == len(_PARAMETER_BITS) and entry.parameter_bytes == at
+    return len(entry.parameters) == len(expected) and entry.parameter_bytes == at
 
 
 def memory_problem(program: Program) -> str | None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from harness.compiling.lexical import at_a_fixed_time, without_comments
-from harness.compiling.signature import KERNEL_NAME
 from harness.compiling.syntax import Walked, declared_name, descendants, parts, position, text_of
 from harness.protocol.report import Diagnostic
 from problem.launcher import BLOCK, LaunchLine
+from problem.signature import Signature
 
 MAX_LAUNCHES = 16
 """The number of launches that are compared with the judge's."""
@@ -25,38 +25,41 @@ MAX_EXPRESSION = 200
 MAX_EXPANSIONS = 8
 """How many names may stand for each other in turn."""
 
-_POINTERS = tuple(
-    f"(void (*)({const}float*, {const}float*, float*, int, int, int))" for const in ("const ", "")
-)
-"""Casts from which the compiler finds the template arguments that host code leaves out."""
-
 
 @dataclass(frozen=True)
 class HostCode:
     """The parts of a file's host code that concern the launch.
 
+    signature: what the kernel must be.
     has_instance: whether the file instantiates or specialises the kernel template itself.
     instances: the template arguments that the kernel is used with, as written in the file.
     launches: each launch's kernel, what is between `<<<` and `>>>`, and the names it may use.
     """
 
+    signature: Signature
     has_instance: bool
     instances: tuple[str, ...]
     launches: tuple[tuple[str, Node, dict[str, Node]], ...]
     constants: dict[str, str]
 
 
-def read_host_code(tree: Walked, device_functions: frozenset[int]) -> HostCode:
+def read_host_code(
+    tree: Walked, device_functions: frozenset[int], signature: Signature
+) -> HostCode:
     """Read everything outside of the device functions, which are given by their nodes' ids."""
-    found = _Reader(tree, device_functions)
+    found = _Reader(tree, device_functions, signature.kernel)
     instances = {
         text
         for function, node in found.uses
-        if _name(node) == KERNEL_NAME
+        if _name(node) == signature.kernel
         for text in found.arguments(function, node)
     }
     return HostCode(
-        found.has_instance, tuple(sorted(instances)), tuple(found.launches), found.constants
+        signature,
+        found.has_instance,
+        tuple(sorted(instances)),
+        tuple(found.launches),
+        found.constants,
     )
 
 
@@ -67,14 +70,16 @@ def instance_expressions(kernel: str, code: HostCode) -> tuple[str, ...]:
         return ()
     arguments = "".join(code.instances)
     named = f"{kernel}<{at_a_fixed_time(arguments)}>" if arguments else kernel
-    casts = tuple(pointer + named for pointer in _POINTERS)
+    # From these casts the compiler finds the template arguments that host code leaves out.
+    types = code.signature.pointer_types
+    casts = tuple(f"(void (*)({', '.join(each)})){named}" for each in types)
     return (named, *casts) if arguments else casts
 
 
 class _Reader:
     """One walk through the host code of a file."""
 
-    def __init__(self, tree: Walked, device_functions: frozenset[int]) -> None:
+    def __init__(self, tree: Walked, device_functions: frozenset[int], kernel: str) -> None:
         self.uses: list[tuple[Node | None, Node]] = []
         """Each use of a template with arguments, and the function that it is in."""
         self.has_instance = False
@@ -88,12 +93,12 @@ class _Reader:
                 self._define(node)
             is_use = node.type in ("template_function", "template_type")
             if node.start_byte < skipped_until:
-                self.has_instance |= is_use and _name(node) == KERNEL_NAME
+                self.has_instance |= is_use and _name(node) == kernel
                 continue
             if node.id in device_functions or node.type == "template_instantiation":
                 skipped_until = node.end_byte
                 is_template = node.type == "template_instantiation"
-                self.has_instance |= is_template and declared_name(node) == KERNEL_NAME
+                self.has_instance |= is_template and declared_name(node) == kernel
                 continue
             if node.type == "function_definition" and node.start_byte >= function_until:
                 function, function_until = node, node.end_byte
@@ -221,7 +226,12 @@ def launch_warnings(code: HostCode, launch: LaunchLine) -> Iterator[Diagnostic]:
     """Yield a warning for each difference between a launch of the file's own and the judge's."""
     for kernel, call, declared in code.launches:
         line, column = position(call)
-        for message in _differences(kernel, call, launch, _Sizes(declared, code.constants)):
+        sizes = _Sizes(declared, code.constants)
+        if code.signature.kernel not in _NAME.findall(kernel):
+            differences = [f"the file's own host code also launches `{kernel}`; the judge does not"]
+        else:
+            differences = [*_differences(code.signature.output, call, launch, sizes)]
+        for message in differences:
             yield Diagnostic(severity="warning", message=message, line=line, column=column)
 
 
@@ -253,10 +263,7 @@ class _Sizes:
         return None
 
 
-def _differences(kernel: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> Iterator[str]:
-    if KERNEL_NAME not in _NAME.findall(kernel):
-        yield f"the file's own host code also launches `{kernel}`; the judge does not"
-        return
+def _differences(output: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> Iterator[str]:
     grid, block, shared, *_ = (*parts(call), None, None, None)
     written: list[Node] = sizes.written(block) if block else []
     threads = [sizes.number(each) for each in written]
@@ -277,7 +284,7 @@ def _differences(kernel: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> 
     if rows and columns and (rows, columns) != (16, 16) and _has_default_tile(launch):
         yield (
             f"the file's own host code launches a block for every {rows}×{columns} elements of "
-            f"C, the judge for every 16×16; write `// solve: tile={rows}x{columns}`"
+            f"{output}, the judge for every 16×16; write `// solve: tile={rows}x{columns}`"
         )
     if shared and text_of(shared) != "0" and not launch.shared_memory:
         yield (

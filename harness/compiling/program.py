@@ -60,12 +60,11 @@ def _parsed(ptx: str) -> Program:
 
 def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> Translated:
     """The program as it is printed canonically, around the kernel that the judge launches."""
-    entry = entries.find(program, source.kernel_templates)
+    entry = entries.find(program, source.kernel_templates, source.signature)
     if isinstance(entry, str):
         if source.template_line is None:
             raise refuse(entry)
-        used = ", ".join(f"<{arguments}>" for arguments in source.instances_used)
-        message = entries.SEVERAL_INSTANCES.format(used) if "," in used else entries.NO_INSTANCE
+        message = entries.no_instance(source.signature, source.instances_used)
         line = source.template_line
         raise refuse_for(Diagnostic(severity="error", message=message, line=line))
     for other in entries.entries(program):
@@ -118,8 +117,8 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             f"{entries.base_name(entry.name)} is not visible outside its file, so nobody can "
             "launch it; take away what hides it (`static`, or a namespace without a name)"
         )
-    if not entries.takes_the_problems_parameters(launched):
-        raise refuse(entries.WRONG_PARAMETERS)
+    if not entries.takes_the_problems_parameters(launched, source.signature):
+        raise refuse(entries.wrong_parameters(source.signature))
     taken = resources(assembled.log, entry.name, launched, source.launch)
     too_large = entries.shared_memory_problem(taken, arch)
     if too_large:
@@ -132,6 +131,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             entry=entry.name,
             ptx=found.ptx,
             cubin=assembled.cubin,
+            signature=source.signature,
             variables=tuple(
                 ModuleVariable(
                     name=name,

@@ -19,7 +19,6 @@ from harness.compiling.errors import SourceError
 from harness.compiling.host_code import blanked, functions, with_constants_for_both
 from harness.compiling.host_launch import instance_expressions, launch_warnings, read_host_code
 from harness.compiling.includes import Include, includes
-from harness.compiling.signature import KERNEL_NAME, SIGNATURE
 from harness.compiling.syntax import (
     Walked,
     declared_name,
@@ -31,14 +30,14 @@ from harness.compiling.syntax import (
 )
 from harness.protocol.report import Diagnostic
 from problem.launcher import LaunchLine
-
-_PARAMETER_TYPES = ("float*", "float*", "float*", "int", "int", "int")
+from problem.signature import SIGNATURE, Signature
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """What a source file says.
 
+    signature: what the kernel must be.
     device_code: the file with host functions blanked out, line for line.
     code_sha256: the hash of the code without comments and white space, and of the launch line. It
         tells whether a report is about this file; the identity of a kernel is the hash of its PTX.
@@ -50,6 +49,7 @@ class Source:
     host_lines: the lines on which host functions are defined, by name.
     """
 
+    signature: Signature
     device_code: str
     code_sha256: str
     code_lines: tuple[int, ...]
@@ -63,7 +63,7 @@ class Source:
     host_lines: dict[str, int]
 
 
-def parse(text: str) -> Source:
+def parse(text: str, signature: Signature = SIGNATURE) -> Source:
     """Read CUDA source. Raises SourceError if it cannot be a submission."""
     text = lexical.normalised(text)
     lexical.comments(text)
@@ -72,15 +72,20 @@ def parse(text: str) -> Source:
     found = functions(tree)
     defined = [node for node in tree.nodes if node.type == "function_definition"]
     hosts = {host.id for host in found.host}
-    kernels = [f for f in defined if declared_name(f) == KERNEL_NAME and f.id not in hosts]
-    _check_signature(kernels)
+    kernels = [f for f in defined if declared_name(f) == signature.kernel and f.id not in hosts]
+    _check_signature(kernels, signature)
     launch, near_misses = _launch_line(tree)
-    host_code = read_host_code(tree, found.device)
+    host_code = read_host_code(tree, found.device, signature)
     templates = [kernel for kernel in kernels if _is_template(kernel)]
-    instances = instance_expressions(_qualified(tree, templates[0]), host_code) if templates else ()
+    instances = (
+        instance_expressions(_qualified(tree, templates[0], signature), host_code)
+        if templates
+        else ()
+    )
     words = (walked(blanked(code, found.host)) if found.host else tree).leaves
     device_code = blanked(with_constants_for_both(code, found), found.host)
     return Source(
+        signature=signature,
         device_code=lexical.at_a_fixed_time(device_code.decode()),
         code_sha256=_fingerprint(words, device_code, launch, instances),
         code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
@@ -106,11 +111,11 @@ def _is_template(kernel: Node) -> bool:
     return kernel.parent is not None and kernel.parent.type == "template_declaration"
 
 
-def _qualified(tree: Walked, kernel: Node) -> str:
+def _qualified(tree: Walked, kernel: Node, signature: Signature) -> str:
     """Return the name of a kernel with the namespaces that it stands in."""
     around = path_to(tree.root, kernel.start_byte, kernel.end_byte)
     names = [declared_name(node) for node in around if node.type == "namespace_definition"]
-    return "::".join([*filter(None, names), KERNEL_NAME])
+    return "::".join([*filter(None, names), signature.kernel])
 
 
 def _declarators(function: Node) -> Iterator[Node]:
@@ -121,7 +126,7 @@ def _declarators(function: Node) -> Iterator[Node]:
         inner = inner.child_by_field_name("declarator")
 
 
-def _check_signature(kernels: list[Node]) -> None:
+def _check_signature(kernels: list[Node], signature: Signature) -> None:
     """Raise SourceError if the kernel's parameters can be read and are not the problem's."""
     for declarator in chain.from_iterable(map(_declarators, kernels)):
         parameters = declarator.child_by_field_name("parameters")
@@ -134,10 +139,10 @@ def _check_signature(kernels: list[Node]) -> None:
         )
         if any("[" in kind or kind not in _KNOWN_TYPES for kind in types):
             continue  # a typedef or a macro: the compiled kernel's parameters are checked as well
-        if types != _PARAMETER_TYPES:
+        if types != signature.types:
             line, column = position(parameters)
             raise SourceError(
-                f"{KERNEL_NAME} takes ({', '.join(types)}); it must take ({SIGNATURE})",
+                f"{signature.kernel} takes ({', '.join(types)}); it must take ({signature.text})",
                 line,
                 column,
             )

@@ -1,4 +1,4 @@
-"""Poison in C before a launch, and canaries around A, B and C.
+"""Poison in the output before a launch, and canaries around every buffer.
 
 Both are NaN, so results that depend on them are not finite. Each has a payload of its own, so an
 element that was never written can be told from a wrong result.
@@ -7,18 +7,20 @@ element that was never written can be told from a wrong result.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from problem.cases import Matrix
+from harness.protocol.device import LaunchInputs
+from problem.inputs import Matrix
 
 POISON = np.uint32(0x7FC0_5EED)
-"""Bits of every element of C before a launch."""
+"""Bits of every element of the output before a launch."""
 
 CANARY = np.uint32(0x7FC0_CA9A)
-"""Bits of every element before and behind A, B and C."""
+"""Bits of every element before and behind a buffer."""
 
 PIECE_BYTES = 2 << 20
 """The GPU's memory is mapped in pieces of this size. An access to an unallocated piece is a fault;
@@ -62,6 +64,16 @@ def poisoned(rows: int, columns: int) -> Matrix:
     return np.full((rows, columns), POISON, np.uint32).view(np.float32)
 
 
-def unwritten(C: Matrix) -> NDArray[np.bool_]:
+def unwritten(output: Matrix) -> NDArray[np.bool_]:
     """Return which elements still hold the poison."""
-    return np.equal(C.view(np.uint32), POISON)
+    return np.equal(output.view(np.uint32), POISON)
+
+
+def changed_inputs(found: Iterable[Matrix], given: LaunchInputs) -> tuple[str, ...]:
+    """Return the names of the inputs whose bits are no longer those that were given."""
+    every = zip(given.arguments.inputs, found, given.matrices, strict=True)
+    return tuple(
+        buffer.name
+        for buffer, after, before in every
+        if not np.array_equal(after.view(np.uint32), before.view(np.uint32))
+    )

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness import __version__
+from harness.judge.grading import launch_inputs
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.stages.rounds import FULL, Timed, timed_rounds
@@ -19,14 +20,14 @@ from harness.judge.stages.score import score
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, Value
 from harness.protocol.request import Fault
-from harness.protocol.timing import Arithmetic, RunBaseline
+from harness.protocol.timing import RunBaseline
 from problem.cases import RANKED
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
 
 class Precision(Value):
-    arithmetic: Arithmetic
+    arithmetic: str
     worst_block: NonNegativeFloat
     """Of the ranked size; the rule allows 1e-5."""
 
@@ -65,14 +66,16 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
         )
         if not isinstance(timed, Timed):
             raise JudgeFailure(getattr(timed, "message", "cuBLAS could not be timed"))
-        A, B = RANKED.draw(seed)
+        problem, drawn = MATRIX_MULTIPLICATION, RANKED.draw(seed)
+        inputs = launch_inputs(problem, RANKED, drawn)
         precision = []
-        for arithmetic in Arithmetic:
+        for arithmetic in problem.arithmetics:
             progress.step(f"worst block in {arithmetic}")
-            answer = workers.baseline.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
+            request = RunBaseline(on_gpu=problem.on_gpu, arithmetic=arithmetic, inputs=inputs)
+            answer = workers.baseline.ask(request)
             if isinstance(answer, Fault):
                 raise JudgeFailure(answer.message, answer.details)
-            worst = compare(A, B, answer.C).worst
+            worst = compare(*drawn, answer.output).worst
             precision.append(Precision(arithmetic=arithmetic, worst_block=worst))
     return Calibration(
         judge=__version__,

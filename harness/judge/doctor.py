@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.devices.available import why_no_cuda
+from harness.judge.grading import launch_inputs
 from harness.judge.session import Session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled, Kernel
 from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sanitized
@@ -13,6 +14,7 @@ from harness.protocol.report import DeviceKind, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import Attach, LayOut
 from problem.cases import Case, Shape
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
 SOURCE = """
@@ -82,18 +84,20 @@ def _run(session: Session, kernel: Kernel) -> Part:
     ready = session.device.ask(Load(kernel=kernel))
     if not isinstance(ready, Ready):
         return Part("device", False, ready.message)
-    A, B = CASE.draw(1)
-    finished = session.device.ask(Run(shape=CASE.shape, A=A, B=B, seconds=SECONDS))
+    inputs = CASE.draw(1)
+    finished = session.device.ask(Run(inputs=_inputs(), seconds=SECONDS))
     if isinstance(finished, Fault):
         return Part("device", False, finished.message)
-    right = compare(A, B, finished.C).passed
+    right = compare(*inputs, finished.output).passed
     return Part("device", right, session.info.name if right else "it multiplies wrongly")
 
 
+def _inputs() -> LaunchInputs:
+    return launch_inputs(MATRIX_MULTIPLICATION, CASE, CASE.draw(1))
+
+
 def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Part]:
-    A, B = CASE.draw(1)
-    launch = LaunchInputs(shape=CASE.shape, A=A, B=B)
-    request = Sanitize(launches=(launch,), tools=tuple(Tool), seconds=SECONDS)
+    request = Sanitize(launches=(_inputs(),), tools=tuple(Tool), seconds=SECONDS)
     session.sanitizer.ask(Load(kernel=kernel))
     answer = session.sanitizer.ask(request)
     if not isinstance(answer, Sanitized):
@@ -107,10 +111,14 @@ def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Part]:
 def _timing(session: Session) -> Part:
     """Check whether processes can share GPU memory, and cuBLAS can be launched on it."""
     assert session.timing is not None
-    shared = session.timing.checker.ask(LayOut(shape=CASE.shape))
+    on_gpu = MATRIX_MULTIPLICATION.on_gpu
+    arguments = MATRIX_MULTIPLICATION.arguments(CASE.shape)
+    shared = session.timing.checker.ask(LayOut(on_gpu=on_gpu, arguments=arguments))
     if isinstance(shared, Fault):
         return Part("scores", False, shared.message)
-    attached = session.timing.baseline.ask(Attach(matrices=shared, baseline=True, seconds=SECONDS))
+    attached = session.timing.baseline.ask(
+        Attach(matrices=shared, baseline=on_gpu, seconds=SECONDS)
+    )
     if isinstance(attached, Fault):
         return Part("scores", False, attached.message)
     return Part("scores", True, f"cuBLAS {session.info.cublas}, in a process of its own")

@@ -14,7 +14,7 @@ from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.steps import Steps
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel
-from harness.protocol.device import Ready
+from harness.protocol.device import LaunchInputs, Ready
 from harness.protocol.report import (
     Accuracy,
     Counters,
@@ -33,7 +33,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.timing import Fetched
 from problem.cases import Case, Shape
-from problem.problem import MATRIX_MULTIPLICATION, Problem
+from problem.problem import MATRIX_MULTIPLICATION, Inputs, Problem
 from problem.reference import Comparison
 
 COUNTING_SECONDS = 30.0
@@ -59,6 +59,14 @@ class GradingOptions:
     compile_seconds: float = COMPILE_SECONDS
     examined: Shape | None = None
     counting_seconds: float = COUNTING_SECONDS
+
+
+def launch_inputs(
+    problem: Problem, case: Case, inputs: Inputs, blocks: tuple[int, ...] | None = None
+) -> LaunchInputs:
+    """Return what a device is given for one launch."""
+    arguments = problem.arguments(case.shape)
+    return LaunchInputs(arguments=arguments, matrices=inputs, blocks=blocks)
 
 
 @dataclass(frozen=True, slots=True)

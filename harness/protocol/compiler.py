@@ -17,6 +17,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Answer_co, Fault, Request
 from problem.launcher import LaunchLine
+from problem.signature import SIGNATURE, Signature
 
 DEFAULT_ARCH = "sm_90a"
 """What to compile for where there is no GPU: the H100, with its own instructions (wgmma)."""
@@ -58,6 +59,7 @@ class Kernel(Value):
     facts: KernelFacts
     variables: tuple[ModuleVariable, ...] = ()
     """They have their initial values before every launch."""
+    signature: Signature = SIGNATURE
 
     @property
     def launch(self) -> LaunchLine:
@@ -71,6 +73,7 @@ class PtxProgram(Value):
     entry: str
     ptx: str
     launch: LaunchLine
+    signature: Signature = SIGNATURE
     seconds: float = 0.0
     """The processor time that it took."""
 
@@ -96,6 +99,8 @@ class _OfSource(Value):
     arch: str = DEFAULT_ARCH
     seconds: PositiveFloat = COMPILE_SECONDS
     """Time limit."""
+    signature: Signature = SIGNATURE
+    """Of the kernel that the source must define."""
 
     @property
     def time_limit(self) -> float:

@@ -21,6 +21,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Answer_co, Fault, Launching, Request
 from problem.cases import Shape
+from problem.signature import Arguments
 
 
 class DeviceRequest(Request[Answer_co], Generic[Answer_co]):
@@ -69,47 +70,49 @@ class Finished(Value):
 
     kind: Literal["finished"] = "finished"
     seconds: NonNegativeFloat
-    C: SentMatrix
-    """M×K; outside the blocks asked for it is still poisoned."""
-    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    output: SentMatrix
+    """Outside the blocks asked for it is still poisoned."""
+    changed_inputs: tuple[str, ...] = ()
+    """Their names."""
     wrote_outside: tuple[str, ...] = ()
     """Canaries that were overwritten, as a person would name them: "behind C"."""
     printed: str = ""
 
 
-class Run(Launching, DeviceRequest[Finished]):
-    """One launch on A (M×N) and B (N×K). C is poisoned with NaN by the device before it."""
-
-    shape: Shape
-    A: SentMatrix
-    B: SentMatrix
-    blocks: tuple[NonNegativeInt, ...] | None = None
-    """Run only these blocks, counted x fastest; None for the whole grid."""
-
-
 class LaunchInputs(Value):
     """The inputs of one launch.
 
-    blocks: run only these blocks, counted x fastest, of a launch that is too large to be checked
-    whole. If blocks depend on one another, the first blocks are run instead. Only the CPU device
-    supports this, and it returns no product.
+    blocks: run only these blocks, counted x fastest, of a launch that is too large to be run whole;
+    None for the whole grid. Only the CPU device supports this. Under a sanitizer, such a launch
+    returns no output, and its first blocks are run if blocks depend on one another.
     """
 
-    shape: Shape
-    A: SentMatrix
-    B: SentMatrix
+    arguments: Arguments
+    matrices: tuple[SentMatrix, ...]
+    """The elements of each input."""
     blocks: tuple[NonNegativeInt, ...] | None = None
+
+    @property
+    def shape(self) -> Shape:
+        return self.arguments.shape
+
+
+class Run(Launching, DeviceRequest[Finished]):
+    """One launch. The output is poisoned with NaN by the device before it."""
+
+    inputs: LaunchInputs
 
 
 class Product(Value):
-    """The C of one launch under a sanitizer."""
+    """The output of one launch under a sanitizer."""
 
     launch: NonNegativeInt
     """Its number in the request."""
     tool: Tool | None
     """The tool; None if one launch serves all tools."""
-    C: SentMatrix
-    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    output: SentMatrix
+    changed_inputs: tuple[str, ...] = ()
+    """Their names."""
 
 
 class Stopped(Value):

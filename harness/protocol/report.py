@@ -286,6 +286,10 @@ class Hazard(StrEnum):
     DEADLOCK = "deadlock"
 
 
+BufferName = Annotated[str, Field(pattern=r"^\w{1,64}$")]
+"""The name of a buffer in the kernel's signature."""
+
+
 class Array(StrEnum):
     A = "A"
     B = "B"
@@ -293,6 +297,11 @@ class Array(StrEnum):
     SHARED = "shared memory"
     LOCAL = "local memory"
     MODULE = "module memory"
+
+
+def array_named(name: str) -> Array | str:
+    """Return the array of this name."""
+    return Array(name) if name in [*Array] else name
 
 
 class Place(Value):
@@ -316,7 +325,7 @@ class Finding(Value):
     access: Literal["read", "write", "atomic"] | None = None
     size: PositiveInt | None = None
     """Bytes accessed."""
-    array: Array | None = None
+    array: Array | BufferName | None = Field(default=None, union_mode="left_to_right")
     row: int | None = None
     column: int | None = None
     bytes_outside: NonNegativeInt | None = None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Generic, Literal, Protocol
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import DeviceRequest, Finished
+from harness.protocol.device import DeviceRequest, Finished, LaunchInputs
 from harness.protocol.matrix import SentMatrix
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
@@ -21,7 +20,7 @@ from harness.protocol.request import (
     Limited,
     Request,
 )
-from problem.cases import Shape
+from problem.signature import Arguments
 
 # --------------------------------------------------------------------------------------- devices
 
@@ -39,27 +38,25 @@ class ScoringDevice(Protocol):
 
 
 class FirstLaunches(Value):
-    """The costs that a program pays once, and the C of one of its two launches."""
+    """The costs that a program pays once, and the output of one of its two launches."""
 
     kind: Literal["first-launches"] = "first-launches"
     times: FirstLaunch
-    C: SentMatrix
+    output: SentMatrix
 
 
 class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
     """Measure the costs that a program pays once, in a process that has not used the GPU.
 
-    A and B repeat a few rows and columns, so that C is checked quickly.
+    Each input repeats a part of it, down and across, so that the output is checked quickly.
     """
 
     kernel: Kernel
-    shape: Shape
-    rows: SentMatrix
-    """Of A, as long as N."""
-    columns: SentMatrix
-    """Of B, as long as N."""
+    arguments: Arguments
+    parts: tuple[SentMatrix, ...]
+    """One of each input."""
     fetch: Literal[1, 2]
-    """The launch whose C is returned: the first or the second."""
+    """The launch whose output is returned: the first or the second."""
     compile_ms: NonNegativeFloat
 
     @property
@@ -68,36 +65,29 @@ class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
 
 
 class MeasureHostMemory(TimingRequest[HostMemory]):
-    """Allocate, fill and copy A, B and C of a shape in one kind of host memory."""
+    """Allocate, fill and copy all buffers in one kind of host memory."""
 
     memory: HostMemoryKind
-    shape: Shape
-
-
-class Arithmetic(StrEnum):
-    """Precisions in which the baseline's library can multiply."""
-
-    FP32 = "fp32"
-    TF32 = "tf32"
-    FP16 = "fp16 inputs"
+    arguments: Arguments
 
 
 class RunBaseline(TimingRequest[Finished]):
-    """Multiply A (M×N) and B (N×K) with cuBLAS."""
+    """Compute the output with the baseline, in one of the precisions that the problem names."""
 
-    arithmetic: Arithmetic
-    A: SentMatrix
-    B: SentMatrix
+    on_gpu: str
+    """The problem's module for a GPU."""
+    arithmetic: str
+    inputs: LaunchInputs
 
 
 class SharedMatrices(Value):
-    """A (M×N), B (N×K) and C (M×K) in GPU memory of the checker, which other processes open."""
+    """The buffers of a launch in GPU memory of the checker, which other processes open."""
 
     kind: Literal["shared-matrices"] = "shared-matrices"
-    shape: Shape
-    handles: tuple[str, str, str]
+    arguments: Arguments
+    handles: tuple[str, ...]
     """The cudaIpcMemHandle_t of each, in hexadecimal."""
-    offsets: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]
+    offsets: tuple[NonNegativeInt, ...]
     """The offset of each in the memory that its handle opens, in bytes."""
 
 
@@ -106,12 +96,12 @@ class Attach(Launching, TimingRequest[Done]):
     which must not happen in a timed launch."""
 
     matrices: SharedMatrices
-    baseline: bool = False
-    """Launch the baseline, not the loaded kernel."""
+    baseline: str | None = None
+    """The problem's module for a GPU, to launch its baseline and not the loaded kernel."""
 
     @property
     def needs_kernel(self) -> bool:
-        return not self.baseline
+        return self.baseline is None
 
 
 class Detach(TimingRequest[Done]):
@@ -177,13 +167,15 @@ class Checker(Protocol):
 
 
 class LayOut(CheckerRequest[SharedMatrices]):
-    """Allocate A, B and C of a shape, and free those of the previous shape."""
+    """Allocate the buffers of a launch, and free those that were laid out before."""
 
-    shape: Shape
+    on_gpu: str
+    """The problem's module for a GPU."""
+    arguments: Arguments
 
 
 class DrawInputs(CheckerRequest[Done]):
-    """Draw A and B again, poison C, overwrite the L2 cache."""
+    """Draw the inputs again, poison the output, overwrite the L2 cache."""
 
     inputs: str = "uniform"
     """The kind that they are of, in the words of the problem."""
@@ -192,18 +184,19 @@ class DrawInputs(CheckerRequest[Done]):
 class Checked(Value):
     kind: Literal["checked"] = "checked"
     error: NonNegativeFloat
-    """The error of C over what is allowed."""
-    changed_inputs: tuple[Literal["A", "B"], ...] = ()
+    """The error of the output over what is allowed."""
+    changed_inputs: tuple[str, ...] = ()
+    """Their names."""
     wrote_outside: tuple[str, ...] = ()
     """Canaries that were overwritten, as a person would name them: "behind C"."""
 
 
 class CheckLaunch(CheckerRequest[Checked]):
-    """Check whether C is the product of A and B as they were drawn."""
+    """Check whether the output follows from the inputs as they were drawn."""
 
 
 class MeasuredErrors(Value):
-    """The worst errors of some blocks of C, as problem/accuracy.py defines them."""
+    """The worst errors of some blocks of the output, as problem/accuracy.py defines them."""
 
     kind: Literal["measured-errors"] = "measured-errors"
     block: NonNegativeFloat
@@ -212,22 +205,21 @@ class MeasuredErrors(Value):
 
 
 class MeasureErrors(CheckerRequest[MeasuredErrors]):
-    """How far is C from the product of what was drawn? The seed chooses the blocks."""
+    """Measure how far the output is from what it should be. The seed chooses the blocks."""
 
     seed: NonNegativeInt
 
 
 class Fetched(Value):
-    """C, and the seeds that A and B were drawn from. The inputs on the GPU may have changed."""
+    """The output, and the seed of the inputs, which may have changed on the GPU."""
 
     kind: Literal["fetched"] = "fetched"
-    seed_of_A: NonNegativeInt
-    seed_of_B: NonNegativeInt
-    C: SentMatrix
+    seed: NonNegativeInt
+    output: SentMatrix
 
 
 class FetchLaunch(CheckerRequest[Fetched]):
-    """Return the C of the launch that was checked last; its inputs were uniform."""
+    """Return the output of the launch that was checked last; its inputs were uniform."""
 
 
 # --------------------------------------------------------------------------------------- workers
@@ -235,7 +227,7 @@ class FetchLaunch(CheckerRequest[Fetched]):
 
 @dataclass(frozen=True, slots=True)
 class TimingWorkers:
-    """The processes of a measurement. They share only A, B and C.
+    """The processes of a measurement. They share only the buffers of the launches.
 
     kernel: has not touched the GPU before its first launch is measured.
     """

@@ -16,6 +16,7 @@ from harness.cli.commands._arguments import parse_shape
 from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import SOLUTIONS
 from harness.cli.views.console import Terminal
+from harness.judge.grading import launch_inputs
 from harness.protocol.compiler import DEFAULT_ARCH, Kernel
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.files import write_whole
@@ -23,6 +24,7 @@ from harness.protocol.profile import NoProfile, Profile
 from harness.protocol.report import CodeLine, Counters
 from lab.explain.records import Recording
 from problem.cases import Case, Shape
+from problem.problem import MATRIX_MULTIPLICATION
 
 SHAPES = (Shape(256, 256, 256), Shape(512, 384, 256))
 UNSEEN = ("wgmma.", "cp.async.bulk.")
@@ -169,7 +171,7 @@ def _counted(
     """Every block of the same launches, by the CPU device."""
     from harness.judge.stages.compile import load_kernel
     from harness.judge.workers.session import open_session
-    from harness.protocol.device import Count, Counted, LaunchInputs, Ready
+    from harness.protocol.device import Count, Counted, Ready
 
     found: dict[str, list[Counters]] = {}
     with open_session("cpu") as session:
@@ -181,7 +183,7 @@ def _counted(
             found[name] = []
             for shape in (profile.shape for profile in recorded[name]):
                 A, B = Case(shape).draw(0)
-                inputs = LaunchInputs(shape=shape, A=A, B=B)
+                inputs = launch_inputs(MATRIX_MULTIPLICATION, Case(shape), (A, B))
                 blocks = shape.M * shape.K
                 request = Count(
                     inputs=inputs,

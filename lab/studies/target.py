@@ -17,12 +17,11 @@ import cupy
 import numpy as np
 
 from harness.devices.cuda import memory
-from harness.devices.cuda.baseline import Sgemm, half_precision
 from harness.devices.cuda.loading import Loaded
 from harness.protocol.files import write_whole
-from harness.protocol.timing import Arithmetic
 from lab.studies.job import Copies, ErrorAt, StudyJob, StudyResults, Time, Timed
 from problem.cases import Shape
+from problem.gpu import Sgemm, half_precision
 
 _SECONDS, _MIN_LAUNCHES, _MAX_LAUNCHES = 0.1, 5, 40
 """Time and launches that one point takes, at least and at most."""
@@ -119,7 +118,7 @@ def _launch_times(launch: Callable[..., None], matrices: tuple[Any, Any, Any]) -
 def _errors(job: StudyJob, functions: dict[str, Any]) -> Iterator[ErrorAt]:
     arithmetics: dict[str, Callable[[Any, Any, Any], None]] = {
         "cuBLAS FP32": Sgemm(),
-        "cuBLAS TF32": Sgemm(Arithmetic.TF32),
+        "cuBLAS TF32": Sgemm("tf32"),
         "FP16 inputs": half_precision,
     }
     for N in job.errors_at:

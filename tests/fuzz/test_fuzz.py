@@ -34,6 +34,7 @@ from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from problem.cases import Shape
 from problem.launcher import LaunchLine
+from problem.problem import MATRIX_MULTIPLICATION
 from tests.compile_worker import Compiling
 from tests.grading import grade_file
 
@@ -189,7 +190,12 @@ def test_ptx(text: str) -> None:
         parse_ptx(text)
 
 
-PLACES = [Placement(shape=Shape(17, 33, 18), A=1 << 40, B=(1 << 40) + 4096, C=(1 << 40) + 8192)]
+PLACES = [
+    Placement(
+        arguments=MATRIX_MULTIPLICATION.arguments(Shape(17, 33, 18)),
+        addresses=(1 << 40, (1 << 40) + 4096, (1 << 40) + 8192),
+    )
+]
 
 
 @given(st.one_of(st.binary(max_size=300), spliced(_read(XML)).map(lambda text: text.encode())))
@@ -243,7 +249,7 @@ def test_a_worker_that_sends_anything(raw: bytes) -> None:
 
 @given(
     st.lists(st.lists(st.integers(-5, 1 << 40) | st.none(), max_size=3), max_size=4),
-    st.text(max_size=30) | st.just('{"kind":"finished","seconds":1,"C":0}'),
+    st.text(max_size=30) | st.just('{"kind":"finished","seconds":1,"output":0}'),
     st.lists(st.binary(max_size=64), max_size=3),
 )
 def test_a_worker_that_announces_other_matrices(
@@ -296,9 +302,9 @@ def test_not_every_message_is_nonsense() -> None:
     """The fuzzed reader does read what is right."""
     ours, theirs = Pipe()
     C = np.ones((2, 3), np.float32)
-    channel.send(theirs, Finished(seconds=1, C=C))
+    channel.send(theirs, Finished(seconds=1, output=C))
     answer = channel.receive(ours, lambda _: ANSWER)
-    assert isinstance(answer, Finished) and np.array_equal(answer.C, C)
+    assert isinstance(answer, Finished) and np.array_equal(answer.output, C)
     with pytest.raises(ValidationError):
         ANSWER.validate_json("{}")
     ours.close()

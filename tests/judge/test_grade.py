@@ -67,7 +67,6 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, Case, Extent, Shape
-from problem.inputs import Draw
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
@@ -109,7 +108,7 @@ class FakeGpu(FakeDevice):
     def ask(self, request: Any) -> Any:
         match request:
             case LayOut():
-                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
+                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
             case DrawInputs():
                 type(self).inputs = request.inputs
                 return Done()
@@ -120,9 +119,7 @@ class FakeGpu(FakeDevice):
             case MeasureErrors():
                 return MeasuredErrors(block=1e-6, by_rows=1e-7, by_components=2e-7)
             case FetchLaunch():
-                A = Draw.plain(1).matrix(SMALL.shape.M, SMALL.shape.N)
-                B = Draw.plain(2).matrix(SMALL.shape.N, SMALL.shape.K)
-                return Fetched(seed_of_A=1, seed_of_B=2, C=right(A, B))
+                return Fetched(seed=1, output=right(*SMALL.draw(1)))
             case TimeLaunch():
                 rescaled = type(self).inputs == SCALED_GROUPS
                 ms = self.rescaled_ms if rescaled else self.ms
@@ -132,12 +129,9 @@ class FakeGpu(FakeDevice):
             case MeasureHostMemory():
                 return HostMemory(kind=request.memory, **dict.fromkeys(HOST_FIELDS, 1.0))
             case MeasureFirstLaunch():
-                C = np.tile(
-                    right(request.rows, request.columns),
-                    (request.shape.M // len(request.rows), request.shape.K // len(request.rows)),
-                )
+                C = np.tile(right(*request.parts), (SMALL.shape.M // 256, SMALL.shape.K // 256))
                 times = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 1.0))
-                return FirstLaunches(times=times, C=0 * C if self.first_is_idle else C)
+                return FirstLaunches(times=times, output=0 * C if self.first_is_idle else C)
         return super().ask(request)
 
 
@@ -604,7 +598,7 @@ def test_accesses_are_counted_at_the_size_asked_for() -> None:
     usual, other = counts
     assert (usual.inputs.shape, usual.seconds) == (Shape(256, 1024, 256), 30.0)
     assert (other.inputs.shape, other.seconds) == (Shape(48, 32, 64), 7.0)
-    assert other.inputs.A.shape == (48, 32)
+    assert other.inputs.matrices[0].shape == (48, 32)
 
 
 @pytest.mark.parametrize(

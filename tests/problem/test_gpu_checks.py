@@ -20,8 +20,8 @@ pytestmark = pytest.mark.gpu
 def product(kind: Kind, M: int = M, N: int = N, K: int = K) -> Any:
     """A, B of this kind and their product on the GPU."""
     from harness.devices.cuda import memory
-    from harness.devices.cuda.baseline import Sgemm
     from problem import gpu
+    from problem.gpu import Sgemm
 
     A, B, C = memory.matrix(M, N), memory.matrix(N, K), memory.matrix(M, K)
     for matrix, how in zip((A, B), draws(kind, 7), strict=True):

@@ -13,6 +13,7 @@ from harness.protocol.device import Finished, Ready, Run
 from problem.cases import Shape
 from problem.inputs import Distribution, Draw, Magnitude, Matrix, Outliers, Recipe, Structure
 from tests.ptxcpu.runner import Runner
+from tests.requests import inputs_of
 
 SOURCE = Path(problem.__path__[0], "gpu.cu").read_text(encoding="utf-8")
 
@@ -56,9 +57,9 @@ def drawn(device: CpuDevice, how: Draw, rows: int, columns: int) -> Matrix:
     A = np.zeros((rows, 8), np.float32)
     A[0] = (*how.codes, how.recipe.outlier)
     B = np.zeros((8, columns), np.float32)
-    done = device.run(Run(shape=Shape(rows, 8, columns), A=A, B=B, seconds=20))
+    done = device.run(Run(inputs=inputs_of(Shape(rows, 8, columns), A, B), seconds=20))
     assert isinstance(done, Finished), done
-    return done.C
+    return done.output
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)

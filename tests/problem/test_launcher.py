@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from problem.cases import Shape
 from problem.launcher import Clusters, LaunchLine, launch, solve
+from problem.problem import MATRIX_MULTIPLICATION
+
+ARGUMENTS = MATRIX_MULTIPLICATION.arguments(Shape(100, 7, 33))
 
 
 def test_solve_launches_once_and_waits() -> None:
@@ -16,7 +20,7 @@ def test_solve_launches_once_and_waits() -> None:
     def kernel(grid: Any, block: Any, arguments: Any, shared_mem: int) -> None:
         events.append((grid, block, arguments, shared_mem))
 
-    solve(kernel, "A", "B", "C", 100, 7, 33, LaunchLine(), lambda: events.append("waited"))
+    solve(kernel, "ABC", ARGUMENTS, LaunchLine(), lambda: events.append("waited"))
     grid, block, arguments, shared = events[0]
     assert (grid, block, shared) == ((3, 7, 1), (16, 16, 1), 0)
     assert arguments == ("A", "B", "C", 100, 7, 33)
@@ -114,7 +118,7 @@ def test_the_limits_themselves_are_allowed() -> None:
 def test_dynamic_shared_memory_is_passed_on() -> None:
     given: list[dict[str, Any]] = []
     line = LaunchLine(32, 64, 12_345)
-    launch(lambda *_, **how: given.append(how), "A", "B", "C", 100, 7, 33, line)
+    launch(lambda *_, **how: given.append(how), "ABC", ARGUMENTS, line)
     assert given == [{"shared_mem": 12_345}]
 
 

@@ -264,7 +264,7 @@ def test_the_limit_itself_is_allowed() -> None:
 
 def test_a_comparison_of_repeated_rows_and_columns_is_that_of_the_whole() -> None:
     rows, columns = Case(Shape(32, 24, 48)).draw(4)
-    A, B = repeated(rows, 96, axis=0), repeated(columns, 144, axis=1)
+    A, B = repeated(rows, 96, rows.shape[1]), repeated(columns, columns.shape[0], 144)
     assert A.shape == (96, 24) and B.shape == (24, 144)
     assert np.array_equal(A[32:64], rows) and np.array_equal(B[:, 96:], columns)
     C = sequential(A, B)
@@ -281,7 +281,7 @@ def test_cancellation_among_repeated_rows_is_judged_by_the_size_of_the_terms() -
     rows, columns = np.full((16, 24), 8, np.float32), np.full((24, 16), 8, np.float32)
     columns[::2] *= -1
     C = np.full((32, 32), 1e-4, np.float32)
-    whole = compare(repeated(rows, 32, 0), repeated(columns, 32, 1), C)
+    whole = compare(repeated(rows, 32, rows.shape[1]), repeated(columns, columns.shape[0], 32), C)
     found = compare_repeated(rows, columns, C)
     assert np.allclose(found.block_errors, whole.block_errors, rtol=1e-6)
     assert 0 < found.worst < MAX_ERROR

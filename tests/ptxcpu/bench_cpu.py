@@ -20,6 +20,7 @@ from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
 from tests.ptxcpu.test_vector_path import kernels, solution
+from tests.requests import inputs_of
 
 SHAPE = Shape(512, 256, 384)
 TILES = {"naive": 16, "tile": 16, "register64": 64, "double128": 128}
@@ -31,7 +32,7 @@ def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
     line = LaunchLine(tile_rows=TILES[name], tile_columns=TILES[name])
     cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
     A, B = inputs(SHAPE)
-    request = Run(shape=SHAPE, A=A, B=B, seconds=60)
+    request = Run(inputs=inputs_of(SHAPE, A, B), seconds=60)
     result = benchmark(cpu.device.run, request)
     assert not isinstance(result, Fault)
     benchmark.extra_info["GFLOP/s"] = round(SHAPE.flop / benchmark.stats.stats.min / 1e9, 2)

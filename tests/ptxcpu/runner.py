@@ -15,7 +15,7 @@ from harness.protocol.device import Counted, Finished, Ready, Refusal, Run, Sani
 from harness.protocol.report import Counters, DisassembledKernel, Finding
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
-from tests.requests import count_on, sanitize_on
+from tests.requests import count_on, inputs_of, sanitize_on
 
 KERNELS = Path(__file__).parent / "kernels"
 
@@ -64,7 +64,7 @@ class Runner:
         self, shape: Shape, blocks: tuple[int, ...] | None = None, seconds: float = 20.0
     ) -> Finished | Fault:
         A, B = inputs(shape)
-        return self.device.run(Run(shape=shape, A=A, B=B, blocks=blocks, seconds=seconds))
+        return self.device.run(Run(inputs=inputs_of(shape, A, B, blocks), seconds=seconds))
 
     def finish(self, shape: Shape) -> Finished:
         """A run that must come to its end."""
@@ -80,7 +80,7 @@ class Runner:
 
     def error(self, shape: Shape) -> float:
         """The largest difference from the float64 product."""
-        C = self.finish(shape).C
+        C = self.finish(shape).output
         return float(np.abs(C - product(*inputs(shape))).max())
 
     def findings(self, *shapes: Shape) -> tuple[Finding, ...]:

@@ -19,6 +19,7 @@ from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
 from tests.ptxcpu.test_cpu_tensor import small_integers, wgmma_source
+from tests.requests import inputs_of
 
 pytestmark = pytest.mark.gpu
 
@@ -67,10 +68,10 @@ def same_bits(cpu: Runner, source: str, tile: int, A: Matrix, B: Matrix) -> None
     line = LaunchLine(tile, tile) if tile else kernel.launch
     cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
     shape = Shape(A.shape[0], A.shape[1], B.shape[1])
-    done = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=60))
+    done = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=60))
     assert not isinstance(done, Fault), done.message
     other = on_gpu(kernel.cubin, kernel.entry, line, A, B)
-    assert np.array_equal(done.C.view(np.uint32), other.view(np.uint32))
+    assert np.array_equal(done.output.view(np.uint32), other.view(np.uint32))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -43,7 +43,7 @@ def tiles(C: Matrix) -> list[Matrix]:
 @pytest.mark.parametrize("cluster", SIZES, ids=str)
 def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
     load(cpu, places(cluster))
-    assert np.array_equal(cpu.finish(PLACES).C, expected_places(PLACES, cluster))
+    assert np.array_equal(cpu.finish(PLACES).output, expected_places(PLACES, cluster))
     assert cpu.findings(PLACES) == ()
 
 
@@ -55,7 +55,7 @@ def test_kernel(cpu: Runner, name: str) -> None:
     """Every thread gets what its neighbour, the next block of its cluster, had of A or B."""
     source, expected = KERNELS[name]
     load(cpu, source)
-    C = cpu.finish(ROW).C
+    C = cpu.finish(ROW).output
     for block, tile in enumerate(tiles(C)):
         assert np.array_equal(tile, expected(block, *inputs(ROW))), block
     assert cpu.findings(ROW) == ()
@@ -64,7 +64,7 @@ def test_kernel(cpu: Runner, name: str) -> None:
 def test_clusters_run_whole_where_blocks_are_sampled(cpu: Runner) -> None:
     load(cpu, KERNELS["mapa.u64"][0])
     sampled = cpu.run(ROW, blocks=(1,))
-    C = sampled.C  # type: ignore[union-attr]
+    C = sampled.output  # type: ignore[union-attr]
     assert [bool(np.isfinite(tile).all()) for tile in tiles(C)] == [True, True, False, False]
     assert cpu.count(ROW, 1).counted_blocks == 2
     assert cpu.count(ROW).counted_blocks == 4
@@ -201,7 +201,7 @@ def test_the_barrier_misused(cpu: Runner, name: str) -> None:
 
 def test_threads_that_return_are_not_waited_for(cpu: Runner) -> None:
     load(cpu, kernel("if (id >= 100 && rank == 1) return; arrive(); wait(); value = 2;"))
-    assert (tiles(cpu.finish(ROW).C)[0] == 2).all()
+    assert (tiles(cpu.finish(ROW).output)[0] == 2).all()
     assert cpu.findings(ROW) == ()
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.protocol.device import Count, Counted, LaunchInputs, Ready
+from harness.protocol.device import Count, Counted, Ready
 from harness.protocol.report import LineCounters
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner
+from tests.requests import inputs_of
 
 WIDTH32 = Shape(32, 32, 32)
 
@@ -119,7 +120,7 @@ def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
     cpu.load(text + "}", block=(32, 1, 1))
     A = np.array([x["from"] + x["to"] for x in patterns], np.float32).reshape(1, -1)
     shape = Shape(1, A.size, 4)
-    inputs = LaunchInputs(shape=shape, A=A, B=np.zeros((shape.N, shape.K), np.float32))
+    inputs = inputs_of(shape, A, np.zeros((shape.N, shape.K), np.float32))
     answer = cpu.device.count(Count(inputs=inputs, max_blocks=1, seconds=60))
     assert isinstance(answer, Counted), answer
     differing = [

@@ -32,6 +32,7 @@ from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu import oracle
 from tests.ptxcpu.runner import Runner
+from tests.requests import inputs_of
 
 FAMILIES = {
     "integer": integer.TABLE,
@@ -223,9 +224,9 @@ def results(cpu: Runner, text: str, operands: dict[str, list[list[int]]], count:
     ready = cpu.device.load_ptx(text, "k", line, (THREADS, 1, 1))
     assert isinstance(ready, Ready), ready
     B = np.zeros((shape.N, shape.K), np.float32)
-    done = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    done = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))
     assert not isinstance(done, Fault), done.message
-    return done.C.view(np.uint64).reshape(THREADS, count, 2)
+    return done.output.view(np.uint64).reshape(THREADS, count, 2)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

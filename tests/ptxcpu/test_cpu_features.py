@@ -210,7 +210,7 @@ def test_feature(cpu: Runner, name: str) -> None:
     before, body = FEATURES[name]
     answer = cpu.load(f"{before}\n{HEAD}{body}{TAIL}")
     assert isinstance(answer, Ready), answer
-    C = cpu.finish(SHAPE).C
+    C = cpu.finish(SHAPE).output
     assert np.isfinite(C).all()
     if name in EXPECTED:
         assert (C[0, 0], C[2, 5]) == EXPECTED[name]
@@ -222,6 +222,6 @@ def test_feature(cpu: Runner, name: str) -> None:
 def test_copies_arrive(cpu: Runner, name: str) -> None:
     before, body = FEATURES[name]
     cpu.load(f"{before}\n{HEAD}{body}{TAIL}")
-    C = cpu.finish(SHAPE).C
+    C = cpu.finish(SHAPE).output
     A = inputs(SHAPE)[0].reshape(-1)
     assert np.array_equal(C[:16, :16].reshape(-1), A[:256][::-1])

@@ -124,7 +124,7 @@ def test_dynamic_shared_memory_is_as_large_as_the_launch_says(cpu: Runner) -> No
 }"""
     )
     cpu.load("// solve: shared_memory=1024\n" + source)
-    C = cpu.finish(Shape(16, 16, 16)).C
+    C = cpu.finish(Shape(16, 16, 16)).output
     assert (C == 1024).all() and cpu.findings(Shape(16, 16, 16)) == ()
     cpu.load("// solve: shared_memory=1020\n" + source)
     finding = cpu.fault(Shape(16, 16, 16)).finding

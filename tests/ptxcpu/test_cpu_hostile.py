@@ -18,7 +18,7 @@ from harness.ptxcpu.ptx.parser import parse
 from problem.cases import Shape
 from problem.launcher import BLOCK, LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, inputs
-from tests.requests import sanitize_on
+from tests.requests import inputs_of, sanitize_on
 
 ENTRY = (
     ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "
@@ -149,7 +149,7 @@ def run(cpu: Runner, body: str, seconds: float = 10.0, shared: int = 0) -> objec
     ready = cpu.device.load_ptx(module(body), "k", LaunchLine(shared_memory=shared))
     assert isinstance(ready, Ready), ready
     A, B = inputs(SHAPE)
-    return cpu.device.run(Run(shape=SHAPE, A=A, B=B, seconds=seconds))
+    return cpu.device.run(Run(inputs=inputs_of(SHAPE, A, B), seconds=seconds))
 
 
 def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) -> None:
@@ -160,7 +160,7 @@ def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) ->
     st.global.u32 [%rd1+12], %r8; st.global.u64 [%rd1+16], %rd4;"""
     result = run(cpu, body)
     assert not isinstance(result, Fault)
-    words = result.C.view(np.uint32)[0, :6].tolist()  # type: ignore[index]
+    words = result.output.view(np.uint32)[0, :6].tolist()  # type: ignore[index]
     assert words == [0xFFFFFFFF, 0x80000000, 0, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFF]
 
 
@@ -249,7 +249,7 @@ def test_many_copies_in_flight_arrive_all_the_same(cpu: Runner) -> None:
     cp.async.wait_all; ld.shared.f32 %f1, [%r1]; st.global.f32 [%rd1], %f1;"""
     result = run(cpu, body, shared=64)
     assert not isinstance(result, Fault)
-    assert result.C[0, 0] == inputs(SHAPE)[0][0, 0]  # type: ignore[index]
+    assert result.output[0, 0] == inputs(SHAPE)[0][0, 0]  # type: ignore[index]
 
 
 def test_launches_that_no_gpu_accepts(cpu: Runner) -> None:

@@ -12,6 +12,7 @@ from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.interpreter import Launch, interpret
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
+from tests.requests import inputs_of
 
 HEAD = """.version 8.0
 .target sm_90
@@ -162,9 +163,9 @@ def test_random_programs(cpu: Runner, block: Block, seed: int) -> None:
     assert isinstance(ready, Ready), ready
     B = np.zeros((WORDS, WORDS), np.float32)
     shape = Shape(threads, WORDS, WORDS)
-    done = cpu.device.run(Run(shape=shape, A=A.view(np.float32), B=B, seconds=20))
+    done = cpu.device.run(Run(inputs=inputs_of(shape, A.view(np.float32), B), seconds=20))
     assert not isinstance(done, Fault), done.message
-    assert same(done.C, expected)
+    assert same(done.output, expected)
 
 
 def test_naive_kernel(cpu: Runner) -> None:
@@ -177,4 +178,4 @@ def test_naive_kernel(cpu: Runner) -> None:
     arguments = [1 << 32, 2 << 32, 3 << 32, shape.M, shape.N, shape.K]
     interpret(kernel.ptx, Launch(arrays, arguments, (16, 16, 1), (2, 1, 1)))
     cpu.load_file("naive")
-    assert np.array_equal(cpu.finish(shape).C, C)
+    assert np.array_equal(cpu.finish(shape).output, C)

@@ -40,7 +40,7 @@ def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> Non
     }
     """
     assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)
-    assert [cpu.finish(Shape(1, 1, 1)).C[0, 0] for _ in range(3)] == [600] * 3
+    assert [cpu.finish(Shape(1, 1, 1)).output[0, 0] for _ in range(3)] == [600] * 3
 
 
 def test_double_buffered_tile(cpu: Runner) -> None:
@@ -54,7 +54,7 @@ def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
     shape = Shape(20, 40, 24)
     A, B = inputs(shape)
     cpu.load_file(name)
-    C = cpu.finish(shape).C
+    C = cpu.finish(shape).output
     expected = np.zeros((shape.M, shape.K), np.float32)
     for i in range(shape.N):
         # the product is exact in 64 bits of mantissa, and so is nearly every sum
@@ -67,7 +67,7 @@ def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
 def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     shape = Shape(64, 64, 64)
-    results = [cpu.finish(shape).C for _ in range(3)]
+    results = [cpu.finish(shape).output for _ in range(3)]
     assert np.nanmax(np.abs(results[0] - product(*inputs(shape)))) > 1e-2
     assert all(np.array_equal(results[0], other, equal_nan=True) for other in results[1:])
 
@@ -77,7 +77,7 @@ def test_only_the_blocks_asked_for_run(cpu: Runner) -> None:
     shape = Shape(64, 32, 64)  # 4x4 blocks
     result = cpu.run(shape, blocks=(5, 14))
     assert not isinstance(result, Fault)
-    C = result.C
+    C = result.output
     right = product(*inputs(shape))
     written = np.zeros_like(C, dtype=bool)
     for row, column in ((1, 1), (3, 2)):

@@ -11,6 +11,7 @@ from harness.protocol.device import Ready, Run
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from tests.ptxcpu.runner import KERNELS, Runner, inputs, product
+from tests.requests import inputs_of
 
 ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
 
@@ -25,9 +26,9 @@ def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
 
 def exact(cpu: Runner, shape: Shape) -> None:
     A, B = small_integers(shape)
-    result = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    result = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))
     assert not isinstance(result, Fault), result.message
-    assert np.array_equal(result.C, A @ B)
+    assert np.array_equal(result.output, A @ B)
 
 
 @pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
@@ -290,7 +291,7 @@ def test_wgmma_adds_to_registers_as_they_stand(cpu: Runner, form: str) -> None:
     ready = cpu.load(source)
     assert isinstance(ready, Ready), ready
     A, B = small_integers(shape)
-    result = cpu.device.run(Run(shape=shape, A=A, B=B, seconds=30))
+    result = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))
     assert not isinstance(result, Fault), result.message
     left_out = 32 if "q" in form else None
     expected = sum(
@@ -298,7 +299,7 @@ def test_wgmma_adds_to_registers_as_they_stand(cpu: Runner, form: str) -> None:
         for k in range(0, 64, 16)
     )
     expected.reshape(4, 16, 16)[:, :8, 1:8:2] += 3  # behind the first, which starts from nothing
-    assert np.array_equal(result.C, expected)
+    assert np.array_equal(result.output, expected)
 
 
 def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
@@ -306,7 +307,7 @@ def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
         source, shape = wgmma_source(kind, width, 128, False, False, False)
         cpu.load(source)
         A, B = inputs(shape)
-        C = cpu.finish(shape).C
+        C = cpu.finish(shape).output
         error = np.abs(C - product(A, B)).max()
         assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else ROUNDED[kind])
 
@@ -419,10 +420,10 @@ def check_integer_wgmma(
             expected = expected.clip(-(2**31), 2**31 - 1)
     shape = Shape(64, depth, width)
     result = cpu.device.run(
-        Run(shape=shape, A=A.astype(np.float32), B=B.astype(np.float32), seconds=30)
+        Run(inputs=inputs_of(shape, A.astype(np.float32), B.astype(np.float32)), seconds=30)
     )
     assert not isinstance(result, Fault), result.message
-    assert np.array_equal(result.C.view(np.int32), expected.astype(np.int32))
+    assert np.array_equal(result.output.view(np.int32), expected.astype(np.int32))
 
 
 INTEGER_WIDTHS = (8, 16, 24, 32, *range(48, 257, 16))

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from harness.devices.cpu.device import KINDS
-from harness.protocol.device import LaunchInputs, Ready, Sanitize, Sanitized
+from harness.devices.cpu.device import parameter_kinds
+from harness.protocol.device import Ready, Sanitize, Sanitized
 from harness.protocol.report import Hazard, Tool, WatchedBlocks
 from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.execution.cache import Cache
@@ -18,9 +18,12 @@ from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Result
 from harness.ptxcpu.runtime.layout import Cause
 from problem.cases import Shape
+from problem.signature import SIGNATURE
 from tests.ptxcpu.runner import Runner, compiled, inputs
+from tests.requests import inputs_of
 
 ROOT = Path(__file__).parents[2]
+KINDS = parameter_kinds(SIGNATURE)
 SOLUTIONS = ("01", "02", "03", "06", "08", "12", "13")
 
 Floats = npt.NDArray[np.float32]
@@ -163,7 +166,7 @@ def test_a_bad_access_is_found_in_a_block_outside_the_sample(cpu: Runner) -> Non
     assert isinstance(cpu.load(KERNEL.format(body=body)), Ready)
     shape = Shape(640, 32, 640)
     a, b = inputs(shape)
-    sample = LaunchInputs(shape=shape, A=a, B=b, blocks=(0, 1, 2))
+    sample = inputs_of(shape, a, b, (0, 1, 2))
     answer = cpu.device.sanitize(Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60))
     assert isinstance(answer, Sanitized)
     (found,) = answer.findings

@@ -107,7 +107,7 @@ def _column_of(found: Finding, submission: Submission, line: int) -> int | None:
     if found.access is None or found.array is None or line > len(lines):
         return None
     text = lines[line - 1]
-    name = found.array.value if found.array in (Array.A, Array.B, Array.C) else r"\w+"
+    name = found.array if found.array in (Array.A, Array.B, Array.C) else r"\w+"
     accesses = [match.start() for match in re.finditer(rf"\b{name}\s*\[", text)]
     if not accesses:
         accesses = [match.start() for match in re.finditer(r"\b\w+\s*\[|\*\s*\w+", text)]

@@ -52,8 +52,9 @@ from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.runtime.layout import Cause
-from problem.cases import Matrix, Shape
+from problem.inputs import Matrix
 from problem.launcher import BLOCK, LaunchLine
+from problem.signature import SIGNATURE, Signature
 from problem.threads import available_cores
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
@@ -69,12 +70,6 @@ ranked size."""
 SWEEP_SECONDS = 30.0
 """The longest that running all blocks of the ranked size may take, by an estimate."""
 
-KINDS = (
-    *(ParameterKind.READ_ONLY, ParameterKind.READ_ONLY, ParameterKind.WRITABLE),
-    *(ParameterKind.NUMBER,) * 3,
-)
-"""The kinds of the parameters A, B, C, M, N and K."""
-
 
 @dataclass(frozen=True)
 class _Module:
@@ -83,9 +78,10 @@ class _Module:
     kernel: Kernel
     line: LaunchLine
 
-    def grid(self, shape: Shape) -> Size:
+    def grid(self, launch: LaunchInputs) -> Size:
         """Return the blocks of a launch, whole clusters of them."""
-        tiles = self.line.grid(shape.M, shape.K)
+        output = launch.arguments.output
+        tiles = self.line.grid(output.rows, output.columns)
         x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.kernel.cluster, strict=True))
         return x, y, z
 
@@ -122,7 +118,11 @@ class CpuDevice:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
         return self.load_ptx(
-            kernel.ptx, kernel.entry, kernel.launch, watched=request.mostly_watched
+            kernel.ptx,
+            kernel.entry,
+            kernel.launch,
+            watched=request.mostly_watched,
+            signature=kernel.signature,
         )
 
     def load_ptx(
@@ -132,13 +132,20 @@ class CpuDevice:
         line: LaunchLine | None = None,
         block: Size = BLOCK,
         watched: bool = False,
+        signature: Signature = SIGNATURE,
     ) -> Ready | Refusal:
         """Translate any PTX for any shape of block; `watched` is as for Kernel."""
         self._module = None
         line = line or LaunchLine()
         try:
             kernel = Kernel(
-                text, entry, block, KINDS, line.shared_memory, watched=watched, cache=self._cache
+                text,
+                entry,
+                block,
+                parameter_kinds(signature),
+                line.shared_memory,
+                watched=watched,
+                cache=self._cache,
             )
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
@@ -161,25 +168,26 @@ class CpuDevice:
 
     @answer.register
     def run(self, request: Run) -> Finished | Fault:
-        """Run one launch. C is NaN before it, and stays so outside the blocks asked for."""
-        module = self._loaded()
-        if request.blocks is not None and module.kernel.blocks_depend:
+        """Run one launch. The output is NaN before it, and stays so outside the blocks asked
+        for."""
+        module, given = self._loaded(), request.inputs
+        if given.blocks is not None and module.kernel.blocks_depend:
             return Fault(
                 cause="judge",
                 message="this kernel's blocks depend on one another, so a sample of them "
                 "cannot be run alone",
             )
-        grid = module.grid(request.shape)
+        grid = module.grid(given)
         if refused := _refused(module.kernel, grid):
             return refused
-        C, arguments = _arguments(request.shape, request.A, request.B)
-        result = module.kernel.run(grid, arguments, seconds=request.seconds, blocks=request.blocks)
+        output, arguments = _arguments(given)
+        result = module.kernel.run(grid, arguments, seconds=request.seconds, blocks=given.blocks)
         if result.fault:
-            return reporting.fault(result.fault, request.shape, result.printed)
+            return reporting.fault(result.fault, given.shape, result.printed)
         return Finished(
             seconds=result.seconds,
-            C=C,
-            changed_inputs=reporting.changed_inputs(result),
+            output=output,
+            changed_inputs=reporting.changed_inputs(result, given),
             printed=result.printed,
         )
 
@@ -199,10 +207,10 @@ class CpuDevice:
                 seen, sampled = self._check_sample(given, left)
                 found += seen
                 continue
-            grid = self._loaded().grid(given.shape)
+            grid = self._loaded().grid(given)
             if refused := _refused(kernel, grid):
                 return refused
-            C, arguments = _arguments(given.shape, given.A, given.B)
+            output, arguments = _arguments(given)
             try:
                 result = kernel.check(grid, arguments, seconds=left)
             except PtxError as refusal:
@@ -212,8 +220,10 @@ class CpuDevice:
                 fault = reporting.fault(result.fault, given.shape, result.printed)
                 ended = (Stopped(launch=number, fault=fault),)
             elif not any(each.hazard is Hazard.DEADLOCK for each in found):
-                changed = reporting.changed_inputs(result)
-                products.append(Product(launch=number, tool=None, C=C, changed_inputs=changed))
+                changed = reporting.changed_inputs(result, given)
+                products.append(
+                    Product(launch=number, tool=None, output=output, changed_inputs=changed)
+                )
             if found or ended:
                 break  # the same mistakes on other shapes say nothing new
         wanted = tuple(f for f in merged(found) if f.tool in request.tools)
@@ -234,10 +244,10 @@ class CpuDevice:
         access in any block, if the vector path can run all of them soon enough; and how many
         blocks were run."""
         module = self._loaded()
-        grid = module.grid(given.shape)
+        grid = module.grid(given)
         if _refused(module.kernel, grid):
             return [], None
-        _, arguments = _arguments(given.shape, given.A, given.B)
+        _, arguments = _arguments(given)
         try:
             result = module.kernel.check(
                 grid, arguments, seconds=min(seconds, SAMPLE_SECONDS), blocks=given.blocks
@@ -263,10 +273,10 @@ class CpuDevice:
     def count(self, request: Count) -> Counted | Fault:
         """Count sectors, wavefronts and the rest in blocks that are spread over the grid."""
         module, given = self._loaded(), request.inputs
-        grid = module.grid(given.shape)
+        grid = module.grid(given)
         if refused := _refused(module.kernel, grid):
             return refused
-        _, arguments = _arguments(given.shape, given.A, given.B)
+        _, arguments = _arguments(given)
         code = {line.line: tuple(line.opcodes) for line in request.code}
         try:
             result = module.kernel.count(
@@ -281,15 +291,25 @@ class CpuDevice:
         return Counted(counters=reporting.counters(result.counters, given.shape, depends))
 
 
-def _arguments(shape: Shape, A: Matrix, B: Matrix) -> tuple[Matrix, tuple[Argument, ...]]:
-    """A poisoned C, and what the kernel is launched with."""
-    C = poisoned(shape.M, shape.K)
+def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
+    """Return what each parameter of a kernel is given."""
+    return (
+        *(ParameterKind.READ_ONLY for _ in signature.inputs),
+        ParameterKind.WRITABLE,
+        *(ParameterKind.NUMBER for _ in signature.numbers),
+    )
+
+
+def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
+    """A poisoned output, and what the kernel is launched with."""
+    arguments = given.arguments
+    elements = poisoned(arguments.output.rows, arguments.output.columns)
     inputs = [
-        Buffer(np.ascontiguousarray(data, np.float32), name=name)
-        for name, data in (("A", A), ("B", B))
+        Buffer(np.ascontiguousarray(data, np.float32), name=buffer.name)
+        for buffer, data in zip(arguments.inputs, given.matrices, strict=True)
     ]
-    output = Buffer(C, writable=True, initialised=False, name="C")
-    return C, (*inputs, output, shape.M, shape.N, shape.K)
+    output = Buffer(elements, writable=True, initialised=False, name=arguments.output.name)
+    return elements, (*inputs, output, *arguments.numbers)
 
 
 def _refused(kernel: Kernel, grid: Size) -> Fault | None:

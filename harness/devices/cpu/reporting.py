@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Literal
 
 from harness.protocol import report
-from harness.protocol.report import Array, Place, Tool
+from harness.protocol.device import LaunchInputs
+from harness.protocol.report import Place, Tool, array_named
 from harness.protocol.request import Fault
 from harness.ptxcpu import results
 from harness.ptxcpu.results import Hazard
@@ -47,7 +48,7 @@ def finding(found: results.Finding, shape: Shape) -> report.Finding:
         other=_place(found.other) if found.other else None,
         access=found.access,
         size=found.size,
-        array=Array(found.memory) if found.memory else None,
+        array=array_named(found.memory) if found.memory else None,
         row=row,
         column=column,
         bytes_outside=found.bytes_outside,
@@ -63,10 +64,9 @@ def fault(ended: results.Fault, shape: Shape, printed: str) -> Fault:
     return Fault(cause=cause, message=ended.message, finding=found, at=at, printed=printed)
 
 
-def changed_inputs(result: results.Result) -> tuple[Literal["A", "B"], ...]:
-    """Return the inputs to which the kernel wrote other values."""
-    names: tuple[Literal["A", "B"], ...] = ("A", "B")
-    return tuple(names[index] for index in result.changed)
+def changed_inputs(result: results.Result, given: LaunchInputs) -> tuple[str, ...]:
+    """Return the names of the inputs to which the kernel wrote other values."""
+    return tuple(given.arguments.inputs[index].name for index in result.changed)
 
 
 def counters(counted: results.Counters, shape: Shape, depends: bool) -> report.Counters:

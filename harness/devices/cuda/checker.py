@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import singledispatchmethod
-from typing import Any, Literal
+from importlib import import_module
+from typing import Any
 
 import cupy
 import numpy as np
@@ -13,6 +15,7 @@ from cuda.bindings import driver
 
 from harness.devices.cuda import judge_kernels, memory
 from harness.devices.cuda.errors import CudaError, faults_told
+from harness.devices.guards import POISON
 from harness.protocol.report import Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
@@ -26,8 +29,8 @@ from harness.protocol.timing import (
     MeasureErrors,
     SharedMatrices,
 )
-from problem import gpu
-from problem.inputs import Kind, draws
+from problem.cases import Case
+from problem.problem import MATRIX_MULTIPLICATION
 
 
 class CudaChecker:
@@ -37,7 +40,7 @@ class CudaChecker:
         self._table: _Table | None = None
         with suppress(*CudaError):  # the first request meets the same error, and says so
             judge_kernels.load()
-            gpu.load()
+            import_module(MATRIX_MULTIPLICATION.on_gpu).load()
 
     def ask(self, request: Request[Any]) -> Value:
         return faults_told(self.answer, request)
@@ -50,11 +53,10 @@ class CudaChecker:
     def lay_out(self, request: LayOut) -> SharedMatrices:
         self._table = None  # what was there before makes room first
         table = self._table = _Table(request)
-        A, B, C = table.guarded.values()
         return SharedMatrices(
-            shape=request.shape,
-            handles=(A.handle, B.handle, C.handle),
-            offsets=(A.layout.before, B.layout.before, C.layout.before),
+            arguments=request.arguments,
+            handles=tuple(each.handle for each in table.guarded),
+            offsets=tuple(each.layout.before for each in table.guarded),
         )
 
     @answer.register
@@ -81,54 +83,46 @@ class CudaChecker:
 
 
 class _Table:
-    """The matrices of one shape, with guards."""
+    """The buffers of one launch, with guards."""
 
     def __init__(self, request: LayOut) -> None:
-        shape = request.shape
-        sizes = {"A": (shape.M, shape.N), "B": (shape.N, shape.K), "C": (shape.M, shape.K)}
-        self.guarded = {name: memory.Guarded(*size) for name, size in sizes.items()}
-        self.A, self.B, self.C = (guarded.matrix for guarded in self.guarded.values())
+        self._arguments = request.arguments
+        self._draw: Callable[..., Any] = import_module(request.on_gpu).Drawn
+        self.guarded = [memory.Guarded(buffer) for buffer in request.arguments.buffers]
+        self._buffers = [guarded.matrix for guarded in self.guarded]
         l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
         self._flush = cupy.ndarray((2 * l2 // 4,), np.uint32, memptr=memory.allocate(2 * l2))
         self.draw("uniform")
 
     def draw(self, inputs: str) -> None:
-        self._kind = Kind.parse(inputs)
-        A, B = self._drawn = draws(self._kind, _random_seed())
-        gpu.draw(self.A, A)
-        gpu.draw(self.B, B)
-        judge_kernels.poison(self.C)
+        self._seed = _random_seed()
+        case = Case(self._arguments.shape, inputs)
+        self._drawn = self._draw(case, self._seed, self._buffers)
+        judge_kernels.fill(self._buffers[-1], POISON)
         driver.cuCtxResetPersistingL2Cache()
         judge_kernels.fill(self._flush, np.uint32(0))
         cupy.cuda.runtime.deviceSynchronize()  # another process uses the matrices next
 
     def check(self) -> Checked:
-        changed = self._changed()
-        error = gpu.worst_error(self.A, self.B, self.C, self._kind, _random_seed())
-        outside = tuple(
-            f"{side} {name}"
-            for name, guarded in self.guarded.items()
-            for side, words in guarded.guards.items()
-            if judge_kernels.overwritten(words)
+        changed = self._drawn.changed()
+        for place in changed:  # drawn again for the check
+            self._drawn.draw(place)
+        error = self._drawn.worst_error(_random_seed())
+        is_overwritten = judge_kernels.overwritten
+        return Checked(
+            error=error,
+            changed_inputs=tuple(self._arguments.inputs[place].name for place in changed),
+            wrote_outside=tuple(
+                place for each in self.guarded for place in each.overwritten(is_overwritten)
+            ),
         )
-        return Checked(error=error, changed_inputs=changed, wrote_outside=outside)
 
     def errors(self, seed: int) -> MeasuredErrors:
-        block, by_rows, by_components = gpu.block_errors(self.A, self.B, self.C, seed)
+        block, by_rows, by_components = self._drawn.errors(seed)
         return MeasuredErrors(block=block, by_rows=by_rows, by_components=by_components)
 
     def fetch(self) -> Fetched:
-        A, B = self._drawn
-        return Fetched(seed_of_A=A.seed, seed_of_B=B.seed, C=self.C.get())
-
-    def _changed(self) -> tuple[Literal["A", "B"], ...]:
-        """Return which inputs the launch has changed, and draw these again for the check."""
-        found: list[Literal["A", "B"]] = []
-        for name, matrix, how in zip(("A", "B"), (self.A, self.B), self._drawn, strict=True):
-            if gpu.changed(matrix, how):
-                found.append(name)  # type: ignore[arg-type]  # zip forgets the literals
-                gpu.draw(matrix, how)
-        return tuple(found)
+        return Fetched(seed=self._seed, output=self._buffers[-1].get())
 
 
 def _random_seed() -> int:

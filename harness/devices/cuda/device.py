@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from functools import cached_property, partial, singledispatchmethod
-from typing import Any, Literal
+from functools import partial, singledispatchmethod
+from importlib import import_module
+from typing import Any
 
 import cupy
-import numpy as np
 
 from harness.compiling.occupancy import multiprocessor
 from harness.devices.available import arch_named
-from harness.devices.cuda import baseline, memory
+from harness.devices.cuda import memory
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import faults_told
 from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
-from harness.devices.guards import ALIGNMENT, Layout
+from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     Count,
@@ -34,7 +35,6 @@ from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
-    Arithmetic,
     Attach,
     Detach,
     FirstLaunches,
@@ -47,8 +47,9 @@ from harness.protocol.timing import (
     SustainedLaunches,
     TimeLaunch,
 )
-from problem.cases import Matrix
 from problem.launcher import launch, solve
+from problem.problem import MATRIX_MULTIPLICATION
+from problem.signature import Arguments
 
 
 class CudaDevice:
@@ -56,9 +57,10 @@ class CudaDevice:
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
-        self._rooms = memory.Room(), memory.Room(), memory.Room()
+        self._rooms: defaultdict[str, memory.Room] = defaultdict(memory.Room)
         self._loaded: Loaded | None = None
         self._attached: _Attached | None = None
+        self._baselines: dict[str, Callable[..., None]] = {}
 
     def ask(self, request: Request[Any]) -> Value:
         return faults_told(self.answer, request)
@@ -80,41 +82,33 @@ class CudaDevice:
 
     @answer.register
     def run(self, request: Run) -> Finished:
-        assert self._kernel is not None and self._loaded is not None and request.blocks is None
-        shape = request.shape
-        M, N, K = shape.M, shape.N, shape.K
-        of_A, of_B, of_C = (Layout.draw(*size, ALIGNMENT) for size in ((M, N), (N, K), (M, K)))
-        for_A, for_B, for_C = self._rooms
-        on_A = memory.Guarded.holding(request.A, of_A, for_A)
-        on_B = memory.Guarded.holding(request.B, of_B, for_B)
-        on_C = memory.Guarded.poisoned(shape.M, shape.K, of_C, for_C)
+        given, arguments = request.inputs, request.inputs.arguments
+        assert self._kernel is not None and self._loaded is not None and given.blocks is None
+        layouts = [Layout.draw(each.rows, each.columns, ALIGNMENT) for each in arguments.buffers]
+        guarded = [
+            memory.Guarded(buffer, layout, self._rooms[buffer.name])
+            for buffer, layout in zip(arguments.buffers, layouts, strict=True)
+        ]
+        *inputs, output = (each.matrix for each in guarded)
+        for matrix, values in zip(inputs, given.matrices, strict=True):
+            matrix.set(values)
+        memory.set_words(output, POISON)
         self._loaded.reset_variables()
         started = time.perf_counter()
         solve(
             self._loaded.function,
-            on_A.matrix,
-            on_B.matrix,
-            on_C.matrix,
-            shape.M,
-            shape.N,
-            shape.K,
+            (*inputs, output),
+            arguments,
             self._kernel.launch,
             cupy.cuda.runtime.deviceSynchronize,
         )
         seconds = time.perf_counter() - started
-        changed: list[Literal["A", "B"]] = []
-        if not _same_bits(on_A.matrix.get(), request.A):
-            changed.append("A")
-        if not _same_bits(on_B.matrix.get(), request.B):
-            changed.append("B")
         return Finished(
             seconds=seconds,
-            C=on_C.matrix.get(),
-            changed_inputs=tuple(changed),
+            output=output.get(),
+            changed_inputs=changed_inputs((matrix.get() for matrix in inputs), given),
             wrote_outside=tuple(
-                f"{side} {name}"
-                for name, guarded in (("A", on_A), ("B", on_B), ("C", on_C))
-                for side in guarded.overwritten()
+                place for each in guarded for place in each.overwritten(memory.is_overwritten)
             ),
         )
 
@@ -140,12 +134,13 @@ class CudaDevice:
 
     @answer.register
     def attach(self, request: Attach) -> Done:
-        if request.baseline:
-            self._attached = _Attached(request.matrices, self._sgemm)
+        if request.baseline is not None:
+            self._attached = _Attached(request.matrices, self._baseline(request.baseline))
         else:
             assert self._loaded is not None
             reset = self._loaded.reset_variables
-            self._attached = _Attached(request.matrices, self._launch, reset)
+            compute = partial(self._launch, request.matrices.arguments)
+            self._attached = _Attached(request.matrices, compute, reset)
         return Done()
 
     @answer.register
@@ -167,24 +162,22 @@ class CudaDevice:
 
     @answer.register
     def run_baseline(self, request: RunBaseline) -> Finished:
-        on_A, on_B = cupy.asarray(request.A), cupy.asarray(request.B)
-        on_C = memory.matrix(on_A.shape[0], on_B.shape[1])
+        inputs = [cupy.asarray(matrix) for matrix in request.inputs.matrices]
+        (output,) = memory.matrices([request.inputs.arguments.output])
+        compute = import_module(request.on_gpu).baseline(request.arithmetic)
         started = time.perf_counter()
-        if request.arithmetic is Arithmetic.FP16:
-            baseline.half_precision(on_A, on_B, on_C)
-        else:
-            baseline.Sgemm(request.arithmetic)(on_A, on_B, on_C)
+        compute(*inputs, output)
         cupy.cuda.runtime.deviceSynchronize()
-        return Finished(seconds=time.perf_counter() - started, C=on_C.get())
+        return Finished(seconds=time.perf_counter() - started, output=output.get())
 
-    @cached_property
-    def _sgemm(self) -> baseline.Sgemm:
-        return baseline.Sgemm()
+    def _baseline(self, on_gpu: str) -> Callable[..., None]:
+        if on_gpu not in self._baselines:
+            self._baselines[on_gpu] = import_module(on_gpu).baseline()
+        return self._baselines[on_gpu]
 
-    def _launch(self, A: Any, B: Any, C: Any) -> None:
+    def _launch(self, arguments: Arguments, *buffers: Any) -> None:
         assert self._kernel is not None and self._loaded is not None
-        (M, N), K = A.shape, B.shape[1]
-        launch(self._loaded.function, A, B, C, M, N, K, self._kernel.launch)
+        launch(self._loaded.function, buffers, arguments, self._kernel.launch)
 
 
 class _Attached:
@@ -196,12 +189,12 @@ class _Attached:
     def __init__(
         self,
         matrices: SharedMatrices,
-        multiply: Callable[..., None],
+        compute: Callable[..., None],
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self.opened = memory.Opened(matrices)
         self._prepare = prepare
-        self._launch = partial(multiply, *self.opened.matrices)
+        self._launch = partial(compute, *self.opened.matrices)
         self._prepare()
         self._launch()
         cupy.cuda.runtime.deviceSynchronize()
@@ -229,7 +222,7 @@ def _info() -> DeviceInfo:
         uuid=clocks.uuid,
         driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
         cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
-        cublas=baseline.version(),
+        cublas=import_module(MATRIX_MULTIPLICATION.on_gpu).baseline_version(),
         multiprocessors=count,
         max_clock_mhz=clock_mhz,
         memory_bytes=properties["totalGlobalMem"],
@@ -238,10 +231,6 @@ def _info() -> DeviceInfo:
         fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
         notes=clocks.notes,
     )
-
-
-def _same_bits(found: Matrix, expected: Matrix) -> bool:
-    return bool(np.array_equal(found.view(np.uint32), expected.view(np.uint32)))
 
 
 def _cuda_version(number: int) -> str:

@@ -6,30 +6,26 @@ people is never read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from harness.devices.findings import merged
-from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value
+from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value, array_named
 from problem.cases import Shape
+from problem.signature import Arguments, Buffer
 
 
 class Placement(Value):
-    """The addresses of the matrices of one launch."""
+    """The addresses of the buffers of one launch."""
 
-    shape: Shape
-    A: int
-    B: int
-    C: int
+    arguments: Arguments
+    addresses: tuple[int, ...]
 
-    def arrays(self) -> Iterable[tuple[Array, int, int, int]]:
-        """Yield each array's start, rows and columns."""
-        shape = self.shape
-        yield Array.A, self.A, shape.M, shape.N
-        yield Array.B, self.B, shape.N, shape.K
-        yield Array.C, self.C, shape.M, shape.K
+    @property
+    def shape(self) -> Shape:
+        return self.arguments.shape
 
 
 def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[Finding, ...]:
@@ -90,22 +86,22 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
 
 
 def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> Finding:
-    """Name the matrix that is nearest to the address."""
-    nearest: tuple[int, Array, int, int, Shape] | None = None
+    """Name the buffer that is nearest to the address."""
+    nearest: tuple[int, Buffer, int, Shape] | None = None
     for placement in placements:
-        for array, start, rows, columns in placement.arrays():
-            end = start + rows * columns * 4
+        for buffer, start in zip(placement.arguments.buffers, placement.addresses, strict=True):
+            end = start + buffer.rows * buffer.columns * 4
             outside = max(start - address, address - end + 1, 0)
             if nearest is None or outside < nearest[0]:
-                nearest = (outside, array, (address - start) // 4, columns, placement.shape)
+                nearest = (outside, buffer, (address - start) // 4, placement.shape)
     if nearest is None or nearest[0] > 1 << 32:
         return finding
-    outside, array, index, columns, shape = nearest
+    outside, buffer, index, shape = nearest
     return finding.model_copy(
         update={
-            "array": array,
-            "row": index // columns,
-            "column": index % columns,
+            "array": array_named(buffer.name),
+            "row": index // buffer.columns,
+            "column": index % buffer.columns,
             "bytes_outside": max(outside - 1, 0) if outside else 0,
             "shape": shape,
         }
@@ -141,7 +137,7 @@ def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fi
 def describe(finding: Finding) -> str:
     """Describe a finding in one sentence."""
     where = f"line {finding.at.line}" if finding.at.line else "a line unknown"
-    array = finding.array.value if finding.array else "memory"
+    array = finding.array or "memory"
     if finding.row is not None:
         array = f"{array}[{finding.row}][{finding.column}]"
     match finding.hazard:

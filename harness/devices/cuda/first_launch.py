@@ -22,42 +22,33 @@ T = TypeVar("T")
 
 def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
     """Measure context, module load, first allocation, first and second launch."""
-    shape, kernel = request.shape, request.kernel
+    arguments, kernel = request.arguments, request.kernel
     context_ms, _ = _timed(lambda: cupy.cuda.runtime.free(0))
     module_load_ms, loaded = _timed(lambda: Loaded(kernel))
-    allocation_ms, (A, B, *products) = _timed(
-        lambda: (
-            memory.matrix(shape.M, shape.N),
-            memory.matrix(shape.N, shape.K),
-            memory.matrix(shape.M, shape.K),
-            memory.matrix(shape.M, shape.K),
-        )
+    allocation_ms, (*inputs, first, second) = _timed(
+        lambda: memory.matrices((*arguments.buffers, arguments.output))
     )
-    A.set(repeated(request.rows, shape.M, 0))
-    B.set(repeated(request.columns, shape.K, 1))
-    for C in products:
-        memory.set_words(C, POISON)
+    for matrix, part in zip(inputs, request.parts, strict=True):
+        matrix.set(repeated(part, *matrix.shape))
+    for output in (first, second):
+        memory.set_words(output, POISON)
     cupy.cuda.runtime.deviceSynchronize()
 
-    def once(C: Any) -> None:
+    def once(output: Any) -> None:
         solve(
             loaded.function,
-            A,
-            B,
-            C,
-            shape.M,
-            shape.N,
-            shape.K,
+            (*inputs, output),
+            arguments,
             kernel.launch,
             cupy.cuda.runtime.deviceSynchronize,
         )
 
-    def timed(C: Any) -> float:
+    def timed(output: Any) -> float:
         loaded.reset_variables()
         cupy.cuda.runtime.deviceSynchronize()
-        return _timed(partial(once, C))[0]
+        return _timed(partial(once, output))[0]
 
-    first_ms, second_ms = map(timed, products)
+    first_ms, second_ms = timed(first), timed(second)
     return FirstLaunches(
         times=FirstLaunch(
             context_ms=context_ms,
@@ -67,7 +58,7 @@ def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
             first_launch_ms=first_ms,
             second_launch_ms=second_ms,
         ),
-        C=products[request.fetch - 1].get(),
+        output=(first, second)[request.fetch - 1].get(),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from harness.devices.cuda import memory
 from harness.protocol.report import HostMemory, HostMemoryKind
 from harness.protocol.timing import MeasureHostMemory
-from problem.cases import Matrix
+from problem.inputs import Matrix
 
 _COPIES = 5
 """The median of so many copies counts."""
@@ -22,10 +22,9 @@ _TO_DEVICE, _TO_HOST = 1, 2
 
 
 def host_memory(request: MeasureHostMemory) -> HostMemory:
-    """Allocate A, B and C, fill them, copy A and B to the GPU and C back."""
-    shape = request.shape
-    sizes = ((shape.M, shape.N), (shape.N, shape.K), (shape.M, shape.K))
-    on_device = [memory.matrix(rows, columns) for rows, columns in sizes]
+    """Allocate all buffers, fill them, copy the inputs to the GPU and the output back."""
+    sizes = [(buffer.rows, buffer.columns) for buffer in request.arguments.buffers]
+    on_device = memory.matrices(request.arguments.buffers)
     on_host: list[Matrix] = []
     kept: list[Any] = []
 
@@ -45,11 +44,11 @@ def host_memory(request: MeasureHostMemory) -> HostMemory:
             matrix.fill(1.0)
 
     def to_device() -> None:
-        for source, target in zip(on_host[:2], on_device[:2], strict=True):
+        for source, target in zip(on_host[:-1], on_device[:-1], strict=True):
             cupy.cuda.runtime.memcpy(target.data.ptr, source.ctypes.data, source.nbytes, _TO_DEVICE)
 
     def to_host() -> None:
-        source, target = on_device[2], on_host[2]
+        source, target = on_device[-1], on_host[-1]
         cupy.cuda.runtime.memcpy(target.ctypes.data, source.data.ptr, target.nbytes, _TO_HOST)
 
     allocate_ms, fill_ms = _ms(allocate), _ms(fill)
@@ -61,8 +60,8 @@ def host_memory(request: MeasureHostMemory) -> HostMemory:
         fill_ms=fill_ms,
         to_device_ms=to_device_ms,
         to_host_ms=to_host_ms,
-        to_device_gb_per_s=(on_host[0].nbytes + on_host[1].nbytes) / to_device_ms / 1e6,
-        to_host_gb_per_s=on_host[2].nbytes / to_host_ms / 1e6,
+        to_device_gb_per_s=sum(each.nbytes for each in on_host[:-1]) / to_device_ms / 1e6,
+        to_host_gb_per_s=on_host[-1].nbytes / to_host_ms / 1e6,
     )
 
 

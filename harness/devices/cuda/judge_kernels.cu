@@ -1,4 +1,5 @@
-// The judge's own kernels on a GPU: they fill guards and C, and look whether guards were written.
+// The judge's own kernels on a GPU: they fill guards and outputs, and look whether guards were
+// written.
 
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;

@@ -9,7 +9,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from harness.devices.guards import CANARY, POISON
+from harness.devices.guards import CANARY
 
 _BLOCK = 256
 _GRID = 132 * 16
@@ -32,11 +32,6 @@ def overwritten(guard: Any) -> bool:
     arguments = (guard, np.uint64(guard.size), np.uint32(CANARY), count)
     _module().get_function("restore")((_GRID,), (_BLOCK,), arguments)
     return bool(count.get()[0])
-
-
-def poison(matrix: Any) -> None:
-    """Make every element of a float32 matrix the poison."""
-    fill(matrix, POISON)
 
 
 def fill(matrix: Any, bits: np.uint32) -> None:

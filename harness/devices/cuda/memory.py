@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import cupy
 import numpy as np
 from cuda.bindings import driver
 
-from harness.devices.guards import CANARY, POISON, Layout
+from harness.devices.guards import CANARY, Layout
 from harness.protocol.timing import SharedMatrices
-from problem.cases import Matrix
+from problem.signature import Buffer
 
 _OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation."""
@@ -37,6 +38,11 @@ def matrix(rows: int, columns: int) -> Any:
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
 
 
+def matrices(buffers: Iterable[Buffer]) -> list[Any]:
+    """Allocate an uninitialised matrix for each buffer."""
+    return [matrix(buffer.rows, buffer.columns) for buffer in buffers]
+
+
 class Room:
     """Memory for one matrix after another, which is kept while they need as much: allocating and
     freeing wait for every context that is created on this machine."""
@@ -56,16 +62,14 @@ class Opened:
     """The matrices of another process, as long as that process keeps them."""
 
     def __init__(self, shared: SharedMatrices) -> None:
-        (M, N), K = (shared.shape.M, shared.shape.N), shared.shape.K
-        sizes = ((M, N), (N, K), (M, K))
         self._open: list[int] = []
-        places = zip(shared.handles, shared.offsets, sizes, strict=True)
-        A, B, C = (self._matrix(*place) for place in places)
-        self.matrices = (A, B, C)
+        places = zip(shared.handles, shared.offsets, shared.arguments.buffers, strict=True)
+        self.matrices = [self._matrix(*place) for place in places]
 
-    def _matrix(self, handle: str, offset: int, size: tuple[int, int]) -> Any:
+    def _matrix(self, handle: str, offset: int, buffer: Buffer) -> Any:
         place = cupy.cuda.runtime.ipcOpenMemHandle(bytes.fromhex(handle))
         self._open.append(place)
+        size = (buffer.rows, buffer.columns)
         unowned = cupy.cuda.UnownedMemory(place + offset, size[0] * size[1] * 4, self)
         return cupy.ndarray(size, np.float32, memptr=cupy.cuda.MemoryPointer(unowned, 0))
 
@@ -82,9 +86,11 @@ class Guarded:
     """
 
     def __init__(
-        self, rows: int, columns: int, layout: Layout | None = None, room: Room | None = None
+        self, buffer: Buffer, layout: Layout | None = None, room: Room | None = None
     ) -> None:
         """layout: one that was drawn before. room: the memory to use."""
+        rows, columns = buffer.rows, buffer.columns
+        self.name = buffer.name
         self.layout = layout = layout or Layout.draw(rows, columns)
         self._memory = (room or Room()).of(layout.total)
         place = self._memory + layout.before
@@ -96,32 +102,21 @@ class Guarded:
         for guard in self._guards.values():
             set_words(guard, CANARY)
 
-    @classmethod
-    def holding(cls, values: Matrix, layout: Layout, room: Room) -> Guarded:
-        guarded = cls(values.shape[0], values.shape[1], layout, room)
-        guarded.matrix.set(values)
-        return guarded
-
-    @classmethod
-    def poisoned(cls, rows: int, columns: int, layout: Layout, room: Room) -> Guarded:
-        guarded = cls(rows, columns, layout, room)
-        set_words(guarded.matrix, POISON)
-        return guarded
-
-    def overwritten(self) -> list[str]:
-        """Return the sides on which a canary was overwritten: "before", "behind"."""
-        return [side for side, guard in self._guards.items() if (guard.get() != CANARY).any()]
-
-    @property
-    def guards(self) -> dict[str, Any]:
-        """Return the words of each side."""
-        return self._guards
+    def overwritten(self, is_overwritten: Callable[[Any], bool]) -> list[str]:
+        """Return the sides on which a canary was overwritten, such as "behind C"."""
+        guards = self._guards.items()
+        return [f"{side} {self.name}" for side, guard in guards if is_overwritten(guard)]
 
     @property
     def handle(self) -> str:
         """Return the handle with which another process opens the memory."""
         name: bytes = cupy.cuda.runtime.ipcGetMemHandle(self._memory.ptr)
         return name.hex()
+
+
+def is_overwritten(guard: Any) -> bool:
+    """Return whether a word of a guard was overwritten, as the driver reads it."""
+    return bool((guard.get() != CANARY).any())
 
 
 def _words(place: Any, size: int) -> Any:

@@ -14,14 +14,15 @@ from cuda import pathfinder
 
 from harness.compiling.compiler import FILE_NAME
 from harness.compiling.disassembly import disassemble
-from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda import hardware_counters
 from harness.devices.cuda import watched_job as watched
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
 from harness.protocol.profile import NoProfile, Profile
 from problem.cases import Case, Matrix, Shape
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR, compare
+from problem.signature import SIGNATURE
 
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 """The error of ncu if the driver lets only administrators read counters."""
@@ -76,8 +77,8 @@ def profile(
 
 
 def _inputs(shape: Shape) -> LaunchInputs:
-    A, B = Case(shape).draw(secrets.randbits(48))
-    return LaunchInputs(shape=shape, A=A, B=B)
+    inputs = Case(shape).draw(secrets.randbits(48))
+    return LaunchInputs(arguments=MATRIX_MULTIPLICATION.arguments(shape), matrices=inputs)
 
 
 def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
@@ -86,7 +87,8 @@ def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
         C: Matrix = np.load(watched.file(results, "C", number), allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return f"the launch at {launch.shape} did not come to its end under ncu"
-    found = compare(launch.A, launch.B, C)
+    A, B = launch.matrices
+    found = compare(A, B, C)
     if found.passed:
         return None
     return (
@@ -102,7 +104,7 @@ def options(report: Path, launches: int) -> tuple[str, ...]:
         "--force-overwrite",
         "--clock-control=none",
         "--kernel-name-base=function",
-        f"--kernel-name={KERNEL_NAME}",
+        f"--kernel-name={SIGNATURE.kernel}",
         f"--launch-count={launches}",
         f"--section={hardware_counters.SECTION}",
         f"--metrics={','.join(hardware_counters.METRICS)}",

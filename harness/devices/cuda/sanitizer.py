@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from cuda import pathfinder
 
-from harness.compiling.signature import KERNEL_NAME
 from harness.devices.cuda import watched_job as watched
 from harness.devices.cuda.findings import Placement, read_xml
+from harness.devices.guards import changed_inputs
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     LaunchInputs,
@@ -37,7 +37,8 @@ from harness.protocol.device import (
 from harness.protocol.errors import without_paths
 from harness.protocol.report import Finding, Tool, ToolRun, Value
 from harness.protocol.request import Fault, Request
-from problem.cases import Matrix
+from problem.inputs import Matrix
+from problem.signature import SIGNATURE
 
 _MAX_RECORDS = 50
 _FOUND = 86
@@ -67,14 +68,16 @@ class CudaSanitizer:
     """A device that runs a kernel under compute-sanitizer. It needs no context of its own.
 
     The tools of a quick grading start at once and wait for their launches: starting takes a tool
-    longer than the launches do.
+    longer than the launches do. They watch kernels of one name, and serve no problem with another.
     """
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._folder = TemporaryDirectory()
         self._waiting = {
-            tool: _Process(path, tool, newest=True, results=Path(self._folder.name))
+            tool: _Process(
+                path, tool, SIGNATURE.kernel, newest=True, results=Path(self._folder.name)
+            )
             for path in programs()[:1]
             for tool in (Tool.MEMCHECK, Tool.RACECHECK)
         }
@@ -87,8 +90,9 @@ class CudaSanitizer:
             return Ready()
         assert isinstance(request, Sanitize) and self._kernel is not None
         waiting, self._waiting = self._waiting, {}
+        can_wait = self._kernel.signature.kernel == SIGNATURE.kernel
         try:
-            return sanitize(self._kernel, request, waiting)
+            return sanitize(self._kernel, request, waiting if can_wait else {})
         finally:
             for process in waiting.values():
                 process.kill()
@@ -106,6 +110,7 @@ def sanitize(
     """
     deadline = time.monotonic() + request.seconds
     todo: Sequence[Tool] = request.tools
+    name = kernel.signature.kernel
     done: list[_Found] = []
     why = "it is not installed: pip install nvidia-cuda-sanitizer-api"
     version = f"{_PROGRAM} (missing)"
@@ -119,7 +124,7 @@ def sanitize(
             for together in [[tool] for tool in todo] if alone else [todo]:
                 processes = [
                     (not alone and _waits(waiting.get(tool), path))
-                    or _Process(path, tool, newest=not alone, results=results)
+                    or _Process(path, tool, name, newest=not alone, results=results)
                     for tool in together
                 ]
                 found = _run(processes, request.launches, folder, deadline)
@@ -186,7 +191,7 @@ def _run(
 class _Process:
     """The process of one tool. newest: with options that only newer releases know."""
 
-    def __init__(self, path: str, tool: Tool, *, newest: bool, results: Path) -> None:
+    def __init__(self, path: str, tool: Tool, kernel: str, *, newest: bool, results: Path) -> None:
         self.path = path
         self.tool = tool
         self._results = Path(mkdtemp(dir=results, prefix=tool))
@@ -201,7 +206,7 @@ class _Process:
                     f"--tool={tool}",
                     "--xml",
                     f"--save={self._xml}",
-                    f"--kernel-name=kernel_substring={KERNEL_NAME}",
+                    f"--kernel-name=kernel_substring={kernel}",
                     f"--print-limit={_MAX_RECORDS}",
                     "--show-backtrace=no",
                     f"--error-exitcode={_FOUND}",
@@ -267,17 +272,13 @@ class _Process:
     def _product(self, number: int, launch: LaunchInputs) -> Product | None:
         """Return the results of a launch, if it finished."""
         try:
-            A, B, C = (self._matrix(name, number) for name in "ABC")
+            *inputs, output = (
+                self._matrix(buffer.name, number) for buffer in launch.arguments.buffers
+            )
         except (OSError, ValueError, EOFError):
             return None
-        changed_A = not np.array_equal(A.view(np.uint32), launch.A.view(np.uint32))
-        changed_B = not np.array_equal(B.view(np.uint32), launch.B.view(np.uint32))
-        return Product(
-            launch=number,
-            tool=self.tool,
-            C=C,
-            changed_inputs=(*(("A",) if changed_A else ()), *(("B",) if changed_B else ())),
-        )
+        changed = changed_inputs(inputs, launch)
+        return Product(launch=number, tool=self.tool, output=output, changed_inputs=changed)
 
     def _matrix(self, name: str, number: int) -> Matrix:
         matrix: Matrix = np.load(watched.file(self._results, name, number), allow_pickle=False)

@@ -14,14 +14,14 @@ from harness.protocol.compiler import Kernel
 from harness.protocol.device import LaunchInputs
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
-from problem.cases import Shape
+from problem.signature import Arguments
 
 
 class Job(Value):
-    """The kernel to launch, and shapes whose inputs are in the job's folder."""
+    """The kernel to launch, and the arguments of launches whose inputs are in the job's folder."""
 
     kernel: Kernel
-    shapes: tuple[Shape, ...]
+    launches: tuple[Arguments, ...]
 
 
 JOB, PLACEMENTS, FAULT = "job.json", "placements.jsonl", "fault.json"
@@ -31,21 +31,21 @@ _LOOKING_SECONDS = 0.005
 
 
 def file(folder: Path, name: str, launch: int) -> Path:
-    """Return where a matrix of a launch is stored."""
+    """Return where a buffer of a launch is stored."""
     return folder / f"{name}{launch}.npy"
 
 
 def write_job(kernel: Kernel, launches: Sequence[LaunchInputs], folder: Path) -> None:
     """Write what the program is to launch into a folder."""
-    job = Job(kernel=kernel, shapes=tuple(launch.shape for launch in launches))
+    job = Job(kernel=kernel, launches=tuple(launch.arguments for launch in launches))
     (folder / JOB).write_text(job.model_dump_json(), encoding="utf-8")
     for number, launch in enumerate(launches):
-        np.save(file(folder, "A", number), launch.A)
-        np.save(file(folder, "B", number), launch.B)
+        for buffer, matrix in zip(launch.arguments.inputs, launch.matrices, strict=True):
+            np.save(file(folder, buffer.name, number), matrix)
 
 
 def command(results: Path) -> tuple[str, ...]:
-    """Return the command of the program, which waits for a job and stores every A, B and C."""
+    """Return the command of the program, which waits for a job and stores every buffer."""
     module = "harness.devices.cuda.watched_launches"
     return (sys.executable, "-m", module, str(results), str(os.getpid()))
 

@@ -20,7 +20,6 @@ from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.findings import Placement
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file, given_job
-from problem.cases import Matrix
 from problem.launcher import solve
 
 
@@ -42,30 +41,24 @@ def _launch_all(job: Job, folder: Path, results: Path) -> None:
     loaded = Loaded(job.kernel)
     kept = []  # freed memory could be handed out again, and two launches share an address
     with open(results / PLACEMENTS, "w", encoding="utf-8") as placements:
-        for number, shape in enumerate(job.shapes):
-            inputs: list[Matrix] = [np.load(file(folder, name, number)) for name in ("A", "B")]
-            A = memory.matrix(shape.M, shape.N)
-            B = memory.matrix(shape.N, shape.K)
-            C = memory.matrix(shape.M, shape.K)
-            kept += [A, B, C]
-            A.set(inputs[0])
-            B.set(inputs[1])
-            place = Placement(shape=shape, A=A.data.ptr, B=B.data.ptr, C=C.data.ptr)
+        for number, arguments in enumerate(job.launches):
+            buffers = memory.matrices(arguments.buffers)
+            kept += buffers
+            for buffer, matrix in zip(arguments.inputs, buffers[:-1], strict=True):
+                matrix.set(np.load(file(folder, buffer.name, number)))
+            addresses = tuple(matrix.data.ptr for matrix in buffers)
+            place = Placement(arguments=arguments, addresses=addresses)
             print(place.model_dump_json(), file=placements, flush=True)
             loaded.reset_variables()
             solve(
                 loaded.function,
-                A,
-                B,
-                C,
-                shape.M,
-                shape.N,
-                shape.K,
+                buffers,
+                arguments,
                 job.kernel.launch,
                 cupy.cuda.runtime.deviceSynchronize,
             )
-            for name, matrix in zip("ABC", (A, B, C), strict=True):
-                np.save(file(results, name, number), matrix.get())
+            for buffer, matrix in zip(arguments.buffers, buffers, strict=True):
+                np.save(file(results, buffer.name, number), matrix.get())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.judge.grading import Grading
+from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.outcomes import launch_outcome
 from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
@@ -48,13 +48,14 @@ def grade_accuracy(grading: Grading) -> Outcome | None:
 def _launch(grading: Grading, case: Case) -> Found | Outcome:
     seconds = grading.options.seconds
     A, B = case.draw(grading.seed)
-    finished = grading.session.device.ask(Run(shape=case.shape, A=A, B=B, seconds=seconds))
+    inputs = launch_inputs(grading.problem, case, (A, B))
+    finished = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
     grading.printed.append(finished.printed)
     if isinstance(finished, Fault):
         return launch_outcome(finished, case.shape, seconds, Stage.VERIFY)
     assert isinstance(finished, Finished)
     plain = accuracy.plain_sums(A, B)
-    return case.inputs, accuracy.errors(A, B, finished.C), accuracy.errors(A, B, plain)
+    return case.inputs, accuracy.errors(A, B, finished.output), accuracy.errors(A, B, plain)
 
 
 def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -> None:

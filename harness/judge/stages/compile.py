@@ -65,7 +65,9 @@ def compile_submission(grading: Grading) -> Outcome | None:
     session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
     grading.progress.begin(Stage.COMPILE, None)
     source, arch = grading.submission.source, session.arch
-    program = session.compiler.ask(Translate(source=source, arch=arch, seconds=seconds))
+    signature = grading.problem.signature
+    translate = Translate(source=source, arch=arch, seconds=seconds, signature=signature)
+    program = session.compiler.ask(translate)
     if not isinstance(program, PtxProgram):
         return _compile_outcome(program, seconds)
     if not grading.scores:
@@ -73,7 +75,8 @@ def compile_submission(grading: Grading) -> Outcome | None:
     elif not grading.quick or grading.few_cases:
         steps.start(Loading(Place.CPU_SANITIZER, program))
     left = max(seconds - program.seconds, 1.0)
-    compiled = session.compiler.ask(Compile(source=source, arch=arch, seconds=left))
+    request = Compile(source=source, arch=arch, seconds=left, signature=signature)
+    compiled = session.compiler.ask(request)
     if not isinstance(compiled, Compiled):
         return _compile_outcome(compiled, seconds)
     grading.compiled = compiled

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.judge.grading import Grading
+from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import Disassembling, Loading
 from harness.judge.steps import Place, Steps
 from harness.protocol.compiler import Disassembled
-from harness.protocol.device import Count, Counted, LaunchInputs, Refusal, Uncounted
+from harness.protocol.device import Count, Counted, Refusal, Uncounted
 from harness.protocol.request import Fault
-from problem.cases import Case, counting_case
+from problem.cases import Case
+from problem.problem import Problem
 
 COUNTED_BLOCKS = 2
 """Blocks on which accesses are counted: that takes seconds even for a large kernel."""
@@ -21,6 +22,7 @@ class Counting:
     """The step that counts the accesses of some blocks."""
 
     place: Place
+    problem: Problem = field(compare=False)
     case: Case
     seed: int
     seconds: float
@@ -33,9 +35,9 @@ class Counting:
             if isinstance(ready, Refusal | Fault):
                 return ready
         known = steps.get(self.disassembling)
-        A, B = self.case.draw(self.seed)
+        matrices = self.problem.draw(self.case, self.seed)
         request = Count(
-            inputs=LaunchInputs(shape=self.case.shape, A=A, B=B),
+            inputs=launch_inputs(self.problem, self.case, matrices),
             max_blocks=COUNTED_BLOCKS,
             code=known.kernel.lines if isinstance(known, Disassembled) else (),
             seconds=self.seconds,
@@ -46,13 +48,13 @@ class Counting:
 def start_counting(grading: Grading) -> None:
     """Start to count on the CPU device next to a GPU."""
     if grading.session.cpu_sanitizer is not None and not grading.quick:
-        grading.steps.start(_counting(grading, counting_case(grading.seed)))
+        grading.steps.start(_counting(grading, grading.problem.counting_case(grading.seed)))
 
 
 def count_accesses(grading: Grading) -> None:
     """Count the accesses of a full grading."""
     if not grading.quick:
-        count(grading, counting_case(grading.seed))
+        count(grading, grading.problem.counting_case(grading.seed))
 
 
 def count(grading: Grading, case: Case) -> None:
@@ -68,6 +70,7 @@ def _counting(grading: Grading, case: Case) -> Counting:
     place = Place.CPU_SANITIZER if on_cpu else Place.DEVICE
     return Counting(
         place,
+        grading.problem,
         case,
         grading.seed,
         grading.options.counting_seconds,

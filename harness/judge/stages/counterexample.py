@@ -1,30 +1,29 @@
-"""Explain a wrong C: the worst elements, a map of wrong blocks, and the likely mistake."""
+"""Explain a wrong output: the worst elements, a map of wrong blocks, and the likely mistake."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
 from harness.protocol.report import BlockMap, Counterexample, Element, RunStage, WrongAnswer
-from problem.cases import Case, Matrix
-from problem.reference import BLOCK_SIZE, Comparison, Float64
+from problem.cases import Case
+from problem.hints import close
+from problem.inputs import Matrix
+from problem.problem import Inputs, Problem
+from problem.reference import BLOCK_SIZE, Comparison
 
 MAX_ELEMENTS = 5
 MAP_ROWS, MAP_COLUMNS = 20, 64
 """Most characters down and across a map."""
 
 Blocks = NDArray[np.bool_]
-Reference = Callable[[Matrix, Matrix], Float64]
 
 
 def counterexample(
-    case: Case, seed: int, A: Matrix, B: Matrix, C: Matrix, comparison: Comparison
+    problem: Problem, case: Case, seed: int, inputs: Inputs, output: Matrix, comparison: Comparison
 ) -> Counterexample:
-    """Explain a C (M×K) that differs from A·B."""
+    """Explain an output that differs from what it should be."""
     row, column = comparison.worst_block
     wrong = comparison.wrong
     return Counterexample(
@@ -34,19 +33,19 @@ def counterexample(
         worst_block=(row, column),
         wrong_blocks=int(wrong.sum()),
         blocks=wrong.size,
-        elements=_elements(comparison.reference, A, B, C, row * BLOCK_SIZE, column * BLOCK_SIZE),
+        elements=_elements(problem, inputs, output, row * BLOCK_SIZE, column * BLOCK_SIZE),
         map=block_map(wrong),
-        pattern=pattern(A, B, C, comparison),
+        pattern=pattern(problem, inputs, output, comparison),
     )
 
 
 def _elements(
-    reference: Reference, A: Matrix, B: Matrix, C: Matrix, top: int, left: int
+    problem: Problem, inputs: Inputs, output: Matrix, top: int, left: int
 ) -> tuple[Element, ...]:
     """Return the worst elements of one block, the worst first."""
     rows, columns = slice(top, top + BLOCK_SIZE), slice(left, left + BLOCK_SIZE)
-    R = reference(A[rows], B[:, columns])
-    found = C[rows, columns]
+    R = problem.reference(problem.part(inputs, rows, columns))
+    found = output[rows, columns]
     distance = np.abs(found - R)
     distance[~np.isfinite(distance)] = np.inf
     order = np.argsort(-distance, axis=None, kind="stable")[:MAX_ELEMENTS]
@@ -71,64 +70,46 @@ def block_map(wrong: Blocks) -> BlockMap:
     return BlockMap(rows=tuple(rows), scale=scale)
 
 
-def pattern(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
+def pattern(problem: Problem, inputs: Inputs, output: Matrix, comparison: Comparison) -> str:
     """Return the likely mistake in one sentence, from the values and then from their places."""
-    return f"{_values(A, B, C, comparison)}; {_places(comparison.wrong, C.shape)}"
+    values = _values(problem, inputs, output, comparison)
+    return f"{values}; {_places(comparison.wrong, output.shape, problem.signature.output)}"
 
 
-def _values(A: Matrix, B: Matrix, C: Matrix, comparison: Comparison) -> str:
-    empty = unwritten(C)
+def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Comparison) -> str:
+    C, empty = problem.signature.output, unwritten(output)
     if empty.all():
         return (
-            "every element of C is the NaN that the judge puts there before the launch: it is "
-            "never written, or it is read before it is written, as `C += …` does"
+            f"every element of {C} is the NaN that the judge puts there before the launch: it is "
+            f"never written, or it is read before it is written, as `{C} += …` does"
         )
     if empty.any():
         period = _period_of_blocks(~empty)
         if period is not None:
             size = f"{period[0]}×{period[1]}"
             return (
-                f"of each {size} elements of C only the first 16×16 are written: a block has 16×16 "
-                f"threads, so it computes {size} elements only if each thread computes several"
+                f"of each {size} elements of {C} only the first 16×16 are written: a block has "
+                f"16×16 threads, so it computes {size} elements only if each thread computes "
+                "several"
             )
-        return f"{int(empty.sum())} of {C.size} elements of C were never written"
-    if not np.isfinite(C).all() and np.isfinite(A).all() and np.isfinite(B).all():
+        return f"{int(empty.sum())} of {output.size} elements of {C} were never written"
+    if not np.isfinite(output).all() and all(np.isfinite(matrix).all() for matrix in inputs):
         return (
-            "C is not finite somewhere: perhaps a read outside A or B, behind whose ends "
-            "the judge puts NaN, or an accumulator that was not set to zero"
+            f"{C} is not finite somewhere: perhaps a read outside "
+            f"{' or '.join(problem.signature.inputs)}, behind whose ends the judge puts NaN, or an "
+            "accumulator that was not set to zero"
         )
-    if not C.any():
-        return "every element of C is zero"
-    if C.size > 1 << 20:
+    if not output.any():
+        return f"every element of {C} is zero"
+    if output.size > 1 << 20:
         return _magnitude(comparison)
-    reference = comparison.reference
-    R = reference(A, B)
-    if _close(C.reshape(R.shape[::-1]).T, R) and not _close(C, R):
-        return "C is transposed: it was written column by column"
-    scale = float((C * R).sum() / ((R * R).sum() or 1.0))
-    if abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and _close(C, scale * R):
+    R = problem.reference(inputs)
+    if close(output.reshape(R.shape[::-1]).T, R) and not close(output, R):
+        return f"{C} is transposed: it was written column by column"
+    scale = float((output * R).sum() / ((R * R).sum() or 1.0))
+    if abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and close(output, scale * R):
         return f"every element is {scale:.4g} times what it should be"
-    N = A.shape[1]
-    for name, other in (("A", (_reread(A), B)), ("B", (A, _reread(B)))):
-        if _close(C, reference(*other)):
-            return (
-                f"{name} was read column by column; it lies in memory row by row, so its element "
-                f"is {'A[row * N + n]' if name == 'A' else 'B[n * K + column]'}"
-            )
-    for tile in (16, 32, 8, 64, 128):
-        kept = N // tile * tile
-        if 0 < kept < N and _close(C, reference(A[:, :kept], B[:kept])):
-            return f"the last {N - kept} of {N} products of each sum are missing (N mod {tile})"
-    if N > 1 and _close(C, reference(A[:, :-1], B[:-1])):
-        return "the last product of each sum is missing"
-    if N > 1 and _close(C, reference(A[:, 1:], B[1:])):
-        return "the first product of each sum is missing"
-    return _magnitude(comparison)
-
-
-def _reread(matrix: Matrix) -> Matrix:
-    """The matrix that the same memory holds when it is read column by column."""
-    return matrix.reshape(matrix.shape[::-1]).T
+    return problem.hint(inputs, output) or _magnitude(comparison)
 
 
 def _period_of_blocks(written: Blocks) -> tuple[int, int] | None:
@@ -160,11 +141,11 @@ def _magnitude(comparison: Comparison) -> str:
     return "values are plainly different"
 
 
-def _places(wrong: Blocks, shape: tuple[int, ...]) -> str:
+def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
     rows: Blocks = np.any(wrong, axis=1)
     columns: Blocks = np.any(wrong, axis=0)
     if wrong.all():
-        return "every block is wrong" if wrong.size > 1 else "C is a single block"
+        return "every block is wrong" if wrong.size > 1 else f"{output} is a single block"
     if wrong.sum() == 1:
         return "a single block is wrong"
     partial = {"row": shape[0] % BLOCK_SIZE, "column": shape[1] % BLOCK_SIZE}
@@ -201,24 +182,19 @@ def _from(name: str, wrong: Blocks) -> str:
     return f"whole {name}s of blocks are wrong, others right"
 
 
-def _close(found: Any, expected: Any) -> bool:
-    difference = np.linalg.norm(found - expected)
-    return bool(difference <= 1e-4 * max(float(np.linalg.norm(expected)), 1e-30))
-
-
 def wrong_answer(
+    problem: Problem,
     stage: RunStage,
     case: Case,
     seed: int,
-    A: Matrix,
-    B: Matrix,
-    C: Matrix,
+    inputs: Inputs,
+    output: Matrix,
     comparison: Comparison,
     corner: tuple[int, int] = (0, 0),
 ) -> WrongAnswer:
-    """Return the verdict for a C that is too far from A·B. corner: its first row and column, if C
-    is a part of the whole."""
-    found = counterexample(case, seed, A, B, C, comparison)
+    """Return the verdict for an output that is too far from what it should be. corner: its first
+    row and column, if it is a part of the whole."""
+    found = counterexample(problem, case, seed, inputs, output, comparison)
     found = found.model_copy(
         update={
             "elements": tuple(

@@ -48,13 +48,8 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     TimingWorkers,
 )
-from problem.cases import Case, Matrix, Shape
-from problem.inputs import Draw
-from problem.reference import MAX_ERROR, compare, compare_repeated
-
-FEW_ROWS = 256
-"""Rows of A and columns of B in the first launches, which repeat them; one launch, chosen then, is
-compared."""
+from problem.cases import UNIFORM, Case
+from problem.reference import MAX_ERROR
 
 SUSTAIN_SECONDS = 2.0
 """How long kernel and baseline are each launched back to back: power is regulated within tenths of
@@ -83,8 +78,8 @@ def measure(grading: Grading) -> Outcome | None:
         return load_outcome(ready, seconds)
     if isinstance(ready, Refusal):
         return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
-    rows, columns = _few_rows(grading)
-    compared = background.begin(compare_repeated, rows, columns, first.C)
+    parts = grading.problem.first_inputs(grading.seed)
+    compared = background.begin(grading.problem.compare_first, parts, first.output)
     timed = timed_rounds(
         workers,
         grading.problem,
@@ -137,7 +132,9 @@ def measure(grading: Grading) -> Outcome | None:
         sustained=timed.sustained,
     )
     if timed.accuracy:
-        accuracy.add(grading, grading.problem.ranked.shape, "cuBLAS", timed.accuracy)
+        accuracy.add(
+            grading, grading.problem.ranked.shape, grading.problem.baseline, timed.accuracy
+        )
     grading.measured = Measured(result, measurement, compared, timed.audited)
     return impossible(result, grading.session.info, grading.disassembled.kernel)
 
@@ -157,34 +154,28 @@ def _explained(grading: Grading, wrong: Wrong) -> Outcome:
     return failure.outcome if failure else wrong.outcome
 
 
-def _few_rows(grading: Grading) -> tuple[Matrix, Matrix]:
-    inner = grading.problem.ranked.shape.N
-    return Case(Shape(FEW_ROWS, inner, FEW_ROWS)).draw(grading.seed)
-
-
 def _first_launches(
     grading: Grading, workers: TimingWorkers, seconds: float
 ) -> FirstLaunches | Outcome:
     """Measure what a program pays once, in a process that has not touched the GPU."""
-    shape = grading.problem.ranked.shape
+    arguments = grading.problem.arguments(grading.problem.ranked.shape)
     grading.progress.step("first launch")
-    rows, columns = _few_rows(grading)
     compiling = sum(each.seconds for each in grading.times if each.stage is Stage.COMPILE)
     first = workers.kernel.ask(
         MeasureFirstLaunch(
             kernel=grading.kernel,
-            shape=shape,
-            rows=rows,
-            columns=columns,
+            arguments=arguments,
+            parts=grading.problem.first_inputs(grading.seed),
             compile_ms=compiling * 1e3,
             fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
             seconds=seconds,
         )
     )
     if isinstance(first, Fault):
-        return launch_outcome(first, shape, seconds, Stage.MEASURE)
-    if first.C.shape != (shape.M, shape.K):
-        return JudgeError(stage=Stage.MEASURE, message="C of the first launch has another shape")
+        return launch_outcome(first, arguments.shape, seconds, Stage.MEASURE)
+    if first.output.shape != (arguments.output.rows, arguments.output.columns):
+        message = f"{arguments.output.name} of the first launch has another shape"
+        return JudgeError(stage=Stage.MEASURE, message=message)
     grading.progress.found(interim.of_first_launch(first.times))
     return first
 
@@ -194,12 +185,12 @@ def _host_memory(
 ) -> list[HostMemory] | Outcome:
     """Measure each kind of host memory; a quick grading measures none."""
     found: list[HostMemory] = []
-    shape = grading.problem.ranked.shape
+    arguments = grading.problem.arguments(grading.problem.ranked.shape)
     for kind in () if grading.quick else grading.options.host_memory:
         grading.progress.step(f"{kind} host memory")
-        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, shape=shape))
+        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, arguments=arguments))
         if isinstance(memory, Fault):
-            return launch_outcome(memory, shape, seconds, Stage.MEASURE)
+            return launch_outcome(memory, arguments.shape, seconds, Stage.MEASURE)
         found.append(memory)
     return found
 
@@ -220,14 +211,13 @@ def audit(grading: Grading) -> Outcome | None:
     error = None
     if measured.timed is not None:
         grading.progress.step("full product of a timed launch on the CPU")
-        shape = grading.problem.ranked.shape
-        A = Draw.plain(measured.timed.seed_of_A).matrix(shape.M, shape.N)
-        B = Draw.plain(measured.timed.seed_of_B).matrix(shape.N, shape.K)
-        timed = compare(A, B, measured.timed.C)
+        problem, output = grading.problem, measured.timed.output
+        case = Case(problem.ranked.shape, UNIFORM)
+        inputs = problem.draw(case, measured.timed.seed)
+        timed = problem.compare(case, inputs, output)
         if not timed.passed:
-            return wrong_answer(
-                Stage.MEASURE, grading.problem.ranked, grading.seed, A, B, measured.timed.C, timed
-            )
+            seed = grading.seed
+            return wrong_answer(problem, Stage.MEASURE, case, seed, inputs, output, timed)
         error = timed.worst
     grading.measurement = measured.measurement.model_copy(update={"audit_error": error})
     return None

@@ -208,7 +208,7 @@ def _rounds(
         return time.monotonic() - started - measuring.unannounced_seconds
 
     while True:
-        progress.step(f"round {len(rounds) + 1}{_so_far(rounds)}")
+        progress.step(f"round {len(rounds) + 1}{_so_far(rounds, measuring.problem)}")
         measuring.unannounced_checks(len(rounds))
         fewest = extent.fewest(len(rounds), elapsed())
         if warm_up.seconds + elapsed() > MAX_SECONDS and len(rounds) < fewest:
@@ -278,6 +278,7 @@ class Measuring:
         self, workers: TimingWorkers, problem: Problem, shape: Shape, seconds: float
     ) -> None:
         self.workers = workers
+        self.problem = problem
         self.shape = shape
         self.seconds = seconds
         self.scored = Deck(problem.scored_inputs)
@@ -289,8 +290,10 @@ class Measuring:
 
     def lay_out(self) -> SharedMatrices:
         """Matrices, and the baseline's first launch on them."""
-        matrices = _judges(self.workers.checker.ask(LayOut(shape=self.shape)))
-        attach = Attach(matrices=matrices, baseline=True, seconds=self.seconds)
+        arguments = self.problem.arguments(self.shape)
+        request = LayOut(on_gpu=self.problem.on_gpu, arguments=arguments)
+        matrices = _judges(self.workers.checker.ask(request))
+        attach = Attach(matrices=matrices, baseline=self.problem.on_gpu, seconds=self.seconds)
         _judges(self._ask(self.workers.baseline, attach))
         self._attached.append(self.workers.baseline)
         self._check_baseline("its first launch")
@@ -299,7 +302,8 @@ class Measuring:
     def attach(self, matrices: SharedMatrices, baseline: bool = False) -> None:
         """The kernel's first launch on them. baseline: in its place, too."""
         _judges(self.workers.checker.ask(DrawInputs()))
-        attach = Attach(matrices=matrices, baseline=baseline, seconds=self.seconds)
+        on_gpu = self.problem.on_gpu if baseline else None
+        attach = Attach(matrices=matrices, baseline=on_gpu, seconds=self.seconds)
         self._kernels(self._ask(self.workers.kernel, attach))
         self._attached.append(self.workers.kernel)
         self._check_kernel("in the first launch", UNIFORM)
@@ -474,7 +478,7 @@ class Measuring:
         check = _judges(self.workers.checker.ask(CheckLaunch()))
         if check.error > CHECK_LIMIT:
             times = f"its error is {check.error:.3g} times the limit"
-            message = f"cuBLAS itself was wrong ({where}): {times}"
+            message = f"{self.problem.baseline} itself was wrong ({where}): {times}"
             raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
         return check
 
@@ -523,9 +527,9 @@ def _too_slow_unannounced(inputs: str) -> TimeLimit:
     )
 
 
-def _so_far(rounds: Sequence[Round]) -> str:
+def _so_far(rounds: Sequence[Round], problem: Problem) -> str:
     values = ratios(rounds)
-    return f", {statistics.median(values):.3f} × cuBLAS so far" if values else ""
+    return f", {statistics.median(values):.3f} × {problem.baseline} so far" if values else ""
 
 
 def _wrong(check: Checked, where: str, inputs: str, shape: Shape) -> Outcome | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from harness.devices.findings import merged
-from harness.judge.grading import Failure, Grading
+from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.stages import interim
 from harness.judge.stages.compile import Loading
 from harness.judge.stages.counterexample import wrong_answer
@@ -37,15 +37,7 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from problem.cases import (
-    CASES_VERSION,
-    CHANGING_SCALE,
-    INTEGERS,
-    NORMAL,
-    UNIFORM,
-    Case,
-    Shape,
-)
+from problem.cases import CASES_VERSION, WATCHED_INPUTS, Case
 from problem.launcher import Clusters, LaunchLine
 from problem.problem import Problem
 
@@ -69,8 +61,6 @@ CPU_DEVICE = "the CPU device"
 
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
-_INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -85,6 +75,7 @@ class SanitizingStep:
     """The step that runs the kernel on these cases, in this order, under each tool."""
 
     place: Place
+    problem: Problem = field(compare=False)
     cases: tuple[Case, ...]
     samples: tuple[Sample, ...]
     tools: tuple[Tool, ...]
@@ -98,15 +89,13 @@ class SanitizingStep:
             ready = steps.get(self.loading)
             if isinstance(ready, Refusal | Fault):
                 return ready
-        launches = [_launch(case, self.seed) for case in self.cases]
-        launches += [_launch(each.case, self.seed, each.blocks) for each in self.samples]
+        launches = [self._launch(case) for case in self.cases]
+        launches += [self._launch(each.case, each.blocks) for each in self.samples]
         request = Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
         return steps.device(self.place).ask(request)
 
-
-def _launch(case: Case, seed: int, blocks: tuple[int, ...] | None = None) -> LaunchInputs:
-    A, B = case.draw(seed)
-    return LaunchInputs(shape=case.shape, A=A, B=B, blocks=blocks)
+    def _launch(self, case: Case, blocks: tuple[int, ...] | None = None) -> LaunchInputs:
+        return launch_inputs(self.problem, case, self.problem.draw(case, self.seed), blocks)
 
 
 # ---------------------------------------------------------------------------------------- stages
@@ -172,13 +161,16 @@ def _on_device(grading: Grading) -> SanitizingStep:
     tools = tools_of(quick=grading.quick, gpu=grading.scores)
     cases = _cases(grading)
     if not grading.scores:
+        samples = _samples(grading)
         return SanitizingStep(
-            Place.SANITIZER, cases, _samples(grading), tools, grading.seed, SECONDS, None
+            Place.SANITIZER, grading.problem, cases, samples, tools, grading.seed, SECONDS, None
         )
-    every = cases if grading.quick else (*cases, mid_size_case(grading.seed))
+    every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
     loading = Loading(Place.SANITIZER, grading.kernel)
-    return SanitizingStep(Place.SANITIZER, ordered, (), tools, grading.seed, SECONDS, loading)
+    return SanitizingStep(
+        Place.SANITIZER, grading.problem, ordered, (), tools, grading.seed, SECONDS, loading
+    )
 
 
 def _on_cpu(grading: Grading) -> SanitizingStep:
@@ -187,6 +179,7 @@ def _on_cpu(grading: Grading) -> SanitizingStep:
     loading = Loading(Place.CPU_SANITIZER, grading.kernel)
     return SanitizingStep(
         Place.CPU_SANITIZER,
+        grading.problem,
         _cases(grading),
         _samples(grading),
         tools,
@@ -228,8 +221,8 @@ def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: Sanitizin
 
 
 def _outcome(problem: Problem, answer: Sanitized, step: SanitizingStep) -> Outcome | None:
-    """Return the verdict for what the launches did, where no finding says more: C and the inputs
-    are compared as in verification."""
+    """Return the verdict for what the launches did, where no finding says more: the output and the
+    inputs are compared as in verification."""
     for product in answer.products:
         case = step.cases[product.launch]
         if product.changed_inputs:
@@ -239,10 +232,12 @@ def _outcome(problem: Problem, answer: Sanitized, step: SanitizingStep) -> Outco
                 rule=Rule.INPUTS_CHANGED,
                 message=f"the kernel changed {names} at {case}; inputs are not to be written",
             )
-        A, B = case.draw(step.seed)
-        comparison = problem.compare(case, A, B, product.C)
+        inputs = problem.draw(case, step.seed)
+        comparison = problem.compare(case, inputs, product.output)
         if not comparison.passed:
-            return wrong_answer(Stage.SANITIZE, case, step.seed, A, B, product.C, comparison)
+            return wrong_answer(
+                problem, Stage.SANITIZE, case, step.seed, inputs, product.output, comparison
+            )
     for stopped in answer.stopped:
         shape = step.cases[stopped.launch].shape
         return launch_outcome(stopped.fault, shape, step.seconds, Stage.SANITIZE)
@@ -291,6 +286,7 @@ def _diagnosed_hang(grading: Grading, failure: Failure) -> MemoryFault | Race | 
     GPU cannot tell; the CPU device sees each thread."""
     step = SanitizingStep(
         Place.CPU_SANITIZER,
+        grading.problem,
         (failure.case,),
         (),
         tuple(Tool),
@@ -345,27 +341,11 @@ def tools_of(quick: bool, gpu: bool) -> tuple[Tool, ...]:
 def sanitizer_cases(
     problem: Problem, launch: LaunchLine, seed: int, *, quick: bool
 ) -> tuple[Case, ...]:
-    """Return shapes that take a kernel through its edges and, in more than one block, its inside:
-    drawn from ranges, so that no kernel can tell by its size that it is watched."""
-    generator = np.random.default_rng([seed, CASES_VERSION, 2])
-
-    def between(low: int, high: int) -> int:
-        return int(generator.integers(low, high + 1))
-
+    """Return the cases of a launch, around its tiles."""
     rows, columns = (
         min(max(16, size), MAX_EDGE) for size in (launch.tile_rows, launch.tile_columns)
     )
-    shapes = [
-        Shape(between(2, 40), between(17, 70), between(2, 40)),
-        Shape(rows + between(1, 31), 2 * between(16, 50) + 1, columns + between(1, 31)),
-    ]
-    if not quick:
-        aligned = Shape(rows * between(1, 2), 16 * between(2, 6), columns * between(1, 2))
-        shapes.insert(1, aligned)
-        shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
-    inputs = generator.choice(_INPUTS, len(shapes))
-    cases = tuple(Case(shape, str(way)) for shape, way in zip(shapes, inputs, strict=True))
-    return cases if quick else (*cases, *problem.small_cases(seed, 2, EXTRA_FLOP))
+    return problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)
 
 
 def ranked_sample(problem: Problem, launch: LaunchLine, seed: int) -> Sample:
@@ -373,16 +353,10 @@ def ranked_sample(problem: Problem, launch: LaunchLine, seed: int) -> Sample:
     only there. It is for the CPU device, which need not run the whole grid."""
     generator = np.random.default_rng([seed, CASES_VERSION, 7])
     shape = problem.ranked.shape
-    clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
+    output = problem.arguments(shape).output
+    clusters = Clusters(launch.grid(output.rows, output.columns), launch.cluster)
     columns, rows, _ = clusters.sizes
     chosen = {0, int(generator.integers(columns * rows))}
-    case = Case(shape, str(generator.choice(_INPUTS)))
+    case = Case(shape, str(generator.choice(WATCHED_INPUTS)))
     blocks = tuple(sorted(block for number in chosen for block in clusters.blocks(number)))
     return Sample(case, blocks)
-
-
-def mid_size_case(seed: int) -> Case:
-    """Return a case for the tools of a GPU, on which an instrumented kernel takes not long."""
-    generator = np.random.default_rng([seed, CASES_VERSION, 3])
-    M, K = (int(size) for size in generator.integers(513, 1000, 2))
-    return Case(Shape(M, int(generator.integers(17, 49)), K))

@@ -1,4 +1,4 @@
-"""Verify: is C correct in every case, and was nothing but C written?"""
+"""Verify: is the output correct in every case, and was nothing else written?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
-from harness.judge.grading import Failure, Grading
+from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.progress import Progress
 from harness.judge.stages import interim
 from harness.judge.stages.counterexample import wrong_answer
@@ -34,17 +34,17 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from problem.cases import Case, Matrix, Shape
-from problem.inputs import Tolerance
+from problem.cases import Case, Shape
+from problem.inputs import Matrix, Tolerance
 from problem.launcher import Clusters, LaunchLine
-from problem.problem import MATRIX_MULTIPLICATION, Comparable, Problem
+from problem.problem import MATRIX_MULTIPLICATION, Comparable, Inputs, Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
 each time; fewer where a block computes more than one of 16×16 threads usually does."""
 
 SAMPLED_ELEMENTS = 100_000
-"""Elements of C that the blocks of one launch may compute together."""
+"""Elements of the output that the blocks of one launch may compute together."""
 
 EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
@@ -56,18 +56,17 @@ the limit in each of eighty cases must not cost half an hour."""
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A case as it is launched. expected: None if only parts of C will be compared."""
+    """A case as it is launched. expected: None if only parts of the output will be compared."""
 
     problem: Problem
     case: Case
-    A: Matrix
-    B: Matrix
+    inputs: Inputs
     expected: Comparable | None
 
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
-    """The step that draws the inputs of a case and computes what C should be."""
+    """The step that draws the inputs of a case and computes the expected output."""
 
     problem: Problem = field(compare=False)
     case: Case
@@ -80,9 +79,9 @@ class Preparing:
 
 
 def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:
-    """Draw the inputs of a case, and compute what C should be if all of it will be compared."""
-    A, B = case.draw(seed)
-    return Prepared(problem, case, A, B, problem.expected(case, A, B) if whole else None)
+    """Draw the inputs of a case, and compute the expected output if all of it will be compared."""
+    inputs = problem.draw(case, seed)
+    return Prepared(problem, case, inputs, problem.expected(case, inputs) if whole else None)
 
 
 def prepared_cases(problem: Problem, chosen: Sequence[Case], seed: int) -> Iterator[Prepared]:
@@ -97,7 +96,7 @@ def prepared_cases(problem: Problem, chosen: Sequence[Case], seed: int) -> Itera
 
 
 def start_references(grading: Grading) -> None:
-    """Start to compute what C should be in each case."""
+    """Start to compute the expected output of each case."""
     grading.steps.start(*_preparing(grading))
 
 
@@ -239,24 +238,26 @@ class _Launching:
         return self._sample() if expected is None else self._whole(expected)
 
     def _whole(self, expected: Comparable) -> CaseResult | Outcome:
-        """Run the whole grid, and compare all of C."""
-        A, B = self.prepared.A, self.prepared.B
+        """Run the whole grid, and compare the whole output."""
+        problem, inputs = self.prepared.problem, self.prepared.inputs
         started = time.perf_counter()
         finished = self._run(None)
         elapsed = time.perf_counter() - started
         if not isinstance(finished, Finished):
             return finished
-        comparison = expected.compare(finished.C)
+        comparison = expected.compare(finished.output)
         if not comparison.passed:
-            return wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, finished.C, comparison)
+            return wrong_answer(
+                problem, Stage.VERIFY, self.case, self.seed, inputs, finished.output, comparison
+            )
         return CaseResult(case=self.case, error=comparison.worst, seconds=elapsed)
 
     def _sample(self) -> CaseResult | Outcome:
         """Run two launches of some blocks each, and compare what they computed. Independent blocks
-        share no tile of C; if two do, other tiles are left out."""
-        A, B = self.prepared.A, self.prepared.B
+        share no tile of the output; if two do, other tiles are left out."""
         started = time.perf_counter()
-        samples = sampled_blocks(self.launch, self.case.shape)
+        output = self.prepared.problem.arguments(self.case.shape).output
+        samples = sampled_blocks(self.launch, output.rows, output.columns)
         worst = 0.0
         written: set[Tile] = set()
         for blocks in samples:
@@ -266,9 +267,8 @@ class _Launching:
             checked = check_blocks(
                 self.case,
                 self.seed,
-                A,
-                B,
-                finished.C,
+                self.prepared.inputs,
+                finished.output,
                 self.launch,
                 blocks,
                 Stage.VERIFY,
@@ -279,7 +279,7 @@ class _Launching:
             twice = sorted(written & checked.written)
             missing = sorted(checked.own - checked.written)
             if twice and missing:
-                return self._left_out(finished.C, missing[0], twice[0])
+                return self._left_out(finished.output, missing[0], twice[0])
             written |= checked.written
             worst = max(worst, checked.worst)
         return CaseResult(
@@ -287,28 +287,32 @@ class _Launching:
             error=worst,
             seconds=time.perf_counter() - started,
             sampled_blocks=sum(len(blocks) for blocks in samples),
-            blocks=prod(self.launch.grid(self.case.shape.M, self.case.shape.K)),
+            blocks=prod(self.launch.grid(output.rows, output.columns)),
         )
 
     def _run(self, blocks: tuple[int, ...] | None) -> Finished | Outcome:
-        A, B = self.prepared.A, self.prepared.B
-        request = Run(shape=self.case.shape, A=A, B=B, blocks=blocks, seconds=self.seconds)
-        finished = self.device.ask(request)
+        prepared = self.prepared
+        inputs = launch_inputs(prepared.problem, self.case, prepared.inputs, blocks)
+        finished = self.device.ask(Run(inputs=inputs, seconds=self.seconds))
         self.printed.append(finished.printed)
         if isinstance(finished, Fault):
             return launch_outcome(finished, self.case.shape, self.seconds, Stage.VERIFY)
         return touched(finished, self.case) or finished
 
-    def _left_out(self, C: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
+    def _left_out(self, output: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
         """Return the verdict if two samples wrote one tile; it shows a missing tile."""
+        problem = self.prepared.problem
         rows, columns = _slices(self.launch, missing)
-        tile = np.ascontiguousarray(C[rows, columns])
-        A, B = self.prepared.A[rows], self.prepared.B[:, columns]
-        comparison = self.prepared.problem.compare(self.case, A, B, tile)
+        tile = np.ascontiguousarray(output[rows, columns])
+        inputs = problem.part(self.prepared.inputs, rows, columns)
+        comparison = problem.compare(self.case, inputs, tile)
         corner = (rows.start, columns.start)
-        found = wrong_answer(Stage.VERIFY, self.case, self.seed, A, B, tile, comparison, corner)
+        found = wrong_answer(
+            problem, Stage.VERIFY, self.case, self.seed, inputs, tile, comparison, corner
+        )
         message = (
-            f"wrong at {self.case}: different blocks wrote the same tile of C (row "
+            f"wrong at {self.case}: different blocks wrote the same tile of "
+            f"{problem.signature.output} (row "
             f"{twice[0]}, column {twice[1]} of tiles), so other tiles are left out"
         )
         return found.model_copy(update={"message": message})
@@ -318,13 +322,15 @@ Tile = tuple[int, int]
 """Row and column, in tiles of the launch."""
 
 
-def sampled_blocks(launch: LaunchLine, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return two disjoint samples of a launch's blocks, in whole clusters: all four corners, and
-    others at random."""
-    clusters = Clusters(launch.grid(shape.M, shape.K), launch.cluster)
-    columns, rows, _ = clusters.sizes
-    last = columns * rows - 1
-    corners = {0, columns - 1, last - (columns - 1), last}
+def sampled_blocks(
+    launch: LaunchLine, rows: int, columns: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return two disjoint samples of the blocks for an output of this size, in whole clusters: all
+    four corners, and others at random."""
+    clusters = Clusters(launch.grid(rows, columns), launch.cluster)
+    across, down, _ = clusters.sizes
+    last = across * down - 1
+    corners = {0, across - 1, last - (across - 1), last}
     each = SAMPLED_ELEMENTS // (launch.tile_rows * launch.tile_columns)
     count = 2 * max(4, min(SAMPLED_BLOCKS, each) // prod(launch.cluster))
     chosen = {secrets.randbelow(last + 1) for _ in range(2 * count)} - corners
@@ -351,9 +357,8 @@ class CheckedBlocks:
 def check_blocks(
     case: Case,
     seed: int,
-    A: Matrix,
-    B: Matrix,
-    C: Matrix,
+    inputs: Inputs,
+    output: Matrix,
     launch: LaunchLine,
     blocks: tuple[int, ...],
     stage: RunStage,
@@ -364,29 +369,31 @@ def check_blocks(
     A kernel may assign its tiles to blocks in any order, so the written elements tell which tiles
     these are. Only if the blocks wrote no tiles of other blocks must all their own be written.
     """
-    columns, rows, _ = launch.grid(case.shape.M, case.shape.K)
+    columns, rows, _ = launch.grid(*output.shape)
     places = ((block // columns % rows, block % columns) for block in blocks)
     own = {
         (down, across)
         for down, across in places
-        if down * launch.tile_rows < case.shape.M and across * launch.tile_columns < case.shape.K
+        if down * launch.tile_rows < output.shape[0]
+        and across * launch.tile_columns < output.shape[1]
     }
-    written = _tiles(~unwritten(C), launch)
+    written = _tiles(~unwritten(output), launch)
     chosen = own if written <= own else written
     worst = 0.0
     for tile in sorted(chosen):
         down, across = _slices(launch, tile)
-        part = np.ascontiguousarray(C[down, across])
-        comparison = problem.compare(case, A[down], B[:, across], part)
+        part = np.ascontiguousarray(output[down, across])
+        given = problem.part(inputs, down, across)
+        comparison = problem.compare(case, given, part)
         if not comparison.passed:
             corner = (down.start, across.start)
-            return wrong_answer(stage, case, seed, A[down], B[:, across], part, comparison, corner)
+            return wrong_answer(problem, stage, case, seed, given, part, comparison, corner)
         worst = max(worst, comparison.worst)
     return CheckedBlocks(worst, own, written)
 
 
 def _slices(launch: LaunchLine, tile: Tile) -> tuple[slice, slice]:
-    """Return the rows and the columns of C in a tile."""
+    """Return the rows and the columns of the output in a tile."""
     top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
     return slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
 
@@ -399,7 +406,7 @@ def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
 
 
 def touched(finished: Finished, case: Case) -> Outcome | None:
-    """Return the verdict if the launch wrote to anything but C."""
+    """Return the verdict if the launch wrote to anything but the output."""
     if finished.changed_inputs:
         names = " and ".join(finished.changed_inputs)
         return RuleViolation(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from harness.devices.guards import POISON
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled
@@ -14,12 +15,12 @@ from harness.protocol.device import Describe, Finished, Load, Ready, Run, Saniti
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
-from harness.protocol.timing import Arithmetic, RunBaseline
+from harness.protocol.timing import RunBaseline
 from problem.cases import Case, Shape
 from problem.inputs import Draw, Tolerance
 from problem.reference import MAX_ERROR, compare
 from tests.compile_worker import Compiling
-from tests.requests import sanitize_on
+from tests.requests import inputs_of, sanitize_on
 
 pytestmark = pytest.mark.gpu
 
@@ -60,7 +61,7 @@ def load(device: Worker, compiling: Compiling, body: str, before: str = "") -> N
 
 def run(device: Worker, shape: Shape = SHAPE, seconds: float = 20) -> Finished | Fault:
     A, B = Case(shape).draw(1)
-    return device.ask(Run(shape=shape, A=A, B=B, seconds=seconds))
+    return device.ask(Run(inputs=inputs_of(shape, A, B), seconds=seconds))
 
 
 def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: Compiling) -> None:
@@ -68,7 +69,7 @@ def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: 
     answer = run(device)
     assert not isinstance(answer, Fault), answer
     assert answer.changed_inputs == () and answer.wrote_outside == ()
-    assert compare(*Case(SHAPE).draw(1), answer.C).passed
+    assert compare(*Case(SHAPE).draw(1), answer.output).passed
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_guards_see_writes_beside_C(
     answer = run(device)
     assert not isinstance(answer, Fault), answer
     assert answer.wrote_outside == outside and answer.changed_inputs == changed
-    assert np.isnan(answer.C).all()
+    assert np.isnan(answer.output).all()
 
 
 def test_no_launch_sees_what_another_has_left(device: Worker, compiling: Compiling) -> None:
@@ -104,7 +105,7 @@ def test_no_launch_sees_what_another_has_left(device: Worker, compiling: Compili
         load(device, compiling, "if (!row && !column) C[1] = C[-1] + C[M * K];")
         answer = run(device, shape)
         assert isinstance(answer, Finished) and answer.wrote_outside == ()
-        written = ~np.isnan(answer.C)
+        written = ~np.isnan(answer.output)
         assert not written.any(), "guards and poison are not numbers"
 
 
@@ -141,7 +142,7 @@ def test_variables_have_their_initial_values_in_every_launch(
     load(device, compiling, COUNTING, STATE)
     for _ in range(3):
         answer = run(device)
-        assert not isinstance(answer, Fault) and answer.C[0, 0] == 600
+        assert not isinstance(answer, Fault) and answer.output[0, 0] == 600
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
     )
     for product in answer.products:
         shape = (SHAPE, Shape(64, 64, 64))[product.launch]
-        assert compare(*Case(shape).draw(1), product.C).passed
+        assert compare(*Case(shape).draw(1), product.output).passed
         assert product.changed_inputs == ()
 
 
@@ -259,8 +260,8 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     import cupy
 
     from harness.devices.cuda import judge_kernels, memory
-    from harness.devices.cuda.baseline import Sgemm, half_precision
     from problem import gpu
+    from problem.gpu import Sgemm, half_precision
 
     A, B, C = memory.matrix(2048, 3072), memory.matrix(3072, 1024), memory.matrix(2048, 1024)
     gpu.draw(A, Draw.plain(1))
@@ -277,12 +278,12 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     C.set(right)
     half_precision(A, B, C)
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 5) > 3
-    Sgemm(Arithmetic.TF32)(A, B, C)
+    Sgemm("tf32")(A, B, C)
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 6) > 3
     C.set(right)
     gpu.draw(B, Draw.plain(7))
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 8) > 100
-    judge_kernels.poison(C)
+    judge_kernels.fill(C, POISON)
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 9) == np.inf
     cupy.cuda.runtime.deviceSynchronize()
 
@@ -290,18 +291,21 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
 @pytest.mark.parametrize(
     ("arithmetic", "least", "most"),
     [
-        (Arithmetic.FP32, 0, MAX_ERROR / 4),
-        (Arithmetic.TF32, 10 * MAX_ERROR, 1),
-        (Arithmetic.FP16, 10 * MAX_ERROR, 1),
+        ("fp32", 0, MAX_ERROR / 4),
+        ("tf32", 10 * MAX_ERROR, 1),
+        ("fp16 inputs", 10 * MAX_ERROR, 1),
     ],
 )
 def test_the_rule_accepts_fp32_and_rejects_the_rest(
-    device: Worker, arithmetic: Arithmetic, least: float, most: float
+    device: Worker, arithmetic: str, least: float, most: float
 ) -> None:
-    A, B = Case(Shape(2048, 6144, 1024)).draw(3)
-    answer = device.ask(RunBaseline(arithmetic=arithmetic, A=A, B=B))
+    shape = Shape(2048, 6144, 1024)
+    A, B = Case(shape).draw(3)
+    inputs = inputs_of(shape, A, B)
+    request = RunBaseline(on_gpu="problem.gpu", arithmetic=arithmetic, inputs=inputs)
+    answer = device.ask(request)
     assert not isinstance(answer, Fault), answer
-    assert least <= compare(A, B, answer.C).worst <= most
+    assert least <= compare(A, B, answer.output).worst <= most
 
 
 def test_the_device_describes_itself(device: Worker) -> None:

@@ -7,6 +7,7 @@ import pytest
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.protocol.report import Array, Hazard, Place, Tool
 from problem.cases import Shape
+from problem.problem import MATRIX_MULTIPLICATION
 
 XML = Path(__file__).parent / "xml"
 SHAPE = Shape(17, 33, 18)
@@ -16,13 +17,17 @@ def xml(name: str) -> bytes:
     return (XML / f"{name}.xml").read_bytes()
 
 
+def placed(*addresses: int) -> Placement:
+    return Placement(arguments=MATRIX_MULTIPLICATION.arguments(SHAPE), addresses=addresses)
+
+
 def test_a_clean_run_has_no_findings() -> None:
     assert read_xml(xml("good.memcheck"), Tool.MEMCHECK, []) == ()
 
 
 def test_a_read_behind_A_is_located() -> None:
     end = 0x7FCDB08008C4  # the address in the file: right behind A
-    at = Placement(shape=SHAPE, A=end - 17 * 33 * 4, B=end + 0x1000, C=end + 0x2000)
+    at = placed(end - 17 * 33 * 4, end + 0x1000, end + 0x2000)
     (finding,) = read_xml(xml("oob_read.memcheck"), Tool.MEMCHECK, [at])
     assert finding.hazard is Hazard.OUT_OF_BOUNDS and finding.access == "read"
     assert (finding.array, finding.row, finding.column) == (Array.A, 17, 0)
@@ -34,7 +39,7 @@ def test_a_read_behind_A_is_located() -> None:
 
 def test_a_read_before_B_is_located() -> None:
     address = 0x7FCDB08008C4
-    at = Placement(shape=SHAPE, A=0x1000, B=address + 8, C=address + 0x10000)
+    at = placed(0x1000, address + 8, address + 0x10000)
     (finding,) = read_xml(xml("oob_read.memcheck"), Tool.MEMCHECK, [at])
     assert (finding.array, finding.row, finding.column) == (Array.B, -1, 16)
     assert finding.bytes_outside == 7

@@ -20,6 +20,7 @@ from harness.protocol.request import Fault
 from problem.cases import Case, Shape, drawn_kind
 from problem.reference import compare
 from tests.compile_worker import Compiling
+from tests.requests import inputs_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOLUTIONS = sorted((ROOT / "solutions").glob("*.cu"))
@@ -47,9 +48,9 @@ def test_every_launch_of_many_is_right(
         for number in range(LAUNCHES):
             case = random_case(generator)
             A, B = case.draw(number)
-            answer = device.ask(Run(shape=case.shape, A=A, B=B, seconds=20))
+            answer = device.ask(Run(inputs=inputs_of(case.shape, A, B), seconds=20))
             assert not isinstance(answer, Fault), (case, answer)
-            found = compare(A, B, answer.C, tolerance=case.tolerance)
+            found = compare(A, B, answer.output, tolerance=case.tolerance)
             assert found.passed, (number, case, found.worst)
             if not case.exact:
                 worst = max(worst, found.worst)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from harness.devices.cuda import sanitizer
-from harness.protocol.device import LaunchInputs, Load, Sanitize, Sanitized
+from harness.protocol.device import Load, Sanitize, Sanitized
 from harness.protocol.report import Tool
 from problem.cases import Case, Shape
 from tests.judge.stages.fakes import kernel
+from tests.requests import inputs_of
 from tests.waiting import eventually
 
 PROGRAM = """\
@@ -31,9 +32,9 @@ while not (results / "job.txt").is_file():
     time.sleep(0.01)
 folder = Path((results / "job.txt").read_text())
 with open(results / "placements.jsonl", "w") as placements:
-    for number, shape in enumerate(json.loads((folder / "job.json").read_text())["shapes"]):
+    for number, launch in enumerate(json.loads((folder / "job.json").read_text())["launches"]):
         A, B = (np.load(folder / f"{name}{number}.npy") for name in "AB")
-        print(json.dumps(dict(shape=shape, A=0, B=0, C=0)), file=placements)
+        print(json.dumps(dict(arguments=launch, addresses=(0, 0, 0))), file=placements)
         for name, matrix in zip("ABC", (A, B, A @ B)):
             np.save(results / f"{name}{number}.npy", matrix)
 Path(xml).write_text("<ComputeSanitizerOutput/>")
@@ -49,7 +50,7 @@ TOOLS = (Tool.MEMCHECK, Tool.RACECHECK)
 def request(seed: int) -> Sanitize:
     shape = Shape(3, 4, 5)
     A, B = Case(shape).draw(seed)
-    return Sanitize(launches=(LaunchInputs(shape=shape, A=A, B=B),), tools=TOOLS, seconds=60)
+    return Sanitize(launches=(inputs_of(shape, A, B),), tools=TOOLS, seconds=60)
 
 
 class Place:
@@ -75,9 +76,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 def right(answer: object, asked: Sanitize) -> bool:
     assert isinstance(answer, Sanitized) and answer.program == "compute-sanitizer 1.2"
     assert [(run.tool, run.status) for run in answer.runs] == [(tool, "clean") for tool in TOOLS]
-    launch = asked.launches[0]
+    C = np.matmul(*asked.launches[0].matrices)
     assert [product.tool for product in answer.products] == [*TOOLS]
-    return all(np.array_equal(product.C, launch.A @ launch.B) for product in answer.products)
+    return all(np.array_equal(product.output, C) for product in answer.products)
 
 
 def test_tools_are_started_when_they_are_asked_for(place: Place) -> None:

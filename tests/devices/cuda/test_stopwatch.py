@@ -30,8 +30,8 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import Shape
-from problem.inputs import Draw
+from problem.cases import Case, Shape
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 from tests.compile_worker import Compiling
 
@@ -85,7 +85,9 @@ def workers(compiling: Compiling) -> Iterator[TimingWorkers]:
 
 def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
     checker = workers.checker
-    matrices = checker.ask(LayOut(shape=SHAPE))
+    matrices = checker.ask(
+        LayOut(on_gpu="problem.gpu", arguments=MATRIX_MULTIPLICATION.arguments(SHAPE))
+    )
     assert isinstance(matrices, SharedMatrices), matrices
     seen = []
     for device, baseline in ((workers.kernel, False), (workers.baseline, True)):
@@ -102,9 +104,8 @@ def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
         assert checked.changed_inputs == ()
         fetched = checker.ask(FetchLaunch())
         assert not isinstance(fetched, Fault)
-        A = Draw.plain(fetched.seed_of_A).matrix(SHAPE.M, SHAPE.N)
-        B = Draw.plain(fetched.seed_of_B).matrix(SHAPE.N, SHAPE.K)
-        assert compare(A, B, fetched.C).passed
+        A, B = Case(SHAPE).draw(fetched.seed)
+        assert compare(A, B, fetched.output).passed
         seen.append(A)
     assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])
     for device in (workers.kernel, workers.baseline):

@@ -208,14 +208,14 @@ class FakeDevice(Process):
 
     multiply: Multiply = right
     run: Callable[[Run], Fault | dict[str, Any]] = lambda _: {}
-    """A Fault, or what a Finished says besides C."""
+    """A Fault, or what a Finished says besides the output."""
     watched: Multiply = right
     """As `multiply`, under a sanitizer."""
     findings: tuple[Finding, ...] = ()
     unavailable: tuple[str, ...] = ()
     """Tools that do not work."""
     product: dict[str, Any] = field(default_factory=dict)
-    """What products say besides C."""
+    """What products say besides the output."""
     sanitized: dict[str, Any] = field(default_factory=dict)
     program: str = "a fake"
     ran: list[Run] = field(default_factory=list)
@@ -230,8 +230,8 @@ class FakeDevice(Process):
                 told = self.run(request)
                 if isinstance(told, Fault):
                     return told
-                C = self.multiply(request.A, request.B)
-                return Finished(**{"seconds": 0.001, "C": C} | told)
+                C = self.multiply(*request.inputs.matrices)
+                return Finished(**{"seconds": 0.001, "output": C} | told)
             case Sanitize():
                 return self._sanitize(request)
             case Count():
@@ -257,7 +257,7 @@ class FakeDevice(Process):
             "findings": self.findings,
             "products": tuple(
                 Product(
-                    **{"launch": n, "tool": None, "C": self.watched(launch.A, launch.B)}
+                    **{"launch": n, "tool": None, "output": self.watched(*launch.matrices)}
                     | self.product
                 )
                 for n, launch in enumerate(request.launches)

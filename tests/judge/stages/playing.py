@@ -105,7 +105,7 @@ class Table:
         """As the checker."""
         match request:
             case LayOut():
-                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
+                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
             case DrawInputs():
                 self.inputs = request.inputs
                 return Done()

@@ -7,13 +7,14 @@ from harness.judge.stages.counterexample import block_map, counterexample, patte
 from harness.protocol.report import Element
 from problem.cases import ONES_TWOS, Case, Matrix, Shape
 from problem.inputs import Tolerance
+from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
 from problem.reference import Comparison, compare
 
 SHAPE = Shape(70, 40, 90)
 
 
 def explained(A: Matrix, B: Matrix, C: Matrix) -> str:
-    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C))
+    found = counterexample(PROBLEM, Case(SHAPE), 1, (A, B), C, compare(A, B, C))
     assert found.elements and found.wrong_blocks > 0
     return found.pattern
 
@@ -51,7 +52,7 @@ def test_the_elements_are_the_worst_of_the_worst_block(
     A, B, C = right
     C[33, 50] += 5
     C[34, 51] += 9
-    found = counterexample(Case(SHAPE), 1, A, B, C, compare(A, B, C))
+    found = counterexample(PROBLEM, Case(SHAPE), 1, (A, B), C, compare(A, B, C))
     assert [(e.row, e.column) for e in found.elements[:2]] == [(34, 51), (33, 50)]
     assert found.elements[0].found == pytest.approx(found.elements[0].expected + 9, abs=1e-4)
     assert found.worst_block == (2, 3)
@@ -142,7 +143,7 @@ def test_where_it_is_wrong(
     A, B = Case(Shape(shape[0], 8, shape[1])).draw(1)
     C = np.full(shape, 3, np.float32)
     comparison = blocks(-(-shape[0] // 16), -(-shape[1] // 16), *wrong)
-    assert pattern(A, B, C, comparison) == f"values are plainly different; {expected}"
+    assert pattern(PROBLEM, (A, B), C, comparison) == f"values are plainly different; {expected}"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_where_it_is_wrong(
 def test_how_far_it_is_off_tells_what_was_too_coarse(worst: float, expected: str) -> None:
     A, B = Case(Shape(16, 8, 16)).draw(1)
     C = np.full((16, 16), 3, np.float32)
-    assert pattern(A, B, C, Comparison(np.array([[worst]]))).startswith(expected)
+    assert pattern(PROBLEM, (A, B), C, Comparison(np.array([[worst]]))).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_how_far_it_is_off_tells_what_was_too_coarse(worst: float, expected: str
 def test_products_that_are_missing(n: int, kept: slice, expected: str) -> None:
     A, B = Case(Shape(33, n, 50)).draw(1)
     C = A[:, kept] @ B[kept]
-    found = pattern(A, B, C, compare(A, B, C))
+    found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
     assert found.partition(";")[0] == expected
 
 
@@ -197,14 +198,14 @@ def test_products_that_are_missing(n: int, kept: slice, expected: str) -> None:
 def test_what_is_only_scaled(factor: float, expected: str) -> None:
     A, B = Case(SHAPE).draw(1)
     C = (factor * (A @ B)).astype(np.float32)
-    assert pattern(A, B, C, compare(A, B, C)).startswith(expected)
+    assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)
 
 
 def test_where_nothing_is_missing_nothing_is_said_to_be() -> None:
     """Near the product, and yet not near enough."""
     A, B = Case(Shape(33, 16, 50)).draw(1)
     C = (A.astype(float) @ B.astype(float) * (1 + 3e-5)).astype(np.float32)
-    found = pattern(A, B, C, Comparison(np.array([[3e-5]])))
+    found = pattern(PROBLEM, (A, B), C, Comparison(np.array([[3e-5]])))
     assert found.startswith("errors up to 3.0 times the limit look like an accumulator")
 
 
@@ -213,11 +214,11 @@ def test_a_counterexample_says_how_much_is_wrong() -> None:
     C = A @ B
     C[:20, :20] += 9
     comparison = compare(A, B, C)
-    found = counterexample(Case(SHAPE), 77, A, B, C, comparison)
+    found = counterexample(PROBLEM, Case(SHAPE), 77, (A, B), C, comparison)
     assert (found.case, found.seed, found.error) == (Case(SHAPE), 77, comparison.worst)
     assert (found.wrong_blocks, found.blocks) == (4, 30)
     assert found.map.rows == ("##....", "##....", "......", "......", "......")
-    assert found.map.scale == 1 and found.pattern == pattern(A, B, C, comparison)
+    assert found.map.scale == 1 and found.pattern == pattern(PROBLEM, (A, B), C, comparison)
     assert len(found.elements) == 5
 
 
@@ -226,7 +227,12 @@ def test_elements_that_are_right_are_not_shown() -> None:
     C = A @ B
     C[18, 35] = 7
     (element,) = counterexample(
-        Case(SHAPE), 1, A, B, C, compare(A, B, C, tolerance=Tolerance.EXACT)
+        PROBLEM,
+        Case(SHAPE),
+        1,
+        (A, B),
+        C,
+        compare(A, B, C, tolerance=Tolerance.EXACT),
     ).elements
     assert element == Element(row=18, column=35, expected=8, found=7)
 

@@ -48,7 +48,6 @@ from harness.protocol.timing import (
 )
 from problem.accuracy import INPUTS
 from problem.cases import UNIFORM, Case, Shape
-from problem.inputs import Draw
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
 from tests.judge.stages.fakes import (
@@ -71,7 +70,7 @@ SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 
 KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
 STUCK = Fault(cause="time-limit", message="no end")
-FETCHED = Fetched(seed_of_A=1, seed_of_B=2, C=np.zeros((256, 512), np.float32))
+FETCHED = Fetched(seed=1, output=np.zeros((256, 512), np.float32))
 TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
 
 
@@ -103,9 +102,9 @@ class Device:
 
     @staticmethod
     def launched(request: MeasureFirstLaunch) -> FirstLaunches:
-        C = right(request.rows, request.columns)
-        repeats = (request.shape.M // C.shape[0], request.shape.K // C.shape[1])
-        return FirstLaunches(times=TIMES, C=np.tile(C, repeats))
+        C, shape = right(*request.parts), request.arguments.shape
+        repeats = (shape.M // C.shape[0], shape.K // C.shape[1])
+        return FirstLaunches(times=TIMES, output=np.tile(C, repeats))
 
 
 PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL, other_sizes=SIZES)
@@ -176,13 +175,12 @@ def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> 
     found = run(device)
     first, *others = device.asked
     assert others == [
-        *(MeasureHostMemory(memory=kind, shape=SMALL.shape) for kind in KINDS),
+        *(MeasureHostMemory(memory=kind, arguments=first.arguments) for kind in KINDS),
         Load(kernel=kernel()),
     ]
-    assert (first.kernel, first.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
-    rows, columns = Case(Shape(256, 16, 256)).draw(9)
+    assert (first.kernel, first.arguments.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     assert isinstance(found, Measured)
-    assert np.array_equal(first.rows, rows) and np.array_equal(first.columns, columns)
+    assert all(map(np.array_equal, first.parts, Case(Shape(256, 16, 256)).draw(9)))
     blocks = found.first.result().block_errors
     assert blocks.shape == (16, 32) and 0 < blocks.max() < 1e-5
 
@@ -234,7 +232,7 @@ def test_rounds_wait_for_the_product_of_the_first_launch(
         return stopped
 
     stopped = JudgeError(stage=Stage.MEASURE, message="that was all")
-    monkeypatch.setattr("harness.judge.stages.measure.compare_repeated", slowly)
+    monkeypatch.setattr("problem.problem.compare_repeated", slowly)
     monkeypatch.setattr(module, "timed_rounds", timed)
     assert run(Device()) is stopped
 
@@ -292,10 +290,9 @@ def audited(
     first[-1, -1] += first_off
     timed = None
     if timed_off is not None:
-        A, B = Draw.plain(5).matrix(shape.M, shape.N), Draw.plain(6).matrix(shape.N, shape.K)
-        C = right(A, B) * np.float32(timed_scale)
+        C = right(*AUDITED.draw(5)) * np.float32(timed_scale)
         C[-1, -1] += timed_off
-        timed = Fetched(seed_of_A=5, seed_of_B=6, C=C)
+        timed = Fetched(seed=5, output=C)
     watcher, compared = Watcher(), Future[Comparison]()
     compared.set_result(compare_repeated(rows, columns, first))
     problem = replace(MATRIX_MULTIPLICATION, ranked=AUDITED)

@@ -57,7 +57,7 @@ from tests.judge.stages.fakes import Watcher, launch_time
 
 SHAPE = Shape(64, 32, 48)
 RIGHT = Checked(error=0.3)
-FETCHED = Fetched(seed_of_A=1, seed_of_B=2, C=np.zeros((SHAPE.M, SHAPE.K), np.float32))
+FETCHED = Fetched(seed=1, output=np.zeros((SHAPE.M, SHAPE.K), np.float32))
 
 
 @dataclass
@@ -115,7 +115,7 @@ class FakeWorkers:
         """As the checker."""
         match request:
             case LayOut():
-                return SharedMatrices(shape=request.shape, handles=("", "", ""), offsets=(0, 0, 0))
+                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
             case DrawInputs():
                 self.draws.append(request.inputs)
                 return Done()
@@ -520,8 +520,8 @@ def test_a_kernel_that_has_not_time_for_the_fewest_rounds_is_too_slow(
 def test_the_baselines_first_launch_is_its_own() -> None:
     workers = FakeWorkers()
     run_on(workers)
-    assert [request.baseline for request in workers.baseline.attachments] == [True]
-    assert [request.baseline for request in workers.kernel.attachments] == [False]
+    assert [request.baseline for request in workers.baseline.attachments] == ["problem.gpu"]
+    assert [request.baseline for request in workers.kernel.attachments] == [None]
     assert {
         request.seconds
         for each in (workers.kernel, workers.baseline)
@@ -614,7 +614,7 @@ def test_the_order_alternates_so_that_a_drift_falls_on_both_alike() -> None:
 def test_the_baseline_can_be_timed_beside_itself() -> None:
     workers = FakeWorkers()
     timed_without_audit(workers, Extent(12, 1), baseline=True)
-    assert [request.baseline for request in workers.kernel.attachments] == [True]
+    assert [request.baseline for request in workers.kernel.attachments] == ["problem.gpu"]
 
 
 def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
@@ -622,7 +622,7 @@ def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
     devices = TimingWorkers(workers.kernel, workers.baseline, workers)
     measuring = Measuring(devices, MATRIX_MULTIPLICATION, SHAPE, 20)
     measuring.attach(measuring.lay_out())
-    assert [request.baseline for request in workers.kernel.attachments] == [False]
+    assert [request.baseline for request in workers.kernel.attachments] == [None]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def tile(block: int) -> tuple[slice, slice]:
 
 
 def check(C: Matrix) -> CheckedBlocks | WrongAnswer:
-    return check_blocks(CASE, 1, *CASE.draw(1), C, LINE, BLOCKS, Stage.VERIFY)
+    return check_blocks(CASE, 1, CASE.draw(1), C, LINE, BLOCKS, Stage.VERIFY)
 
 
 def computed(*blocks: int) -> Matrix:
@@ -57,7 +57,7 @@ def test_a_wrong_element_is_named_by_its_place_in_C() -> None:
 def test_samples_are_of_whole_clusters(cluster: tuple[int, int, int]) -> None:
     line, shape = LaunchLine(128, 256, cluster=cluster), Shape(8192, 6144, 4000)
     clusters = Clusters(line.grid(shape.M, shape.K), cluster)
-    first, second = sampled_blocks(line, shape)
+    first, second = sampled_blocks(line, shape.M, shape.K)
     assert first and not {*first} & {*second}
     for sample in (first, second):
         whole = [block for block in sample for block in clusters.blocks(clusters.of(block))]
@@ -68,7 +68,7 @@ def test_blocks_that_only_fill_a_cluster_have_no_tile_of_their_own() -> None:
     """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
     line = LaunchLine(32, 64, cluster=(2, 1, 2))
     A, B = CASE.draw(1)
-    checked = check_blocks(CASE, 1, A, B, A @ B, line, tuple(range(32)), Stage.VERIFY)
+    checked = check_blocks(CASE, 1, (A, B), A @ B, line, tuple(range(32)), Stage.VERIFY)
     assert isinstance(checked, CheckedBlocks)
     assert (
         checked.own == checked.written == {(row, column) for row in range(4) for column in range(3)}
@@ -83,7 +83,7 @@ def test_every_block_can_be_drawn_and_no_other(monkeypatch: pytest.MonkeyPatch) 
         return count - 1
 
     monkeypatch.setattr("harness.judge.stages.verify.secrets.randbelow", last)
-    first, second = sampled_blocks(LaunchLine(), Shape(320, 16, 256))
+    first, second = sampled_blocks(LaunchLine(), 320, 256)
     assert {*first, *second} == {0, 15, 304, 319} and {*asked} == {320}
 
 
@@ -91,10 +91,10 @@ def test_samples_are_disjoint_have_the_corners_and_are_never_the_same() -> None:
     shape = Shape(8192, 6144, 4096)
     for line in (LaunchLine(), LaunchLine(128, 256), LaunchLine(8192, 4096)):
         columns, rows, _ = line.grid(shape.M, shape.K)
-        samples = [sampled_blocks(line, shape) for _ in range(8)]
+        samples = [sampled_blocks(line, shape.M, shape.K) for _ in range(8)]
         for first, second in samples:
             assert not {*first} & {*second} and first
             assert {0, columns - 1, columns * (rows - 1), columns * rows - 1} <= {*first, *second}
         assert rows * columns < 100 or len({*samples}) == 8
-    first, second = sampled_blocks(LaunchLine(), shape)
+    first, second = sampled_blocks(LaunchLine(), shape.M, shape.K)
     assert len(first) == len(second) == 32

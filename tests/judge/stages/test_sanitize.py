@@ -12,7 +12,6 @@ from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.sanitize import (
     SECONDS,
     SMALL_FLOP,
-    mid_size_case,
     ranked_sample,
     sanitize_in_background,
     sanitize_on_device,
@@ -78,7 +77,7 @@ def run(
         A, B = SMALL.draw(7)
         compared = compare(A, B, 0 * (A @ B))
         made.failure = Failure(
-            failed, wrong_answer(Stage.VERIFY, SMALL, 7, A, B, 0 * (A @ B), compared)
+            failed, wrong_answer(PROBLEM, Stage.VERIFY, SMALL, 7, (A, B), 0 * (A @ B), compared)
         )
     return sanitize_on_device(made) or sanitize_in_background(made), made
 
@@ -97,7 +96,7 @@ def test_a_right_kernel_is_clean_under_both_programs() -> None:
     assert len(shapes - {*beside.watched_shapes}) == 1 and len(shapes) == 7
     work = [shape.flop for shape in device.watched_shapes]
     assert work == sorted(work), "the smallest first"
-    assert device.watched_shapes[-1] == mid_size_case(7).shape
+    assert device.watched_shapes[-1] == PROBLEM.mid_size_case(7).shape
 
 
 @pytest.mark.parametrize("launch", [LaunchLine(), LaunchLine(128, 256), LaunchLine(200, 32)])
@@ -327,7 +326,7 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
     assert isinstance(found, Race) and found.findings == (barrier,)
     assert found.counterexample is None and found.stage is Stage.SANITIZE
     assert (asked.seconds, asked.tools) == (2, tuple(Tool))
-    assert (case.draw(7)[0] == asked.launches[0].A).all()
+    assert (case.draw(7)[0] == asked.launches[0].matrices[0]).all()
     nothing = sanitized.model_copy(update={"findings": ()})
     for answer in (nothing, Fault(cause="time-limit", message="no end")):
         assert isinstance(hanging(answer, case)[0], TimeLimit)

@@ -85,9 +85,9 @@ def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(quick: bool) -> 
     assert progress.told[:-1] == [(Stage.VERIFY, len(expected)), *map(str, expected)]
     for request, result in zip(device.ran, found.cases, strict=True):
         A, B = result.case.draw(SEED)
-        assert request.shape == result.case.shape
-        assert np.array_equal(request.A, A) and np.array_equal(request.B, B)
-        assert request.seconds == 20 and request.blocks is None
+        assert request.inputs.shape == result.case.shape
+        assert all(map(np.array_equal, request.inputs.matrices, (A, B)))
+        assert request.seconds == 20 and request.inputs.blocks is None
         C = right(A, B)
         assert result.error == compare(A, B, C, tolerance=result.case.tolerance).worst
         assert result.sampled_blocks is None and 0 < result.seconds < 60
@@ -173,11 +173,13 @@ def test_launches_that_stay_below_their_limit_have_one_together(
 
 def sampled(request: Run, tile_of: Any) -> Matrix:
     """Return C after blocks that compute one 16×16 tile each."""
-    assert request.blocks is not None
-    C = np.full((request.shape.M, request.shape.K), POISON, np.uint32).view(np.float32)
-    product = right(request.A, request.B)
-    for block in request.blocks:
-        row, column = divmod(tile_of(block), request.shape.K // 16)
+    assert request.inputs.blocks is not None
+    C = np.full((request.inputs.shape.M, request.inputs.shape.K), POISON, np.uint32).view(
+        np.float32
+    )
+    product = right(*request.inputs.matrices)
+    for block in request.inputs.blocks:
+        row, column = divmod(tile_of(block), request.inputs.shape.K // 16)
         rows, columns = slice(row * 16, row * 16 + 16), slice(column * 16, column * 16 + 16)
         C[rows, columns] = product[rows, columns]
     return C
@@ -185,7 +187,7 @@ def sampled(request: Run, tile_of: Any) -> Matrix:
 
 def with_tiles(tile_of: Any) -> FakeDevice:
     def told(request: Run) -> dict[str, Any]:
-        return {"C": sampled(request, tile_of)} if request.blocks is not None else {}
+        return {"output": sampled(request, tile_of)} if request.inputs.blocks is not None else {}
 
     return FakeDevice(run=told)
 
@@ -198,7 +200,7 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
     device = with_tiles(tile_of)
     found = run(device, sampled=True)
     assert isinstance(found, Verification)
-    first, second = (set(request.blocks or ()) for request in device.ran[-2:])
+    first, second = (set(request.inputs.blocks or ()) for request in device.ran[-2:])
     assert first and second and not first & second
     assert found.cases[-1].sampled_blocks == len(first) + len(second)
     assert found.cases[-1].blocks == BLOCKS
@@ -226,7 +228,7 @@ def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> 
         "the kernel's blocks depend on one another, so no sample of 320×64×256 can be run here; "
         f"{last.shape} was run whole"
     )
-    assert all(request.blocks is None for request in device.ran)
+    assert all(request.inputs.blocks is None for request in device.ran)
 
 
 def taking(seconds: float, shape: Shape) -> CaseResult:
@@ -251,7 +253,7 @@ def test_the_smaller_size_should_take_a_quarter_of_the_limit(
 
 def test_what_is_printed_is_kept_from_launch_to_launch() -> None:
     printed: list[str] = ["before"]
-    run(FakeDevice(run=lambda request: {"printed": str(request.shape.M)}), printed=printed)
+    run(FakeDevice(run=lambda request: {"printed": str(request.inputs.shape.M)}), printed=printed)
     assert printed == ["before", *(str(case.shape.M) for case in FEW), "320"]
 
 

@@ -18,6 +18,7 @@ from harness.protocol.matrix import SentMatrix
 from harness.protocol.report import Value
 from harness.protocol.request import answer_to
 from problem.cases import Shape
+from tests.requests import inputs_of
 
 FINISHED = TypeAdapter(Finished)
 
@@ -31,23 +32,25 @@ class Many(Value):
 def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
     A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 4), np.float32)
     ours, theirs = Pipe()
-    channel.send(ours, Run(shape=Shape(2, 3, 4), A=A, B=B, seconds=7))
+    channel.send(ours, Run(inputs=inputs_of(Shape(2, 3, 4), A, B), seconds=7))
     found = channel.receive(theirs, lambda name: TypeAdapter({"Run": Run}[name]))
-    assert np.array_equal(found.A, A) and np.array_equal(found.B, B)
-    assert (found.shape, found.seconds, found.blocks) == (Shape(2, 3, 4), 7, None)
+    assert all(map(np.array_equal, found.inputs.matrices, (A, B)))
+    assert (found.inputs.shape, found.seconds, found.inputs.blocks) == (Shape(2, 3, 4), 7, None)
 
 
 def test_the_answer_to_a_request_is_read_as_the_kind_that_it_names() -> None:
-    read = answer_to(Run).validate_json('{"kind":"finished","seconds":1,"C":0}', context=[FLOATS])
-    assert isinstance(read, Finished) and read.C is FLOATS
+    read = answer_to(Run).validate_json(
+        '{"kind":"finished","seconds":1,"output":0}', context=[FLOATS]
+    )
+    assert isinstance(read, Finished) and read.output is FLOATS
 
 
 FLOATS = np.zeros((5, 5), np.float32)
 
 
-def announced(*shape: int, C: int = 0) -> bytes:
+def announced(*shape: int, output: int = 0) -> bytes:
     """An answer up to its matrix."""
-    body = json.dumps({"seconds": 1, "C": C})
+    body = json.dumps({"seconds": 1, "output": output})
     header = json.dumps({"name": "Finished", "body": body, "shapes": [shape]}).encode()
     return struct.pack("!i", len(header)) + header
 
@@ -64,37 +67,37 @@ def test_a_matrix_shorter_than_announced_is_no_answer(sent: int) -> None:
 def test_what_lies_behind_a_matrix_belongs_to_the_next_message() -> None:
     ours, theirs = Pipe()
     os.write(theirs.fileno(), announced(5, 5) + FLOATS.tobytes() + announced(1, 1) + bytes(4))
-    shapes = [channel.receive(ours, lambda _: FINISHED).C.shape for _ in range(2)]
+    shapes = [channel.receive(ours, lambda _: FINISHED).output.shape for _ in range(2)]
     assert shapes == [(5, 5), (1, 1)]
 
 
 def test_a_matrix_that_comes_in_many_parts_is_put_together() -> None:
     ours, theirs = Pipe()
     C = np.arange(3000 * 1000, dtype=np.float32).reshape(3000, 1000)
-    sending = threading.Thread(target=channel.send, args=(theirs, Finished(seconds=1, C=C)))
+    sending = threading.Thread(target=channel.send, args=(theirs, Finished(seconds=1, output=C)))
     sending.start()
-    assert np.array_equal(channel.receive(ours, lambda _: FINISHED).C, C)
+    assert np.array_equal(channel.receive(ours, lambda _: FINISHED).output, C)
     sending.join()
 
 
 @pytest.mark.parametrize("number", [1, -1, 2])
 def test_a_matrix_that_did_not_come_is_missed(number: int) -> None:
     ours, theirs = Pipe()
-    os.write(theirs.fileno(), announced(1, 1, C=number) + bytes(4))
+    os.write(theirs.fileno(), announced(1, 1, output=number) + bytes(4))
     with pytest.raises(ValueError, match="no such matrix"):
         channel.receive(ours, lambda _: FINISHED)
 
 
 def test_matrices_travel_in_single_precision() -> None:
     ours, theirs = Pipe()
-    channel.send(ours, Finished(seconds=1, C=np.ones((2, 3))))
-    assert np.array_equal(channel.receive(theirs, lambda _: FINISHED).C, np.ones((2, 3)))
+    channel.send(ours, Finished(seconds=1, output=np.ones((2, 3))))
+    assert np.array_equal(channel.receive(theirs, lambda _: FINISHED).output, np.ones((2, 3)))
 
 
 def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "_MAX_BYTES", 50)
     ours, theirs = Pipe()
-    channel.send(ours, Finished(seconds=1, C=FLOATS))
+    channel.send(ours, Finished(seconds=1, output=FLOATS))
     with pytest.raises(OSError, match="bad message length"):
         channel.receive(theirs, lambda _: FINISHED)
 

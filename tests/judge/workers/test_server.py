@@ -93,7 +93,7 @@ def test_it_says_hello_answers_and_ends_when_the_judge_hangs_up(serving: Start) 
 def test_what_was_printed_goes_with_a_launch_or_a_fault(serving: Start) -> None:
     answers = iter(
         [
-            Finished(seconds=1, C=np.zeros((2, 3), np.float32), printed="before, "),
+            Finished(seconds=1, output=np.zeros((2, 3), np.float32), printed="before, "),
             Ready(),
             Fault(cause="trap", message="it trapped"),
         ]
@@ -101,7 +101,7 @@ def test_what_was_printed_goes_with_a_launch_or_a_fault(serving: Start) -> None:
     worker = serving(Role.CPU, lambda _: next(answers))
     worker.receive(Hello)
     finished = worker.ask(Describe(), Finished)
-    assert finished.printed == "before, printed 1" and finished.C.shape == (2, 3)
+    assert finished.printed == "before, printed 1" and finished.output.shape == (2, 3)
     assert worker.ask(Describe(), Ready) == Ready()
     fault = worker.ask(Describe(), Fault)
     assert (fault.cause, fault.message, fault.printed) == ("trap", "it trapped", "printed 2")

@@ -20,6 +20,7 @@ from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.reference import compare
+from tests.requests import inputs_of
 from tests.waiting import PATIENCE, eventually
 
 KERNEL = (
@@ -112,7 +113,7 @@ def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Work
     assert isinstance(compiled, Compiled)
     shape = Shape(17, 5, 33)
     A, B = Case(shape).draw(1)
-    run = Run(shape=shape, A=A, B=B, seconds=20)
+    run = Run(inputs=inputs_of(shape, A, B), seconds=20)
     with Worker(Role.CPU) as device:
         assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
         assert isinstance(device.ask(run), Finished)
@@ -121,7 +122,7 @@ def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Work
         assert isinstance(device.ask(run), Fault)
         again = device.ask(run)
         assert isinstance(again, Finished)
-        assert compare(A, B, again.C).passed
+        assert compare(A, B, again.output).passed
         device.close()
         assert isinstance(device.ask(run), Finished)
 

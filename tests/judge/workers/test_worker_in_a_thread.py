@@ -30,9 +30,11 @@ from harness.protocol.report import CompileError
 from harness.protocol.request import Fault, request_named
 from problem.cases import Shape
 from tests.judge.stages.fakes import INFO, kernel
+from tests.requests import inputs_of
 
 RUN = Run(
-    shape=Shape(2, 3, 4), A=np.ones((2, 3), np.float32), B=np.ones((3, 4), np.float32), seconds=0.5
+    inputs=inputs_of(Shape(2, 3, 4), np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)),
+    seconds=0.5,
 )
 
 
@@ -118,7 +120,7 @@ class Nursery:
             case Load():
                 return Ready()
             case Run():
-                return Finished(seconds=1, C=request.A @ request.B)
+                return Finished(seconds=1, output=np.matmul(*request.inputs.matrices))
 
     def start(self, role: Role, gpu: str | None) -> Any:
         self.started.append((role, gpu))
@@ -247,7 +249,7 @@ def test_another_process_is_given_the_kernel_before_it_launches(nursery: Nursery
     assert worker.ask(Describe()) == INFO
     assert [type(each) for each in nursery.children[1].asked] == [Describe]
     finished = worker.ask(RUN)
-    assert isinstance(finished, Finished) and (finished.C == 3).all()
+    assert isinstance(finished, Finished) and (finished.output == 3).all()
     assert isinstance(worker.ask(RUN), Finished)
     assert [type(each) for each in nursery.children[1].asked] == [Describe, Load, Run, Run]
 

@@ -1,0 +1,39 @@
+"""The mistakes in a kernel that explain the elements of a wrong product."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from problem.inputs import Matrix
+from problem.reference import Float64, reference
+
+
+def hint(A: Matrix, B: Matrix, C: Matrix) -> str | None:
+    """Return the mistake in one sentence, if C is what one of these makes of A and B."""
+    N = A.shape[1]
+    for name, other in (("A", (_reread(A), B)), ("B", (A, _reread(B)))):
+        if close(C, reference(*other)):
+            return (
+                f"{name} was read column by column; it lies in memory row by row, so its element "
+                f"is {'A[row * N + n]' if name == 'A' else 'B[n * K + column]'}"
+            )
+    for tile in (16, 32, 8, 64, 128):
+        kept = N // tile * tile
+        if 0 < kept < N and close(C, reference(A[:, :kept], B[:kept])):
+            return f"the last {N - kept} of {N} products of each sum are missing (N mod {tile})"
+    if N > 1 and close(C, reference(A[:, :-1], B[:-1])):
+        return "the last product of each sum is missing"
+    if N > 1 and close(C, reference(A[:, 1:], B[1:])):
+        return "the first product of each sum is missing"
+    return None
+
+
+def close(found: Matrix | Float64, expected: Float64) -> bool:
+    """Return whether two matrices are the same but for rounding."""
+    difference = np.linalg.norm(found - expected)
+    return bool(difference <= 1e-4 * max(float(np.linalg.norm(expected)), 1e-30))
+
+
+def _reread(matrix: Matrix) -> Matrix:
+    """The matrix that the same memory holds when it is read column by column."""
+    return matrix.reshape(matrix.shape[::-1]).T
