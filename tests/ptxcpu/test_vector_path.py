@@ -178,7 +178,7 @@ def test_a_bad_access_is_found_in_a_block_outside_the_sample(cpu: Runner) -> Non
 def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
     shape = Shape(640, 32, 640)
     a, b = inputs(shape)
-    sample = LaunchInputs(shape=shape, A=a, B=b, blocks=(0, 1, 2))
+    sample = inputs_of(shape, a, b, (0, 1, 2))
     request = Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60)
     for body, watched, bounded in (("*c = 1;", 3, 1600), ("atomicAdd(C, 1.0f);", 1, 0)):
         assert isinstance(cpu.load(KERNEL.format(body=body)), Ready)
