@@ -90,7 +90,7 @@ def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
     )
     assert isinstance(matrices, SharedMatrices), matrices
     seen = []
-    for device, baseline in ((workers.kernel, False), (workers.baseline, True)):
+    for device, baseline in ((workers.kernel, None), (workers.baseline, "problem.gpu")):
         attached = device.ask(Attach(matrices=matrices, baseline=baseline, seconds=20))
         assert isinstance(attached, Done), attached
     for device in (workers.kernel, workers.baseline, workers.kernel):
