@@ -216,7 +216,7 @@ def test_each_variant_is_compiled_and_verified_with_the_seed() -> None:
     assert {each.arch for each in compiles} == {INFO.arch}
     first, *others = machine.device.ran
     assert len(others) == 2  # nothing of the ranked size
-    assert (CASE.draw(5)[0] == first.A).all() and first.seconds == 7
+    assert (CASE.draw(5)[0] == first.inputs.matrices[0]).all() and first.seconds == 7
     facts = [variant.kernel for variant in found.variants]
     assert [each and each.launch.tile_rows for each in facts] == [16, 32, 48]
 
@@ -326,7 +326,7 @@ def test_only_what_is_timed_is_disassembled() -> None:
 def test_blocks_that_depend_on_one_another_are_run_whole() -> None:
     machine = Machine(loaded=lambda rows: Ready(blocks_depend_on_one_another=True))
     assert {type(each) for each in outcomes(machine)} == {Accepted}
-    assert all(request.blocks is None for request in machine.device.ran)
+    assert all(request.inputs.blocks is None for request in machine.device.ran)
 
 
 # ------------------------------------------------------------------------ what happens meanwhile
