@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 from harness.compiling.syntax import text_of, walked
 from harness.judge.grade import GradingOptions, grade
+from harness.judge.grading import launch_inputs
 from harness.judge.progress import Silent
 from harness.judge.session import Session
 from harness.judge.stages.outcomes import launch_outcome
 from harness.judge.stages.verify import prepare, run_cases
 from harness.protocol.compiler import Compile, Compiled
-from harness.protocol.device import LaunchInputs, Load, Ready, Sanitize, Sanitized
+from harness.protocol.device import Load, Ready, Sanitize, Sanitized
 from harness.protocol.report import Stage, Submission, Tool, Value
 from harness.protocol.request import Fault
 from problem.cases import UNIFORM, Case, Shape
@@ -173,10 +174,8 @@ def oracle(session: Session, source: str, guard: Guard, generator: random.Random
         return f"{failure.outcome.verdict.value} at {failure.case}"
     if not isinstance(session.sanitizer.ask(Load(kernel=compiled.kernel)), Ready):
         return None
-    launches = []
-    for shape in (*guard.shapes[:1], Shape(40, 70, 50)):
-        A, B = Case(shape, UNIFORM).draw(1)
-        launches.append(LaunchInputs(shape=shape, A=A, B=B))
+    cases = [Case(shape, UNIFORM) for shape in (*guard.shapes[:1], Shape(40, 70, 50))]
+    launches = [launch_inputs(PROBLEM, case, PROBLEM.draw(case, 1)) for case in cases]
     request = Sanitize(launches=tuple(launches), tools=tuple(Tool), seconds=SECONDS)
     answer = session.sanitizer.ask(request)
     if isinstance(answer, Fault):
