@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NoReturn
 
 import nox
 
@@ -98,13 +99,22 @@ def run(session: nox.Session, *arguments: str, **environment: str) -> None:
     session.run(str(PROGRAMS / "python"), *arguments, external=True, env=environment)
 
 
+def become(*arguments: str) -> NoReturn:
+    """Replace nox by the environment's Python: nox kills what it runs half a second after Ctrl-C,
+    and an arena ends its database first."""
+    python = str(PROGRAMS / "python")
+    os.execve(python, [python, *arguments], {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+
+
 def add_command(file: Path) -> None:
     """Add a session that runs a command of the judge, and has its summary."""
 
     def command(session: nox.Session) -> None:
-        service = ["arena"] if file.stem == "arena" else []
-        install(session, "judge", device_group(), *service)
-        run(session, "-m", "harness", file.stem, *session.posargs)
+        install(session, "judge", device_group(), *(["arena"] if file.stem == "arena" else []))
+        arguments = ("-m", "harness", file.stem, *session.posargs)
+        if file.stem in ("arena", "worker"):
+            become(*arguments)
+        run(session, *arguments)
 
     command.__doc__ = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
     nox.session(command, name=file.stem)

@@ -1,4 +1,4 @@
-"""Fills an arena's database with entries, and prints somebody's key. For `lab load`."""
+"""Fills an arena's database with entries, and prints people's keys. For `lab load`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ per_day = 100000
 device_seconds_per_day = 10000000
 per_address_per_minute = 10000000
 """
-PEOPLE = 20
+PEOPLE = 60
 
 
 def main(folder: Path, entries: int) -> None:
@@ -37,7 +37,7 @@ def main(folder: Path, entries: int) -> None:
                 for number in range(PEOPLE)
             ]
             people.add_person(connection, "organiser", Role.ORGANISER)
-            key = people.new_key(connection, crew[0].id, "load")
+            keys = [people.new_key(connection, person.id, "load") for person in crew]
             columns = ", ".join(INDEXED)
             values = ", ".join(f":{name}" for name in INDEXED)
             rows = [entry._asdict() for entry in crowd(entries)]
@@ -65,7 +65,7 @@ def main(folder: Path, entries: int) -> None:
                 )
             )
         engine.dispose()
-    sys.stdout.write(key)
+    print(*keys)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,9 +21,9 @@ from typing import Any
 import gevent
 import locust
 import locust.env
+import locust.stats
 import psutil
 import requests
-from gevent import socket
 from locust.contrib.fasthttp import FastHttpUser
 
 from harness.protocol.files import write_whole
@@ -30,37 +31,73 @@ from harness.protocol.files import write_whole
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "solutions" / "02_shared_tile.cu"
 WEB = "harness.arena.web.server"
-PROBES, WAITING = 15, 40
+PROBES = 5
 
 
 class Reader(FastHttpUser):  # type: ignore[misc]
-    """Asks for the board once a second."""
+    """Asks for a page once a second, as somebody who has signed in."""
 
     wait_time = locust.constant_throughput(1)
+    keys: Sequence[str] = ()
+    ids: Sequence[str] = ()
 
-    @locust.task
+    @locust.task(4)
     def board(self) -> None:
-        self.client.get("/", headers={"Accept-Encoding": "gzip"}, name="board")
+        self._read("/", "board")
+
+    @locust.task(1)
+    def runs(self) -> None:
+        self._read("/runs.html", "all runs")
+
+    @locust.task(2)
+    def mine(self) -> None:
+        self._read("/mine", "my submissions")
+
+    @locust.task(2)
+    def submission(self) -> None:
+        number = random.randrange(len(self.ids))
+        self._read(f"/submissions/{self.ids[number]}", "submission", number)
+
+    @locust.task(1)
+    def problem(self) -> None:
+        self._read("/problem", "problem")
+
+    def _read(self, path: str, name: str, person: int | None = None) -> None:
+        key = random.choice(self.keys) if person is None else self.keys[person % len(self.keys)]
+        headers = {"Accept-Encoding": "gzip", "Authorization": f"Bearer {key}"}
+        self.client.get(path, headers=headers, name=name)
 
 
 @dataclass
 class Watchers:
-    """Connections that watch submissions, and the number of events that they got."""
+    """Pages that watch a submission or the board, and read it again when it has changed."""
 
+    address: str
+    refused: int = 0
     open: int = 0
     told: int = 0
+    reloads: list[float] = field(default_factory=list)
 
-    def watch(self, port: int, key: str, id: str) -> None:
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            connection.sendall(_get(id, key))
+    def watch(self, path: str, key: str) -> None:
+        headers = {"Authorization": f"Bearer {key}"}
+        with requests.get(self.address + path, headers=headers, stream=True, timeout=120) as events:
+            if events.status_code != 200:
+                self.refused += 1
+                return
             self.open += 1
-            while part := connection.recv(1 << 16):
-                self.told += part.count(b"\ndata: ")
+            version = b""
+            for line in events.iter_lines(chunk_size=None):
+                if not line.startswith(b"data: "):
+                    continue
+                self.told += 1
+                if path == "/live/board" and version not in (b"", line):
+                    gevent.spawn_later(2 * random.random(), self._reload)
+                version = line
 
-
-def _get(id: str, key: str) -> bytes:
-    head = f"GET /api/v1/submissions/{id}/events HTTP/1.1", "Host: arena"
-    return "\r\n".join([*head, f"Authorization: Bearer {key}", "", ""]).encode()
+    def _reload(self) -> None:
+        began = time.monotonic()
+        requests.get(f"{self.address}/", timeout=120).raise_for_status()
+        self.reloads.append(time.monotonic() - began)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -74,7 +111,7 @@ def main(options: argparse.Namespace) -> int:
             text=True,
             check=True,
         )
-        key = filling.stdout.strip()
+        keys = filling.stdout.split()
         before = round(os.getloadavg()[0], 1)
         began = time.monotonic()
         with arena(Path(folder, "data"), options.port) as process:
@@ -90,8 +127,8 @@ def main(options: argparse.Namespace) -> int:
                     "all is well": round(well, 2),
                     "the board": round(time.monotonic() - began, 2),
                 },
-                "seconds_to_the_first_stage": first_stages(address, key),
-                "load": load(options, address, key, web_process(process.pid)),
+                "seconds_to_the_first_stage": first_stages(address, keys[0]),
+                "load": load(options, address, keys, web_process(process.pid)),
                 "machine_load_after": round(os.getloadavg()[0], 1),
             }
     text = json.dumps(result, indent=1) + "\n"
@@ -172,34 +209,41 @@ def until_done(address: str, headers: dict[str, str], id: str) -> None:
 
 
 def load(
-    options: argparse.Namespace, address: str, key: str, web: psutil.Process
+    options: argparse.Namespace, address: str, keys: Sequence[str], web: psutil.Process
 ) -> dict[str, Any]:
-    submissions = [hand_in(address, key, f"watched {number}") for number in range(WAITING)]
-    watchers = Watchers()
-    watching = [
-        gevent.spawn(watchers.watch, options.port, key, submissions[-1 - number % WAITING])
-        for number in range(options.watchers)
+    Reader.host, Reader.keys = address, keys
+    Reader.ids = [
+        hand_in(address, keys[number % len(keys)], f"watched {number}")
+        for number in range(options.submissions)
     ]
+    watchers = Watchers(address)
+    watching = []
+    for number in range(options.watchers):
+        which = len(Reader.ids) - 1 - (number // 2) % len(Reader.ids)
+        path = f"/live/submissions/{Reader.ids[which]}" if number % 2 else "/live/board"
+        watching.append(gevent.spawn(watchers.watch, path, keys[which % len(keys)]))
     gevent.sleep(5)
-    open_then, before, spent = watchers.open, graded(address), sum(web.cpu_times()[:2])
-    Reader.host = address
+    told, before, spent = watchers.told, graded(address), sum(web.cpu_times()[:2])
     environment = locust.env.Environment(user_classes=[Reader])
     runner = environment.create_local_runner()
     runner.start(options.rate, spawn_rate=options.rate)
     gevent.sleep(options.seconds)
-    stats = environment.stats.total
+    stats = environment.stats
     result = {
         "seconds": options.seconds,
-        "boards": stats.num_requests,
-        "boards_a_second": round(stats.total_rps, 1),
-        "failures": stats.num_failures,
-        "bytes_of_a_board": len(requests.get(f"{address}/", stream=True, timeout=60).raw.read()),
-        "milliseconds": {
-            f"p{share}": stats.get_response_time_percentile(share / 100)
-            for share in (50, 90, 95, 99)
+        "reads": stats.total.num_requests,
+        "reads_a_second": round(stats.total.total_rps, 1),
+        "failures": stats.total.num_failures,
+        "milliseconds": _milliseconds(stats.total),
+        "milliseconds_by_page": {
+            name: _milliseconds(page) for (name, _), page in stats.entries.items()
         },
-        "watchers": open_then,
-        "told": watchers.told,
+        "bytes_of_a_board": len(requests.get(f"{address}/", stream=True, timeout=60).raw.read()),
+        "watchers": watchers.open,
+        "watchers_refused": watchers.refused,
+        "events": watchers.told - told,
+        "boards_read_again": len(watchers.reloads),
+        "milliseconds_of_reading_again": _of(watchers.reloads),
         "graded_meanwhile": graded(address) - before,
         "of_a_processor_for_the_web": round(
             (sum(web.cpu_times()[:2]) - spent) / options.seconds, 3
@@ -209,6 +253,19 @@ def load(
     runner.quit()
     gevent.killall(watching)
     return result
+
+
+def _milliseconds(page: locust.stats.StatsEntry) -> dict[str, int]:
+    return {f"p{share}": page.get_response_time_percentile(share / 100) for share in (50, 90, 99)}
+
+
+def _of(seconds: Sequence[float]) -> dict[str, int]:
+    found = sorted(seconds)
+    return {
+        f"p{share}": round(1000 * found[min(share * len(found) // 100, len(found) - 1)])
+        for share in (50, 90, 99)
+        if found
+    }
 
 
 def graded(address: str) -> int:

@@ -33,6 +33,16 @@ def normalised(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", visible).split())
 
 
+_LOOK_ALIKES = str.maketrans("013457i8аеіјорсухѕαιορν", "oleastlbaeljopcyxsalopv")
+"""Digits, and Cyrillic and Greek letters, that look like Latin letters."""
+
+
+def skeleton(name: str) -> str:
+    """Return what names that look alike have in common, a small part of Unicode's UTS #39."""
+    letters = unicodedata.normalize("NFKD", normalised(name).casefold())
+    return "".join(c for c in letters.translate(_LOOK_ALIKES) if c.isalpha())
+
+
 def problem(name: str) -> str | None:
     """Return why this normalised text cannot be a name, or None where it can."""
     if len(name) > MAX_NAME:

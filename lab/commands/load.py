@@ -1,7 +1,7 @@
 """Measure how quick a real arena is: its start, the first stage that is shown, and the board.
 
-The arena has 10 000 entries. Locust asks for the board 50 times a second while 300 connections
-watch submissions and the CPU device grades.
+The arena has 10 000 entries. Locust reads 30 pages a second while 300 pages watch the board or a
+submission, and the CPU device grades. Pages that watch the board read it again at each change.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ It needs the packages of the dependency group `test`.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--entries", type=int, default=10_000)
-    parser.add_argument("--rate", type=int, default=50, help="boards a second")
+    parser.add_argument("--rate", type=int, default=30, help="pages a second")
     parser.add_argument("--watchers", type=int, default=300)
+    parser.add_argument("--submissions", type=int, default=60, help="that wait, and are watched")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--port", type=int, default=8933)
     parser.add_argument("--out", type=Path)

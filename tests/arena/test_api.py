@@ -67,7 +67,7 @@ def test_a_file_is_taken_as_a_form_and_as_a_body(
     assert sent.status_code == 202, sent.text
     status = sent.json()
     assert (status["name"], status["author"], status["state"]) == ("my tile", "ada", "queued")
-    assert status["place"] == 1 and status["seconds_left"] > 0
+    assert (status["place"], status["seconds_left"]) == (1, None), "no worker is there"
     assert client.get(sent.headers["location"], headers=ada).json()["id"] == status["id"]
     assert client.get(f"{SUBMISSIONS}/{status['id']}/source", headers=ada).content == SOURCE
     assert [each["id"] for each in client.get(SUBMISSIONS, headers=ada).json()] == [status["id"]]
@@ -198,6 +198,12 @@ def test_what_is_not_there_gets_a_sentence(
     method: str, path: str, status: int, client: TestClient, ada: dict[str, str]
 ) -> None:
     problem(client.request(method, path, headers=ada), status)
+
+
+def test_an_address_names_the_methods_that_it_takes(client: TestClient) -> None:
+    refused = client.delete("/api/v1/submissions")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
+    assert client.head("/rules").status_code == 200
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:

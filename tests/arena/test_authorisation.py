@@ -134,7 +134,11 @@ ROUTES: dict[str, Row] = {
         {"data": {"id": 0}},
     ),
     "POST /organiser/announce": (ACTS, "/organiser/announce", {"data": {"text": "hello"}}),
-    "POST /organiser/announcements/remove": (ACTS, "/organiser/announcements/remove", {}),
+    "POST /organiser/announcements/remove": (
+        "403 403 403 422",
+        "/organiser/announcements/remove",
+        {"data": {"id": 0}},
+    ),
     "POST /organiser/disqualify": (
         ACTS,
         "/organiser/disqualify",

@@ -115,6 +115,6 @@ def test_every_option_of_the_deployed_commands_exists() -> None:
     started = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     image = (folder / "Dockerfile").read_text()
     command = json.loads(next(line for line in image.splitlines() if line.startswith("CMD"))[4:])
-    for words in (started.split(" harness ")[1].split(), command[command.index("arena") :]):
+    for words in (started.split(" -s ")[1].split(), command[command.index("arena") :]):
         parsed = main.parser().parse_args([word for word in words if word != "--"])
         assert parsed.what == "run" and parsed.data.is_absolute()

@@ -20,6 +20,7 @@ from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import OverLimit
 from harness.arena.store.people import Person, Role
 from harness.arena.web import connections, guard, health
+from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.problems import Problem
@@ -204,6 +205,25 @@ def test_a_full_disk_is_said_as_that(
 
     with pytest.raises(Problem, match="disk is full"):
         full()
+
+
+def test_an_arena_of_one_machine_believes_no_other_name(site: Site) -> None:
+    """Else another site's name would stand in its links."""
+    local = TestClient(application(site, local=True), base_url="http://127.0.0.1:8040")
+    assert local.get("/submit.py").status_code == 200
+    refused = local.get("/submit.py", headers={"Host": "evil.example"})
+    assert refused.status_code == 421 and "--proxy" in refused.text
+
+
+def test_a_submission_that_no_worker_can_grade_says_so(
+    client: TestClient, connection: Connection, person: Add, key: Key, worker_url: URL
+) -> None:
+    ada = person("ada")
+    path = f"/submissions/{submit(connection, ada)}"
+    asked = "No worker is there"
+    assert asked in client.get(path, headers=key(ada)).text
+    joined(worker_url)
+    assert asked not in client.get(path, headers=key(ada)).text
 
 
 def test_a_database_that_is_away_is_said_as_that(site: Site) -> None:

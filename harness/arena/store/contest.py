@@ -116,9 +116,11 @@ def announce(connection: Connection, actor: Person, words: str) -> None:
 
 
 def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
-    connection.execute(
-        update(announcements).where(announcements.c.id == id).values(removed=func.now())
-    )
+    """Raises NotPossible."""
+    shown = announcements.c.id == id, announcements.c.removed.is_(None)
+    done = connection.execute(update(announcements).where(*shown).values(removed=func.now()))
+    if not done.rowcount:
+        raise NotPossible("there is no such announcement, or it was removed before")
     _board_changed(connection)
     note(connection, actor, "remove announcement", str(id))
 

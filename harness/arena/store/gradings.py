@@ -218,7 +218,7 @@ class Status:
     place: int | None = None
     """In the queue, from 1."""
     seconds_left: float | None = None
-    """By what past gradings took."""
+    """By what past gradings took; None where no worker is there."""
 
     @property
     def under_pseudonym(self) -> Status:
@@ -304,7 +304,9 @@ def _as_status(row: RowMapping) -> Status:
 def _expected(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
     """Add the time left, estimated from past gradings."""
     if each.state is State.QUEUED:
-        ahead = (place or 1) / max(workers, 1)
+        if not workers:
+            return replace(each, place=place)
+        ahead = (place or 1) / workers
         typical = _median(past, GUESSED_SECONDS)
         return replace(each, place=place, seconds_left=typical * (math.ceil(ahead) + 0.5))
     if each.state is State.GRADING:

@@ -22,6 +22,9 @@ KEY_PREFIX = "arena_"
 SESSION_DAYS = 14
 INVITATION_DAYS = 30
 _ANIMALS = ("Badger", "Crane", "Falcon", "Heron", "Lynx", "Otter", "Puffin", "Salmon", "Walrus")
+_OFFICES = ("admin", "administrator", "judge", "organiser", "organizer")
+"""Names that only organisers may have."""
+
 _NAME = re.compile(r"[\w](?:[\w .'-]{0,38}[\w.])?")
 
 
@@ -80,6 +83,11 @@ def add_person(
     for other in shown_as:
         if names.normalised(other).casefold() == names.normalised(name).casefold():
             raise NotPossible(f"the name {name} is taken; choose another")
+    if role is not Role.ORGANISER:
+        organisers = select(people.c.name).where(people.c.role == Role.ORGANISER)
+        official = [*_OFFICES, *connection.scalars(organisers)]
+        if names.skeleton(name) in map(names.skeleton, official):
+            raise NotPossible(f"the name {name} looks like an organiser's; choose another")
     pseudonym = None
     while pseudonym in (None, *shown_as.values()):
         pseudonym = f"{secrets.choice(_ANIMALS)} {1000 + secrets.randbelow(9000)}"

@@ -112,12 +112,12 @@ _BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            "text/plain": {"schema": {"type": "string"}},
+            "text/plain": {"schema": {"type": "string", "minLength": 1}},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
+                    "properties": {"file": {"type": "string", "format": "binary", "minLength": 1}},
                 }
             },
         },

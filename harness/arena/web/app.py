@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
+from starlette.routing import Match
 
 from harness import __version__
 from harness.arena.web import (
@@ -51,8 +52,10 @@ def application(
     board_renderer: Renderer | None = None,
     comparison_renderer: Renderer | None = None,
     lease_seconds: float = LEASE_SECONDS,
+    local: bool = False,
 ) -> FastAPI:
-    """Return the web service. The renderers are other processes; None for this one."""
+    """Return the web service. The renderers are other processes; None for this one. local: whether
+    only this machine reaches it."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -98,6 +101,7 @@ def application(
         limits=lambda: site.rules.limits,
         answer=lambda request, problem: _for_whoever_asked(site, request, problem),
         secure=site.secure,
+        local=local,
     )
     app.add_exception_handler(Problem, _answer)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -135,4 +139,14 @@ async def _refused(request: Request, error: Exception) -> Response:
     problem = Problem(error.status_code, sentences.get(error.status_code, str(error.detail)))
     response = await _answer(request, problem)
     response.headers.update(error.headers or {})
+    if error.status_code == 405:
+        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
     return response
+
+
+def _methods(request: Request) -> Iterator[str]:
+    """Yield the methods that the address takes; Starlette names those of its first route only."""
+    for router in ROUTERS:
+        for route in router.routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                yield from route.methods or ()  # type: ignore[attr-defined]

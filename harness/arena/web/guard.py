@@ -42,6 +42,10 @@ COOKIE = "arena_session"
 FREE = re.compile(r"/(assets/.*|healthz|metrics)")
 """These cost nothing, and do not count as requests."""
 
+LOCAL = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?")
+"""The hosts of requests to an arena that only its own machine reaches. Pages show the address by
+which they were asked for, so another site's name must not get there."""
+
 STREAM = re.compile(r"/(live/.*|api/v1/submissions/[^/]*/events)")
 
 
@@ -74,13 +78,16 @@ class Guard:
         limits: Callable[[], Limits],
         answer: Callable[[Request, Problem], Response],
         secure: bool = False,
+        local: bool = False,
     ) -> None:
-        """answer: renders a problem for a request. secure: whether people come by https alone."""
+        """answer: renders a problem for a request. secure: whether people come by https alone.
+        local: whether they come from this machine alone."""
         self._app = app
         self._addresses = Buckets(lambda: limits().per_address_per_minute, "Your address has")
         self._people = Buckets(lambda: limits().per_person_per_minute, "You have")
         self._streams: Counter[tuple[str, str]] = Counter()
         self._answer = answer
+        self._local = local
         self._headers = (*HEADERS, *((HTTPS_ONLY,) if secure else ()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,6 +125,8 @@ class Guard:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise Problem(400, "An address has no NUL character.")
+        if self._local and not LOCAL.fullmatch(dict(scope["headers"]).get(b"host", b"")):
+            raise Problem(421, "This arena serves its own machine; a proxy's needs --proxy.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
         elif STREAM.fullmatch(path):
@@ -150,6 +159,8 @@ class Guard:
                 return {"type": "http.request", "body": pending.pop(), "more_body": False}
             return await receive()
 
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # the server sends no body to whoever asks so
         await self._app(scope, replay, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -126,11 +126,9 @@ class Watch:
 
 def _same(before: Status | None, after: Status) -> bool:
     """Return whether nothing but the clock has changed."""
-    if before is None:
-        return False
-    return (before.state, before.place, before.progress, before.attempts) == (
-        after.state,
-        after.place,
-        after.progress,
-        after.attempts,
-    )
+    return before is not None and _shown(before) == _shown(after)
+
+
+def _shown(status: Status) -> tuple[object, ...]:
+    estimated = status.seconds_left is None
+    return status.state, status.place, status.progress, status.attempts, estimated

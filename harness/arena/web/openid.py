@@ -76,6 +76,7 @@ def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:
         if person is None:
             person = _add(connection, provider, subject, claims)
             contest.note(connection, person, "join", person.name, issuer=provider.issuer)
+        contest.note(connection, person, "sign in", person.name, issuer=provider.issuer)
         return people.sign_in(connection, person.id)
 
 

@@ -45,7 +45,7 @@ VERDICTS = (
     ("wrong-answer", "C is wrong; the page shows which blocks, and the first wrong elements."),
     ("memory-error", "It reads or writes outside its matrices, or reads what nobody wrote."),
     ("race", "Two threads use the same memory, and at least one writes, with no barrier between."),
-    ("runtime-fault", "The GPU stopped the kernel."),
+    ("runtime-error", "The GPU stopped the kernel."),
     ("time-limit", "It takes too long."),
     ("judge-error", "The judge failed; this says nothing about the kernel and does not count."),
 )

@@ -33,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             RendererProcess(arguments, environment),
             RendererProcess(arguments, environment),
             options.lease,
+            local=not options.proxy and options.host in ("127.0.0.1", "::1", "localhost"),
         ),
         host=options.host,
         port=options.port,
