@@ -9,6 +9,7 @@ intervals overlap share a rank.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -85,6 +86,9 @@ class Row(NamedTuple):
     """On how many GPUs they were graded."""
     duplicates: tuple[str, ...] = ()
     """Other authors with a verified result of the same program."""
+    variants: int = 1
+    """How many programs of this name the author has had scored here, of which this is the best:
+    the best of many is partly luck."""
 
 
 class Spread(NamedTuple):
@@ -217,12 +221,14 @@ def _ranked_rows(
     found.sort(key=lambda each: (-(each[0].score or 0), each[0].created, each[0].id))
     margin = 1 + spread.share / 2 if spread else 1.0
     rows: dict[tuple[str, str], Row] = {}
+    variants = Counter((shown.author, shown.name) for shown, _ in found)
     for shown, runs in found:
         low, high = (shown.low or 0) / margin, (shown.high or 0) * margin
         others = tuple(sorted(authors[shown.code] - {shown.author}))
         gpus = len({_gpu(run) for run in runs})
-        row = Row(shown, Status.RANKED, low, high, None, len(runs), gpus, others)
-        rows.setdefault((shown.author, shown.name), row)  # the best program of a name
+        key = shown.author, shown.name
+        row = Row(shown, Status.RANKED, low, high, None, len(runs), gpus, others, variants[key])
+        rows.setdefault(key, row)  # the best program of a name
     places = ranks([(row.low, row.high) for row in rows.values()])
     return tuple(row._replace(rank=rank) for row, rank in zip(rows.values(), places, strict=True))
 
@@ -331,6 +337,7 @@ def as_data(board: Board) -> dict[str, Any]:
         return {
             **line.entry._asdict(),
             **shown,
+            "variants": line.variants,
             "rank": line.rank,
             "status": line.status,
             "same_program_as": list(line.duplicates),

@@ -117,6 +117,7 @@ def test_an_author_and_name_has_one_row_with_the_best_program() -> None:
     )
     assert places(made) == [(1, "wide"), (2, "tile"), (3, "tile")]
     assert [row.entry.score for row in made.rows] == [0.95, 0.9, 0.85]
+    assert [row.variants for row in made.rows] == [1, 2, 1]
 
 
 def test_a_program_under_two_names_has_one_row() -> None:

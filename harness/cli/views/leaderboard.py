@@ -68,6 +68,8 @@ def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
         differing = provenance.own(entry, common)
         if differing:
             name.append(f"\n{', '.join(differing.values())}", "not bold dim")
+        if row.variants > 1:
+            name.append(f"\nbest of {row.variants} variants", "not bold dim")
         if row.duplicates:
             name.append(f"\nsame program as {', '.join(row.duplicates)}", "not bold yellow")
         if row.runs > 1:
