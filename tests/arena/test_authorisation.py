@@ -78,6 +78,7 @@ ROUTES: dict[str, Row] = {
     "GET /organiser/submissions": (ORGANISERS, "/organiser/submissions", {}),
     "GET /organiser/people": (ORGANISERS, "/organiser/people", {}),
     "GET /organiser/people/{id}": (ORGANISERS, "/organiser/people/{owner}", {}),
+    "GET /organiser/similar": (ORGANISERS, "/organiser/similar", {}),
     "GET /organiser/gradebook.csv": (ORGANISERS, "/organiser/gradebook.csv", {}),
     "GET /organiser/audit": (ORGANISERS, "/organiser/audit", {}),
     "GET /organiser/rejudgings/{id}": ("401 403 403 404", "/organiser/rejudgings/1", {}),

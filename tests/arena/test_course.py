@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,12 +18,13 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection
 
+from harness.arena import similar
 from harness.arena.rules import Rules, RulesError, read
-from harness.arena.store import course, people
+from harness.arena.store import course, gradings, people
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.board.document import Document
 from harness.protocol.report import Accuracy
-from tests.arena.submitting import graded, joined, submit, take
+from tests.arena.submitting import PLENTY, graded, joined, submission, submit, take
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -142,6 +145,68 @@ def test_the_gradebook_has_the_best_result_of_everybody(
     assert (first["submissions"], first["kernel"], first["late"]) == ("3", "kernel 1.5", "False")
     assert (first["accuracy"], second["accuracy"]) == ("B", "")
     assert (second["name"], second["submissions"], second["points"]) == ("nobody", "0", "0.0")
+
+
+def test_a_history_shows_what_changed_since_the_attempt_before(
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    worker_url: URL,
+    person: Add,
+    key: Key,
+) -> None:
+    ada = person("ada")
+    ids = []
+    worker = joined(worker_url)
+    for name, score in (("one", 1.0), ("two", 1.5), ("two", 1.4), ("broken", None)):
+        ids.append(submit(connection, ada, name))
+        task = take(worker)
+        report = graded(task, score) if score else Document.of(factory.wrong("broken", "ada"))
+        assert worker.finish(task.attempt, report)
+    for path, reader in (("/mine", key(ada)), (f"/organiser/people/{ada.id}", organiser)):
+        page = client.get(path, headers=reader).text
+        assert "4 submissions, 3 accepted. The best score is 1.500." in page
+        changes = re.findall(r'compare\?of=(\w+)&amp;of=(\w+)".*>([^<]+)</a>', page)
+        words = ("+50.0 %", "same file", "source")
+        assert changes == [*zip(ids, ids[1:], words, strict=False)][::-1]
+    page = client.get(f"/submissions/{ids[1]}", headers=key(ada)).text
+    assert f"/compare?of={ids[0]}&amp;of={ids[1]}" in page
+    assert client.get("/organiser/people/0", headers=organiser).status_code == 404
+
+
+def test_kernels_of_two_people_that_are_nearly_the_same_are_shown(
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    worker_url: URL,
+    person: Add,
+) -> None:
+    tiled = (similar.SOLUTIONS / "09_vector_loads.cu").read_text()
+    renamed = re.sub(r"\b(\w*[Tt]ile\w*)\b", r"my_\1", tiled).replace("//", "// mine:")
+    texts = {
+        "ada": tiled.replace("__syncthreads();", "__syncthreads();\n__syncwarp();"),
+        "bob": renamed,
+        "eve": factory.SOURCE,
+    }
+    worker = joined(worker_url)
+    for name, text in texts.items():
+        sent = submission("kernel", name, text)
+        gradings.submit(connection, person(name).id, sent, PLENTY, None)
+        task = take(worker)
+        assert worker.finish(task.attempt, graded(task, 1.0))
+    page = client.get("/organiser/similar", headers=organiser).text
+    rows = re.findall(r"(\d+) %.*?by <bdi>(.*?)</bdi>.*?by <bdi>(.*?)</bdi>", page, re.DOTALL)
+    assert {row[1:] for row in rows} == {
+        ("solutions/", "ada"),
+        ("solutions/", "bob"),
+        ("ada", "bob"),
+    }
+    assert ("100", "solutions/", "bob") in rows, "names and comments are no difference"
+    link = re.findall(r'href="\?(of=[0-9a-f]{16}&amp;of=[0-9a-f]{16})"', page)[0]
+    page = client.get(f"/organiser/similar?{html.unescape(link)}", headers=organiser).text
+    assert page.count('<tr class="changed">') == tiled.count("__syncthreads();") > 0
+    wrong = client.get("/organiser/similar?of=1&of=2", headers=organiser)
+    assert wrong.status_code == 404
 
 
 def test_no_cell_of_a_csv_is_a_formula() -> None:

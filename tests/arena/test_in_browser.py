@@ -10,11 +10,12 @@ from selenium.webdriver.common.by import By
 from sqlalchemy import Connection
 
 from harness.arena.progress import GradingProgress
+from harness.arena.similar import SOLUTIONS
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
-from tests.arena.submitting import FakeWorker, graded, submit, take
+from tests.arena.submitting import PLENTY, FakeWorker, graded, submission, submit, take
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 
@@ -138,9 +139,12 @@ def busy(connection: Connection, person: Add, attempts: FakeWorker, rules: Path)
     """An arena in which a lot has happened; a submission's id."""
     rules.write_text("pseudonyms = true\n")
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
-    for score in (1.0, 2.0):
+    for score in (1.0, 0.5, 2.0):
         submit(connection, ada, f"{LONG}{score}")
         done(connection, attempts, score)
+    copied = submission("copied", LONG, (SOLUTIONS / "09_vector_loads.cu").read_text())
+    gradings.submit(connection, ada.id, copied, PLENTY, None)
+    done(connection, attempts, 1.5)
     first = gradings.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
     contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
@@ -160,7 +164,9 @@ def test_no_barrier_that_axe_knows_and_nothing_wider_than_a_phone(
     assert olga is not None
     link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "axe")
     number = contest.rejudgings(connection)[0].id
-    entry = next(each for each in gradings.recent(connection) if each.report)
+    results = [each for each in gradings.recent(connection) if each.report]
+    entry = results[-1]
+    copied = next(each.id for each in results if each.name == "copied")
     visitor.go("account")
     signed_out = [("sign-in", "account"), ("rules", "rules")]
     pages = [
@@ -173,6 +179,9 @@ def test_no_barrier_that_axe_knows_and_nothing_wider_than_a_phone(
         ("organiser-submissions", "organiser/submissions"),
         ("organiser-people", "organiser/people"),
         ("organiser-audit", "organiser/audit"),
+        ("similar", "organiser/similar"),
+        ("similar-pair", f"organiser/similar?of=09_vector_loads&of={copied}"),
+        ("history", f"organiser/people/{entry.person}"),
         ("submission", f"submissions/{busy}"),
         ("submission-done", f"submissions/{entry.id}"),
         ("rejudging", f"organiser/rejudgings/{number}"),

@@ -168,7 +168,7 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
 
 def test_comparisons_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.arena.web import renderer
-    from harness.arena.web.renderer import Pair, RendererProcess
+    from harness.arena.web.renderer import RendererProcess
 
     monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
     monkeypatch.setattr(renderer, "MAX_WAITING", 2)
@@ -178,10 +178,9 @@ def test_comparisons_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         await asyncio.sleep(10)
 
     monkeypatch.setattr(process, "_ask", slow)
-    pair = Pair(Document.of(factory.report()), Document.of(factory.report()))
 
     async def many() -> list[int]:
-        asked = (process.comparison(pair) for _ in range(4))
+        asked = (process.call(list) for _ in range(4))
         found = await asyncio.gather(*asked, return_exceptions=True)
         return [each.status for each in found if isinstance(each, Problem)]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from harness.arena.rules import Rules
+from harness.arena.similar import Kernel
 from harness.arena.store.people import Listing, NotPossible, Person, Role, invite
 from harness.arena.store.tables import gradings, invitations, people, submissions
 from harness.board.tables import entries
@@ -61,6 +63,48 @@ def import_roster(
         for each in roster
         if each.login not in joined | waiting
     ]
+
+
+MAX_KERNELS = 400
+MAX_OF_A_PERSON = 3
+MAX_CHARACTERS = 100_000
+"""How much is compared."""
+
+
+def kernels(connection: Connection, ids: Collection[str] | None = None) -> list[Kernel]:
+    """Return the accepted kernels that are compared, or those with these ids, oldest first.
+
+    They are the newest programs of each person, each as it was first submitted.
+    """
+    query = (
+        select(submissions.c.id, submissions.c.person, submissions.c.received, entries.c.code)
+        .join(gradings, gradings.c.id == submissions.c.counts)
+        .join(entries, entries.c.id == gradings.c.report)
+        .where(entries.c.verdict == "accepted", func.length(submissions.c.source) <= MAX_CHARACTERS)
+    )
+    if ids is not None:
+        query = query.where(submissions.c.id.in_(ids))
+    first = (
+        query.ext(distinct_on(submissions.c.person, entries.c.code))
+        .order_by(submissions.c.person, entries.c.code, submissions.c.received)
+        .subquery()
+    )
+    number = func.row_number().over(partition_by=first.c.person, order_by=first.c.received.desc())
+    newest = select(first, number.label("number")).subquery()
+    rows = connection.execute(
+        select(
+            *(submissions.c[name] for name in ("id", "name")),
+            people.c.name,
+            submissions.c.source,
+            newest.c.code,
+        )
+        .join(newest, newest.c.id == submissions.c.id)
+        .join(people, people.c.id == submissions.c.person)
+        .where(newest.c.number <= MAX_OF_A_PERSON)
+        .order_by(submissions.c.received.desc())
+        .limit(MAX_KERNELS)
+    ).all()
+    return [Kernel(*row) for row in reversed(rows)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
+    case,
     func,
     insert,
     or_,
@@ -284,6 +285,42 @@ def recent(
         query = query.where(or_(*(place.icontains(find, autoescape=True) for place in places)))
     rows = connection.execute(query.limit(limit).offset(offset)).mappings().all()
     return _placed(connection, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a submission came to. One that was withdrawn or disqualified has no score."""
+
+    verdict: str | None
+    score: float | None
+
+
+def results(connection: Connection, person: int) -> list[Result]:
+    """Return the results of a person's submissions, oldest first."""
+    counts = submissions.c.withdrawn.is_(None) & submissions.c.disqualified.is_(None)
+    rows = connection.execute(
+        select(gradings.c.verdict, case((counts, entries.c.score)))
+        .select_from(submissions)
+        .outerjoin(gradings, gradings.c.id == submissions.c.counts)
+        .outerjoin(entries, entries.c.id == gradings.c.report)
+        .where(submissions.c.person == person)
+        .order_by(submissions.c.received, submissions.c.id)
+    )
+    return [Result(*row) for row in rows]
+
+
+def before(connection: Connection, status: Status) -> str | None:
+    """Return the author's latest submission before this one that has a result."""
+    return connection.scalar(
+        select(submissions.c.id)
+        .where(
+            submissions.c.person == status.person,
+            submissions.c.counts.is_not(None),
+            submissions.c.received < status.received,
+        )
+        .order_by(submissions.c.received.desc())
+        .limit(1)
+    )
 
 
 def _placed(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:

@@ -116,6 +116,13 @@ def known(connection: Connection, issuer: str, subject: str) -> Person | None:
     return Person(row.id, row.name, Role(row.role)) if row else None
 
 
+def by_id(connection: Connection, id: int) -> Person | None:
+    """Return anybody, also somebody who is locked out."""
+    columns = people.c.id, people.c.name, people.c.role
+    row = connection.execute(select(*columns).where(people.c.id == id)).one_or_none()
+    return Person(row.id, row.name, Role(row.role)) if row else None
+
+
 def named(connection: Connection, name: str) -> Person | None:
     row = connection.execute(_PERSON.where(func.lower(people.c.name) == name.lower())).one_or_none()
     return Person(row.id, row.name, Role(row.role)) if row else None

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse
+from pydantic import StringConstraints
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
-from harness.arena.store import contest, course, gradings, people
+from harness.arena import similar
+from harness.arena.store import contest, course, people
 from harness.arena.store.course import Result
 from harness.arena.store.people import NotPossible, Person
-from harness.arena.web.context import PRIVATE, ThisSite, ThisVisitor
+from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor
+from harness.arena.web.history import history_page
 from harness.arena.web.organiser import Number, Offset, Text, do, sentence
-from harness.arena.web.pages import PER_PAGE
-from harness.arena.web.problems import Problem
+from harness.arena.web.problems import Problem, unknown_submission
+from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import page
+from problem import starter
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 
@@ -94,17 +100,51 @@ def history(site: ThisSite, visitor: ThisVisitor, id: int, offset: Offset = 0) -
     """Everything that one person has submitted."""
     assert visitor.organiser
     with site.transaction() as connection:
-        found = gradings.recent(connection, person=id, limit=PER_PAGE + 1, offset=offset)
-    return page(
-        site,
-        "mine.html",
-        visitor=visitor,
-        submissions=found[:PER_PAGE],
-        author=found[0].author if found else None,
-        offset=offset,
-        more=len(found) > PER_PAGE,
-        per_page=PER_PAGE,
+        person = people.by_id(connection, id)
+    if person is None:
+        raise Problem(404, "There is nobody with this number.")
+    return history_page(site, visitor, person, offset)
+
+
+@router.get("/similar")
+async def similar_kernels(
+    request: Request,
+    site: ThisSite,
+    visitor: ThisVisitor,
+    of: Annotated[list[Annotated[str, StringConstraints(max_length=64)]] | None, Query()] = None,
+) -> Response:
+    """Show the kernels of different people that are nearly the same, or two of them side by side.
+
+    They are compared in another process.
+    """
+    assert visitor.organiser
+    renderer: Renderer = request.app.state.comparisons
+    kernels = await run_in_threadpool(_kernels, site, of)
+    pairs: list[similar.Pair] = []
+    rows: list[similar.Row] = []
+    if of is None:
+        pairs = await renderer.call(partial(similar.pairs, kernels, starter.text()))
+    elif len(kernels) == 2:
+        a, b = kernels
+        rows = await renderer.call(partial(similar.side_by_side, a.text, b.text))
+    else:
+        raise unknown_submission()
+    return await run_in_threadpool(
+        partial(page, site, "organiser_similar.html", here="organiser", visitor=visitor),
+        pairs=pairs,
+        rows=rows,
+        kernels=kernels,
+        shortest=similar.SHORTEST,
+        of_a_person=course.MAX_OF_A_PERSON,
     )
+
+
+def _kernels(site: Site, ids: list[str] | None) -> list[similar.Kernel]:
+    """Return the kernels with these ids, or all that are compared."""
+    with site.transaction() as connection:
+        found = course.kernels(connection, ids)
+    known = [*similar.solutions(), *found]
+    return known if ids is None else [each for id in ids for each in known if each.id == id]
 
 
 def _csv(name: str, content: str) -> Response:

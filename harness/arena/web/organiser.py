@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 from harness.arena.store import contest, gradings, people, workers
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
-from harness.arena.web.pages import PER_PAGE, sign_in_first
+from harness.arena.web.pages import sign_in_first
 from harness.arena.web.problems import Problem
-from harness.arena.web.rendering import page
+from harness.arena.web.rendering import PER_PAGE, page
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 

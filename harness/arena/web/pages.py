@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,10 +25,11 @@ from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.files import answer
 from harness.arena.web.guard import MAX_BODY, policy
+from harness.arena.web.history import history_page
 from harness.arena.web.problems import Problem, unknown_submission
-from harness.arena.web.renderer import Pair, Renderer
-from harness.arena.web.rendering import assets, page
-from harness.board.compare import Comparison
+from harness.arena.web.renderer import Renderer
+from harness.arena.web.rendering import PER_PAGE, assets, page
+from harness.board.compare import Comparison, compare
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.site import entry_page
@@ -38,7 +40,6 @@ router = APIRouter(include_in_schema=False)
 
 Token = Annotated[str, FormField(max_length=100)]
 Compared = Annotated[str, StringConstraints(max_length=64)]
-PER_PAGE = 50
 VERDICTS = (
     ("accepted", "Right for every case, and safe."),
     ("compile-error", "It does not compile; the first error is shown."),
@@ -134,7 +135,7 @@ async def compared(
     if len(chosen) == 2:
         a, b = [await run_in_threadpool(_document, site, visitor, id) for id in chosen]
         renderer: Renderer = request.app.state.comparisons
-        comparison = await renderer.comparison(Pair(a, b))
+        comparison = await renderer.call(partial(compare, a, b))
     elif len(chosen) > 2:
         problem = f"You chose {len(chosen)} submissions; two can be compared."
     return await run_in_threadpool(_comparison, site, visitor, chosen, comparison, problem)
@@ -292,27 +293,18 @@ def mine(
     visitor: ThisVisitor,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
-    person = visitor.person
-    if person is None:
+    if visitor.person is None:
         return sign_in_first(site, visitor)
-    with site.transaction() as connection:
-        found = gradings.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
-    return page(
-        site,
-        "mine.html",
-        here="mine",
-        visitor=visitor,
-        submissions=found[:PER_PAGE],
-        offset=offset,
-        more=len(found) > PER_PAGE,
-        per_page=PER_PAGE,
-    )
+    return history_page(site, visitor, visitor.person, offset, here="mine")
 
 
 @router.get("/submissions/{id}")
 def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Response:
     """One submission, live; with its result once there is one."""
     status = api.readable(site, visitor, id)
+    owns = visitor.owns(status)
+    with site.transaction() as connection:
+        before = gradings.before(connection, status) if owns else None
     values: dict[str, Any] = {"report": None, "entry": None}
     if status.report is not None:
         report = api.document(site, status).report
@@ -324,7 +316,8 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
         submission=status,
         **values,
         files=f"{site.root}/entries/",
-        owns=visitor.owns(status),
+        owns=owns,
+        before=before,
         organises=visitor.person is not None and visitor.person.organises,
         ended=status.state.final,
     )

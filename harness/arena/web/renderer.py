@@ -12,9 +12,8 @@ import pickle
 import struct
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -24,36 +23,26 @@ from harness.arena.web.board_files import Made, Wanted, make
 from harness.arena.web.context import Site
 from harness.arena.web.problems import Problem
 from harness.arena.web.start import open_site, read_arguments
-from harness.board.compare import Comparison, compare
-from harness.board.document import Document
 
 BOARD_SECONDS = 120.0
-COMPARISON_SECONDS = 10.0
+COMPARISON_SECONDS = 20.0
 MAX_WAITING = 20
 """Comparisons that wait for their turn."""
 
 _LENGTH = struct.Struct("!Q")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two submissions that are to be compared."""
-
-    a: Document
-    b: Document
-
-
-Request = Wanted | Pair
+Result = TypeVar("Result")
 
 
 class Renderer(Protocol):
-    """Renders boards and comparisons, here or in another process."""
+    """Renders boards and compares submissions, here or in another process."""
 
     async def boards(self, wanted: Wanted) -> Made:
         """Raises Problem."""
 
-    async def comparison(self, pair: Pair) -> Comparison:
-        """Raises Problem."""
+    async def call(self, compare: Callable[[], Result]) -> Result:
+        """Call a function that can be pickled, with its arguments. Raises Problem."""
 
 
 class RendererHere:
@@ -65,8 +54,8 @@ class RendererHere:
     async def boards(self, wanted: Wanted) -> Made:
         return await run_in_threadpool(make, self._site, wanted)
 
-    async def comparison(self, pair: Pair) -> Comparison:
-        return await run_in_threadpool(compare, pair.a, pair.b)
+    async def call(self, compare: Callable[[], Result]) -> Result:
+        return await run_in_threadpool(compare)
 
 
 class RendererProcess:
@@ -84,13 +73,13 @@ class RendererProcess:
         made: Made = await self._render(wanted, BOARD_SECONDS)
         return made
 
-    async def comparison(self, pair: Pair) -> Comparison:
+    async def call(self, compare: Callable[[], Result]) -> Result:
         if self._waiting >= MAX_WAITING:
             raise Problem(503, "Many comparisons are waiting; try again.", retry_after=10)
-        found: Comparison = await self._render(pair, COMPARISON_SECONDS)
+        found: Result = await self._render(compare, COMPARISON_SECONDS)
         return found
 
-    async def _render(self, request: Request, seconds: float) -> Any:
+    async def _render(self, request: object, seconds: float) -> Any:
         self._waiting += 1
         try:
             async with self._busy:
@@ -98,7 +87,7 @@ class RendererProcess:
         finally:
             self._waiting -= 1
 
-    async def _render_alone(self, request: Request, seconds: float) -> Any:
+    async def _render_alone(self, request: object, seconds: float) -> Any:
         for _ in range(2):
             try:
                 async with asyncio.timeout(seconds):
@@ -128,7 +117,7 @@ class RendererProcess:
                 env=self._environment,
             )
 
-    async def _ask(self, request: Request) -> Any:
+    async def _ask(self, request: object) -> Any:
         await self.start()
         assert self.process is not None
         to, back = self.process.stdin, self.process.stdout
@@ -159,11 +148,9 @@ def _next(source: BinaryIO) -> Any:
     return pickle.loads(source.read(_LENGTH.unpack(head)[0]))
 
 
-def _answer(site: Site, request: Request) -> object:
+def _answer(site: Site, request: Wanted | Callable[[], object]) -> object:
     try:
-        if isinstance(request, Pair):
-            return compare(request.a, request.b)
-        return make(site, request)
+        return make(site, request) if isinstance(request, Wanted) else request()
     except Problem as problem:
         return problem
 

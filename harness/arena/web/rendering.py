@@ -33,6 +33,9 @@ PAGES = (
 )
 """What every page's navigation names beside the boards."""
 
+PER_PAGE = 50
+"""Rows of a long list."""
+
 ORGANISERS = Page("organiser", "Organiser")
 
 
