@@ -24,7 +24,7 @@ from problem.inputs import (
 
 Matrix = drawing.Matrix
 
-CASES_VERSION = 7
+CASES_VERSION = 8
 """Raised whenever the cases below or the way to draw inputs changes: results of two versions
 are not comparable."""
 
@@ -89,19 +89,23 @@ class Case:
         return draws(_kind(self.inputs), seed)
 
     def draw(self, seed: int) -> tuple[Matrix, Matrix]:
-        """A (M×N) and B (N×K)."""
-        (A, B), shape = self.draws(seed), self.shape
-        return A.matrix(shape.M, shape.N), B.matrix(shape.N, shape.K)
+        """A (M×N) and B (N×K). Of the kind SQUARED both are one array, where the shape permits."""
+        (of_A, of_B), shape = self.draws(seed), self.shape
+        A = of_A.matrix(shape.M, shape.N)
+        if self.inputs == SQUARED and shape.M == shape.N == shape.K:
+            return A, A
+        return A, of_B.matrix(shape.N, shape.K)
 
 
 @cache
 def _kind(text: str) -> Kind:
-    return Kind.parse(text)
+    return Kind.parse(UNIFORM if text == SQUARED else text)
 
 
 # --------------------------------------------------------------------------------- named kinds
 
 UNIFORM = "uniform"
+SQUARED = "uniform, A and B one array"
 NORMAL = "normal"
 POSITIVE = "positive"
 INTEGERS = "small integers"
@@ -151,6 +155,7 @@ _SHAPE_CASES = (
     Case(Shape(257, 1, 255)),
     Case(Shape(1, 64, 300)),
     Case(Shape(300, 64, 1)),
+    Case(Shape(80, 80, 80), SQUARED),
 )
 """The first three show what is wrong best: a single block, a whole map, a map with edges."""
 
@@ -230,8 +235,9 @@ ELEMENT_WORK = 16
 """An element that is drawn, moved and compared costs as much as so many operations."""
 
 _ORDINARY = ((-10, 10), (0, 0))
-_RANGES = (*_ORDINARY, (-126, -100), (-60, 20), (20, 50))
-"""Exponents that a magnitude is drawn from. C stays finite: 2^50 · 2^50 · 8192 · 46."""
+_RANGES = (*_ORDINARY, (-122, -100), (-60, 20), (20, 50))
+"""Exponents that a magnitude is drawn from. C stays finite: 2^50 · 2^50 · 8192 · 46. So do A and B,
+of which one may have the inverse exponents of the other: 2^122 · 46."""
 
 
 def work(shape: Shape) -> int:

@@ -72,8 +72,9 @@ def unwritten(output: Matrix) -> NDArray[np.bool_]:
 def changed_inputs(found: Iterable[Matrix], given: LaunchInputs) -> tuple[str, ...]:
     """Return the names of the inputs whose bits are no longer those that were given."""
     every = zip(given.arguments.inputs, found, given.matrices, strict=True)
-    return tuple(
-        buffer.name
-        for buffer, after, before in every
-        if not np.array_equal(after.view(np.uint32), before.view(np.uint32))
-    )
+    return tuple(buffer.name for buffer, after, before in every if not same_bits(after, before))
+
+
+def same_bits(one: Matrix, other: Matrix) -> bool:
+    """Return whether two matrices are the same, NaN included."""
+    return np.array_equal(one.view(np.uint32), other.view(np.uint32))

@@ -118,7 +118,7 @@ def test_each_factor_of_a_kind_may_be_drawn_with_each_other() -> None:
     assert {kind.A.outliers for kind in kinds} == {Outliers.NONE, Outliers.LARGE}
     assert {kind.tolerance for kind in kinds} == {*Tolerance}
     lows = {(kind.A.low, kind.A.high) for kind in kinds}
-    assert {-126, 50} <= {exponent for pair in lows for exponent in pair}
+    assert {-122, 50} <= {exponent for pair in lows for exponent in pair}
     assert len({str(kind) for kind in kinds}) > 5000
 
 

@@ -20,7 +20,7 @@ from harness.devices.cuda.first_launch import first_launch
 from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
-from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs
+from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
     Count,
@@ -90,8 +90,13 @@ class CudaDevice:
             for buffer, layout in zip(arguments.buffers, layouts, strict=True)
         ]
         *inputs, output = (each.matrix for each in guarded)
-        for matrix, values in zip(inputs, given.matrices, strict=True):
-            matrix.set(values)
+        for number, values in enumerate(given.matrices):
+            twins = (n for n in range(number) if same_bits(values, given.matrices[n]))
+            twin = next(twins, None)
+            if twin is None:
+                inputs[number].set(values)
+            else:  # a program that multiplies a matrix by itself gives one address twice
+                inputs[number] = inputs[twin]
         memory.set_words(output, POISON)
         self._loaded.reset_variables()
         started = time.perf_counter()
