@@ -96,6 +96,15 @@ class VectorBuilder(Builder):
         type_ = f"i{self.lanes}"
         return self.raw(type_, f"bitcast {predicate} to {type_}")
 
+    def held_bits(self, predicate: LaneVector) -> IrValue:
+        """The same, to be used in other basic blocks as well: of a vector of predicates that lives
+        longer than its basic block LLVM makes one register a lane."""
+        bits = self.bits_of_lanes(predicate)
+        return self.raw(bits.type, f'call {bits.type} asm "", "=r,0"({bits})')
+
+    def lanes_of_bits(self, bits: IrValue) -> LaneVector:
+        return self.lane_value("i1", f"bitcast {bits} to <{self.lanes} x i1>")
+
     # -- what lowerings call
 
     def op(self, name: str, a: IrValue, b: IrValue | int | float) -> IrValue:

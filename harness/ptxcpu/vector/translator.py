@@ -115,12 +115,14 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         self._lane: int | None = 0
         """The lane whose values are read and written; None for all of them."""
         self._delayed: list[tuple[Operand, IrValue, bool, int | None]] | None = None
-        self._mask: LaneVector | None = None
+        self._mask_bits: IrValue | None = None
         """The lanes that execute the instruction at hand; None for all of them."""
         self._vectors: dict[str, LaneVector] = {}
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
         self._prefetches: list[str] = []
         """Where each prefetching load keeps the address that it read last."""
+        self._prefetched: set[tuple[str, int]] = set()
+        """Base and line of what this basic block has asked for."""
         self._accesses = {
             i: self._decoded(table, item, i)
             for i, item in enumerate(kernel.body)
@@ -210,8 +212,10 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         return self._slots[name]
 
     def _slot_type(self, name: str) -> str:
-        type_ = llvm_type(self.kernel.registers[name])
-        return f"<{self.lanes} x {type_}>" if self.shapes.shape(name).is_varying else type_
+        held = self.kernel.registers[name]
+        if not self.shapes.shape(name).is_varying:
+            return llvm_type(held)
+        return f"i{self.lanes}" if held is PREDICATE else f"<{self.lanes} x {llvm_type(held)}>"
 
     def _value_of(self, register: Register) -> IrValue:
         name = register.name
@@ -237,8 +241,31 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         shape, type_ = self.shapes.shape(name), llvm_type(self.kernel.registers[name])
         if shape.is_varying:
             (slot,) = self._slots_of(name)
+            if type_ == "i1":
+                return self.lanes_of_bits(self._bits(name))
             return self.lane_value(type_, f"load <{self.lanes} x {type_}>, ptr {slot}")
         return self._spread([self._slot(name, i) for i in range(shape.groups)], shape)
+
+    def _bits(self, name: str) -> IrValue:
+        """A varying predicate of all lanes, a bit each."""
+        (slot,) = self._slots_of(name)
+        if slot not in self._held:
+            self._held[slot] = self.load(f"i{self.lanes}", IrValue(slot, "ptr"))
+        return self._held[slot]
+
+    @property
+    def _mask(self) -> LaneVector | None:
+        return None if self._mask_bits is None else self.lanes_of_bits(self._mask_bits)
+
+    def _bits_of_guard(self, guard: Register | Not) -> IrValue:
+        """The lanes whose guard holds, a bit each."""
+        register = guard.register if isinstance(guard, Not) else guard
+        if self.shapes.shape(register.name).is_varying:
+            bits = self._bits(register.name)
+        else:
+            self._lane = None
+            bits = self.held_bits(self.vector(self.read(register, PREDICATE)))
+        return self.invert(bits) if isinstance(guard, Not) else bits
 
     def _spread(self, leaders: Sequence[IrValue], shape: Shape) -> LaneVector:
         """All lanes of a value with these leaders."""
@@ -272,8 +299,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             raise CannotTranslate("a predicate and a number are mixed")
         kept = self.reinterpret(value, llvm_type(held), signed)
         shape = self.shapes.shape(name)
-        if self._mask is not None and shape.is_varying and name not in self.shapes.defined_once:
-            kept = self.select(self._mask, self.vector(kept), self._vector_of(name))
+        mask = self._mask
+        if mask is not None and shape.is_varying and name not in self.shapes.defined_once:
+            kept = self.select(mask, self.vector(kept), self._vector_of(name))
         slots = self._slots_of(name)
         self._vectors.pop(name, None)
         self._forget_addresses(name)
@@ -281,8 +309,12 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             if self._lane is not None:
                 raise InternalError(f"%{name} is varying, and one lane of it is written")
             whole = self.vector(kept)
-            self.emit(f"store {whole}, ptr {slots[0]}")
             self._vectors[name] = whole
+            if held is PREDICATE:
+                self._held[slots[0]] = self.held_bits(whole)
+                self.store(self._held[slots[0]], IrValue(slots[0], "ptr"))
+            else:
+                self.emit(f"store {whole}, ptr {slots[0]}")
             return
         lanes = range(0, self.lanes, self.lanes // shape.groups)
         for group, lane in enumerate(lanes):
@@ -301,6 +333,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         super().place(label)
         self._vectors = {}
         self._hosts = {}
+        self._prefetched = set()
 
     def _continue_at(self, label: str) -> None:
         """Begin a basic block that is entered from the end of this one only."""
@@ -364,10 +397,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             do, skip = self.new_label(), self.new_label()
 
             def run_apart(guard: Register | Not = item.guard) -> None:
-                self._lane = None
-                self._mask = self.vector(self.read(guard, PREDICATE))
+                self._mask_bits = self._bits_of_guard(guard)
                 self._instruction(index, item, root)
-                self._mask = None
+                self._mask_bits = None
                 self.jump(skip)
 
             may_part = root in _COMPUTED or root == "cp" or index in self._accesses
@@ -433,10 +465,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self.branch(self.read(register, PREDICATE), then, other)
             return
         if shape.is_varying:
-            self._lane = None
-            predicate = self.read(register, PREDICATE)
-            assert isinstance(predicate, LaneVector)
-            lanes = self.bits_of_lanes(predicate)
+            lanes = self._bits(register.name)
             every, some = self.compare("eq", lanes, -1), self.compare("ne", lanes, 0)
         else:
             leaders = [self._slot(register.name, i) for i in range(shape.groups)]
@@ -461,25 +490,21 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         """Run the region of a branch on which the lanes disagree, each block under the mask of the
         lanes that come there, and go on behind it."""
         graph = self.shapes.graph
-        masks: dict[int, LaneVector] = {}
+        masks: dict[int, IrValue] = {}
 
-        def send(lanes: LaneVector, number: int) -> None:
-            both = self.op("or", masks[number], lanes) if number in masks else lanes
-            masks[number] = self.vector(both)
+        def send(lanes: IrValue, number: int) -> None:
+            masks[number] = self.op("or", masks[number], lanes) if number in masks else lanes
 
-        def part(number: int, lanes: LaneVector | None, guard: Register | Not | None) -> None:
+        def part(number: int, lanes: IrValue | None, guard: Register | Not | None) -> None:
             """From the end of a block, some of the lanes that are there take its branch."""
             successors = graph.blocks[number].successors
-            self._lane = None
             if guard is None or len(successors) == 1:
                 assert lanes is not None
                 send(lanes, successors[0])
                 return
-            taken = self.vector(self.read(guard, PREDICATE))
-            for way, target in zip(
-                (taken, self.vector(self.invert(taken))), successors, strict=True
-            ):
-                send(way if lanes is None else self.vector(self.op("and", lanes, way)), target)
+            taken = self._bits_of_guard(guard)
+            for way, target in zip((taken, self.invert(taken)), successors, strict=True):
+                send(way if lanes is None else self.op("and", lanes, way), target)
 
         part(graph.block_of(index), None, guard)
         for number in region.blocks:
@@ -488,14 +513,13 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
                 if item.opcode.startswith("bra"):
                     last = item.guard
                     continue
-                self._mask = masks[number]
+                self._mask_bits = masks[number]
                 self._hosts = {}
                 if item.guard is not None:
-                    self._lane = None
-                    some = self.op("and", self._mask, self.read(item.guard, PREDICATE))
-                    self._mask = self.vector(some)
+                    some = self._bits_of_guard(item.guard)
+                    self._mask_bits = self.op("and", masks[number], some)
                 self._instruction(at, item, item.opcode.split(".")[0])
-            self._mask = None
+            self._mask_bits = None
             part(number, masks[number], last)
         join = self.kernel.body[graph.blocks[region.join].first]
         assert isinstance(join, Label)
@@ -551,7 +575,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     def _access(self, access: Access) -> None:
         lanes = self.shapes.of(access.address.base)
         shape = lanes.shape if lanes else uniform(self.lanes)
-        is_masked = self._mask is not None and (access.is_store or not shape.is_uniform)
+        is_masked = self._mask_bits is not None and (access.is_store or not shape.is_uniform)
         if shape.is_varying or is_masked:
             self._access_anywhere(access)
             return
@@ -564,7 +588,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         ]
         size = self.lanes // shape.groups
         parts = [shape.offsets[first : first + size] for first in range(0, self.lanes, size)]
-        if not access.is_store and access.space != "shared":
+        line = (str(access.address.base), access.address.offset // _LINE)
+        if not access.is_store and access.space != "shared" and line not in self._prefetched:
+            self._prefetched.add(line)
             for host, part in zip(hosts, parts, strict=True):
                 self._prefetch(access, host, max(part) + access.bytes)
         if access.is_store:
@@ -583,10 +609,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
 
     def _of_one_lane(self, value: LaneVector) -> IrValue:
         """The value of the first lane that executes the instruction at hand."""
-        if self._mask is None:
+        if self._mask_bits is None:
             return self.element(value, 0)
-        lanes = self.bits_of_lanes(self._mask)
-        first = self.op("and", self.intrinsic("cttz", lanes, FALSE), self.lanes - 1)
+        first = self.op("and", self.intrinsic("cttz", self._mask_bits, FALSE), self.lanes - 1)
         return self.raw(value.type, f"extractelement {value}, {first}")
 
     def _prefetch(self, access: Access, host: IrValue, size: int) -> None:
@@ -677,6 +702,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     def _forget_addresses(self, name: str) -> None:
         base = str(Register(name))
         self._hosts = {key: hosts for key, hosts in self._hosts.items() if key[1] != base}
+        self._prefetched = {each for each in self._prefetched if each[0] != base}
 
     def _with_same_base(self, access: Access) -> list[Access]:
         """The accesses from this one to the next label or branch with the same base address."""
@@ -714,39 +740,60 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self.leave_unless(self.compare("ule", start, max(0, size - (high - low))))
             return self.offset(self.field("shared", "ptr"), leader)
         host, bytes_, base = self._span(leader, together)
-        room = self.op("sub", bytes_, high - low)
-        self.leave_unless(self.compare("sge", room, 0))
+        room = self._once(f"{bytes_} beyond {high - low}", lambda: self._room(bytes_, high - low))
         distance = self.op("sub", leader, base)
         start = self.op("add", distance, low)
         self.leave_unless(self.compare("ule", start, room))
         return self.offset(host, distance)
+
+    def _once(self, name: str, made: Callable[[], IrValue]) -> IrValue:
+        """A value that is made once in a basic block and those that are entered from its end."""
+        if name not in self._held:
+            self._held[name] = made()
+        return self._held[name]
+
+    def field(self, name: str, type_: str) -> IrValue:
+        return self._once(f"field {name}", lambda: super(VectorTranslator, self).field(name, type_))
+
+    def _room(self, bytes_: IrValue, size: int) -> IrValue:
+        """Where in an array an access of so many bytes begins at the latest."""
+        room = self.op("sub", bytes_, size)
+        self.leave_unless(self.compare("sge", room, 0))
+        return room
 
     def _span(
         self, address: IrValue, together: Sequence[Access]
     ) -> tuple[IrValue, IrValue, IrValue]:
         """The host address, the bytes and the device address of the array that lies where
         `address` points; leaves where there is none that these accesses may touch."""
-        page = self.op("lshr", address, layout.WINDOW_BITS)
-        window = self.op("sub", page, layout.FIRST_WINDOW)
         known = self._window_of(together[0].space, together[0].address)
-        if known is not None:
-            self.leave_unless(self.compare("eq", window, int(known)))
+        if known is not None:  # an address elsewhere is too far from the base to be inside
             window = constant("i64", known)
             page = constant("i64", layout.FIRST_WINDOW + known)
         else:
+            page = self.op("lshr", address, layout.WINDOW_BITS)
+            window = self.op("sub", page, layout.FIRST_WINDOW)
             self.leave_unless(self.compare("ult", window, layout.WINDOWS))
             self.leave_unless(self.compare("ne", window, int(Window.LOCAL)))
         is_store = any(access.is_store for access in together)
         spans = self.field("windows", "ptr")
-        span = self.offset(spans, self.op("mul", window, layout.SPAN_BYTES))
-        if is_store or known is None:
+        span = self._once(
+            f"span {window}",
+            lambda: self.offset(spans, self.op("mul", window, layout.SPAN_BYTES)),
+        )
+        if (is_store or known is None) and f"store {window}" not in self._held:
             writable = self.load("i64", self.offset(span, 16), ", !invariant.load !0")
             ok = self.compare("ne", writable, 0)
             if not is_store:  # what blocks write must not be read: they may be run again
                 ok = self.op("or", self.invert(ok), self.compare("eq", window, int(Window.SHARED)))
             self.leave_unless(ok)
-        host = self.load("ptr", span, ", !invariant.load !0")
-        bytes_ = self.load("i64", self.offset(span, 8), ", !invariant.load !0")
+            if is_store:
+                self._held[f"store {window}"] = ok
+        host = self._once(f"host {span}", lambda: self.load("ptr", span, ", !invariant.load !0"))
+        bytes_ = self._once(
+            f"bytes {span}",
+            lambda: self.load("i64", self.offset(span, 8), ", !invariant.load !0"),
+        )
         base = self.op("or", self.op("shl", page, layout.WINDOW_BITS), layout.MIDDLE)
         return host, bytes_, base
 
@@ -777,15 +824,16 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         if access.bytes > 1:
             shift = constant("i64", access.bytes.bit_length() - 1)
             turned = self.intrinsic("fshr", offset, offset, shift)
-        inside = self.compare("ult", turned, units)
-        if self._mask is not None:
-            inside = self.op("or", inside, self.invert(self._mask))
-        self.leave_unless(self.compare("eq", self.bits_of_lanes(self.vector(inside)), -1))
+        inside = self.bits_of_lanes(self.vector(self.compare("ult", turned, units)))
+        if self._mask_bits is not None:
+            inside = self.op("or", inside, self.invert(self._mask_bits))
+        self.leave_unless(self.compare("eq", inside, -1))
         pointers = self.raw(f"<{self.lanes} x ptr>", f"getelementptr i8, {host}, {offset}")
-        if self._mask is not None:  # the other lanes touch what nobody reads
+        mask = self._mask
+        if mask is not None:  # the other lanes touch what nobody reads
             whole = f"<{self.lanes} x ptr>"
             aside = self._splat(self.field("scratch", "ptr"), self.lanes)
-            pointers = self.raw(whole, f"select {self._mask}, {pointers}, {aside}")
+            pointers = self.raw(whole, f"select {mask}, {pointers}, {aside}")
         elif access.space != "shared" and not access.is_store:
             for lane in range(0, self.lanes, max(1, self.lanes // _PREFETCHED_LINES)):
                 self._prefetch(access, self._pointer(pointers, lane), access.bytes)
@@ -822,26 +870,25 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self._store_raw(target, self._load_raw(source))
             return
         self._lane = None
-        full, none = (self.vector(x) for x in self._filled(rest[0], size.value))
+        full, none = (self.held_bits(self.vector(x)) for x in self._filled(rest[0], size.value))
         some, done = self.new_label(), self.new_label()
         whole = self.new_label()
-        self.branch(self.compare("eq", self.bits_of_lanes(full), -1), whole, some)
+        self.branch(self.compare("eq", full, -1), whole, some)
         self._continue_at(whole)
         kept = dict(self._held), dict(self._vectors)
         self._store_raw(target, self._load_raw(source))
         self.jump(done)
         self._continue_at(some)
         self._held, self._vectors = kept
-        either = self.vector(self.op("or", full, none))
-        self.leave_unless(self.compare("eq", self.bits_of_lanes(either), -1))
-        mask = self._mask
-        self._mask = full if mask is None else self.vector(self.op("and", mask, full))
+        self.leave_unless(self.compare("eq", self.op("or", full, none), -1))
+        mask = self._mask_bits
+        self._mask_bits = full if mask is None else self.op("and", mask, full)
         values = []
         for raw in self._load_raw(source):
             read = LaneVector.of(raw.text, "i32", self.lanes)
-            kept_or_zero = self.vector(self.select(full, read, 0))
+            kept_or_zero = self.vector(self.select(self.lanes_of_bits(full), read, 0))
             values.append(IrValue(kept_or_zero.text, raw.type))
-        self._mask = mask
+        self._mask_bits = mask
         self._store_raw(target, values)
         self.jump(done)
         self.place(done)
@@ -858,7 +905,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         """The shape of an access's addresses, if all lanes take part and have a known distance."""
         lanes = self.shapes.of(access.address.base)
         shape = lanes.shape if lanes else uniform(self.lanes)
-        if shape.is_varying or self._mask is not None:
+        if shape.is_varying or self._mask_bits is not None:
             return None
         return None if any(x % access.bytes for x in shape.offsets) else shape
 
