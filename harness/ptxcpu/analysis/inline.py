@@ -23,7 +23,7 @@ from harness.ptxcpu.ptx.syntax import (
     Vector,
 )
 from harness.ptxcpu.ptx.types import Type
-from harness.ptxcpu.runtime.layout import MAX_CLUSTER
+from harness.ptxcpu.runtime.layout import MAX_CLUSTER, Window
 
 MAX_INSTRUCTIONS = 60_000  # after inlining; LLVM needs about 0.3 ms for each
 MAX_CALL_DEPTH = 32
@@ -138,8 +138,6 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
             continue
         if variable.extern:
             raise CannotTranslate(f"{variable.name} is declared but not defined")
-        if variable.pointees:
-            raise CannotTranslate(f"{variable.name} begins with the address of another symbol")
         align = LINE if variable.size >= LINE else 16
         place = memory.add(variable.name, variable.size, max(align, variable.align))
         if memory.size > MAX_MODULE_BYTES:
@@ -149,6 +147,13 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
             )
         if variable.image:
             initial[place.offset] = variable.image[: variable.size]
+    for variable in program.variables.values():
+        for at, name, distance in variable.pointees:
+            pointee = memory.variables.get(name)
+            if pointee is None or variable.type.bytes != 8:
+                raise CannotTranslate(f"{variable.name} begins with the address of {name}")
+            address = Window.MODULE.base + pointee.offset + distance
+            initial[memory.variables[variable.name].offset + at] = address.to_bytes(8, "little")
     return memory, initial
 
 

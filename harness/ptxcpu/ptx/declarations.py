@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.ptxcpu.ptx.lexer import IDENTIFIER, number
 from harness.ptxcpu.ptx.stream import TokenStream
-from harness.ptxcpu.ptx.syntax import Float, Variable
+from harness.ptxcpu.ptx.syntax import Float, Pointee, Variable
 from harness.ptxcpu.ptx.types import Type
 
 MAX_VARIABLE = 1 << 40  # bytes
@@ -70,10 +70,10 @@ class Declarations(TokenStream):
             self.fail(f"an array of {size} elements")
         return size
 
-    def initialiser(self, kind: Type) -> tuple[bytes, tuple[str, ...]]:
+    def initialiser(self, kind: Type) -> tuple[bytes, tuple[Pointee, ...]]:
         """One value, or values in braces."""
         parts: list[bytes] = []
-        pointees: list[str] = []
+        pointees: list[Pointee] = []
         depth = 0
         while True:
             if self.accept("{"):
@@ -81,22 +81,23 @@ class Declarations(TokenStream):
             elif self.accept("}"):
                 depth -= 1
             elif not (depth and self.accept(",")):
-                parts.append(self.initial_value(kind, pointees))
+                parts.append(self.initial_value(kind, kind.bytes * len(parts), pointees))
             if depth == 0:
                 return b"".join(parts), tuple(pointees)
 
-    def initial_value(self, kind: Type, pointees: list[str]) -> bytes:
+    def initial_value(self, kind: Type, at: int, pointees: list[Pointee]) -> bytes:
         word = self.next
         if word == "generic" or IDENTIFIER.fullmatch(word):
             if self.accept("generic"):
                 self.expect("(")
-                pointees.append(self.symbol())
+                name = self.symbol()
                 self.expect(")")
             else:
-                pointees.append(self.symbol())
+                name = self.symbol()
+            distance = 0
             while self.next in ("+", "-"):
-                self.take()
-                self.product()
+                distance += self.product() if self.take() == "+" else -self.product()
+            pointees.append(Pointee(at, name, distance))
             return bytes(kind.bytes)
         sign = -1 if self.accept("-") else 1
         found = number(self.take())

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import NamedTuple
 
 from harness.ptxcpu.ptx.types import Type
 
@@ -145,6 +146,18 @@ class Label:
     name: str
 
 
+class Pointee(NamedTuple):
+    """A place of a variable's image where the address of another symbol begins.
+
+    at: bytes from the variable's beginning.
+    distance: bytes that are added to the address.
+    """
+
+    at: int
+    name: str
+    distance: int
+
+
 @dataclass(frozen=True)
 class Variable:
     """A variable or parameter.
@@ -152,7 +165,7 @@ class Variable:
     size: bytes; 0 for the extern array whose size the launch gives.
     is_array: whether it was declared with brackets.
     image: the bytes that it begins with, if any are given.
-    pointees: symbols whose addresses are part of the image, which holds zeros in their place.
+    pointees: the addresses in the image, which holds zeros in their place.
     """
 
     space: str
@@ -162,7 +175,7 @@ class Variable:
     size: int
     is_array: bool = False
     image: bytes = b""
-    pointees: tuple[str, ...] = ()
+    pointees: tuple[Pointee, ...] = ()
     extern: bool = False
 
 

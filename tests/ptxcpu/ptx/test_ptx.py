@@ -149,13 +149,18 @@ def test_what_is_wrong_is_said_shortly() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["x", "generic(x)", "x+4", "generic(x)+4", "generic(x)+16-8", "x-4", "x+2*4"]
+    ("value", "distance"),
+    [
+        *(("x", 0), ("generic(x)", 0), ("x+4", 4), ("generic(x)+4", 4)),
+        *(("generic(x)+16-8", 8), ("x-4", -4), ("x+2*4", 8)),
+    ],
 )
-def test_a_variable_may_begin_with_an_address_inside_another(value: str) -> None:
-    text = f"{HEAD}.global .b8 x[16];\n.global .u64 p[2] = {{{value}, 7}};\n"
+def test_a_variable_may_begin_with_an_address_inside_another(value: str, distance: int) -> None:
+    text = f"{HEAD}.global .b8 x[16];\n.global .u64 p[2] = {{7, {value}}};\n"
     variable = parse(text).variables["p"]
-    assert variable.pointees == ("x",) and variable.image[8:] == (7).to_bytes(8, "little")
-    assert canonical(parse(text)).replace(" ", "").count(f"{{{value},7}}") == 1
+    assert variable.pointees == ((8, "x", distance),)
+    assert variable.image[:8] == (7).to_bytes(8, "little")
+    assert canonical(parse(text)).replace(" ", "").count(f"{{7,{value}}}") == 1
 
 
 def test_a_number_has_64_bits() -> None:
