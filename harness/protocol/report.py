@@ -286,22 +286,12 @@ class Hazard(StrEnum):
     DEADLOCK = "deadlock"
 
 
-BufferName = Annotated[str, Field(pattern=r"^\w{1,64}$")]
-"""The name of a buffer in the kernel's signature."""
-
-
 class Array(StrEnum):
-    A = "A"
-    B = "B"
-    C = "C"
+    """Memory that is no buffer."""
+
     SHARED = "shared memory"
     LOCAL = "local memory"
     MODULE = "module memory"
-
-
-def array_named(name: str) -> Array | str:
-    """Return the array of this name."""
-    return Array(name) if name in [*Array] else name
 
 
 class Place(Value):
@@ -325,7 +315,8 @@ class Finding(Value):
     access: Literal["read", "write", "atomic"] | None = None
     size: PositiveInt | None = None
     """Bytes accessed."""
-    array: Array | BufferName | None = Field(default=None, union_mode="left_to_right")
+    array: Annotated[str, Field(pattern=r"^[\w ]{1,64}$")] | None = None
+    """An `Array`, or the name of a buffer in the kernel's signature."""
     row: int | None = None
     column: int | None = None
     bytes_outside: NonNegativeInt | None = None

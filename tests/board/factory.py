@@ -13,7 +13,6 @@ from harness.compiling.occupancy import occupancy
 from harness.judge.stages import score as scoring
 from harness.protocol.report import (
     Accepted,
-    Array,
     Badge,
     BlockMap,
     CaseResult,
@@ -184,7 +183,7 @@ def rejected(name: str = "broken", author: str = "bob") -> Report:
                     at=Place(line=9, thread=(0, 1, 0), block=(2, 0, 0)),
                     access="read",
                     size=4,
-                    array=Array.B,
+                    array="B",
                     bytes_outside=4,
                     occurrences=12,
                 ),

@@ -139,7 +139,7 @@ def test_outside_the_neighbours_shared_memory(cpu: Runner) -> None:
     load(cpu, source)
     finding = cpu.fault(ROW).finding
     assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
-    assert finding.array is Array.SHARED and finding.bytes_outside == 0
+    assert finding.array == Array.SHARED and finding.bytes_outside == 0
     assert "in block 0 of the cluster" in finding.message, finding.message
     assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).at.line == finding.at.line
 
@@ -154,7 +154,7 @@ def test_uninitialised_in_the_neighbour(cpu: Runner) -> None:
     )
     load(cpu, source)
     finding = only(cpu.findings(ROW), Hazard.UNINITIALISED)
-    assert finding.at.block == (0, 0, 0) and finding.array is Array.SHARED
+    assert finding.at.block == (0, 0, 0) and finding.array == Array.SHARED
 
 
 def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:

@@ -16,6 +16,7 @@ from harness.protocol.report import (
     TimeLimit,
     WrongAnswer,
 )
+from problem.signature import SIGNATURE
 
 _PARAMETERS = re.compile(r"\bmatrix_multiplication_kernel\s*\(([^)]*)\)")
 _STATE = re.compile(
@@ -44,12 +45,12 @@ def advice(report: Report) -> str | None:
 
 def _of_finding(found: Finding) -> str | None:
     match found.hazard:
-        case Hazard.OUT_OF_BOUNDS if found.array in (Array.A, Array.B, Array.C):
+        case Hazard.OUT_OF_BOUNDS if found.array in (*SIGNATURE.inputs, SIGNATURE.output):
             return (
                 "Not every size is a multiple of 16: a thread whose row is M or more, or whose "
                 "column is K or more, must neither load nor store, and n must stay below N."
             )
-        case Hazard.UNINITIALISED if found.array == Array.C:
+        case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
                 "C holds no values when the kernel starts: add up in a variable and write "
                 "`C[…] = sum`, not `C[…] += …`."

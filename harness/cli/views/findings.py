@@ -102,12 +102,12 @@ def _circumstances(found: Finding) -> Iterable[str]:
 
 
 def _column_of(found: Finding, submission: Submission, line: int) -> int | None:
-    """Return where on its line an access to A, B or C probably is; tools name the line only."""
+    """Return where on its line an access to a buffer probably is; tools name the line only."""
     lines = submission.source.splitlines()
     if found.access is None or found.array is None or line > len(lines):
         return None
     text = lines[line - 1]
-    name = found.array if found.array in (Array.A, Array.B, Array.C) else r"\w+"
+    name = r"\w+" if found.array in [*Array] else found.array
     accesses = [match.start() for match in re.finditer(rf"\b{name}\s*\[", text)]
     if not accesses:
         accesses = [match.start() for match in re.finditer(r"\b\w+\s*\[|\*\s*\w+", text)]

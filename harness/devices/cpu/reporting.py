@@ -7,7 +7,7 @@ from typing import Literal
 
 from harness.protocol import report
 from harness.protocol.device import LaunchInputs
-from harness.protocol.report import Place, Tool, array_named
+from harness.protocol.report import Place, Tool
 from harness.protocol.request import Fault
 from harness.ptxcpu import results
 from harness.ptxcpu.results import Hazard
@@ -48,7 +48,7 @@ def finding(found: results.Finding, shape: Shape) -> report.Finding:
         other=_place(found.other) if found.other else None,
         access=found.access,
         size=found.size,
-        array=array_named(found.memory) if found.memory else None,
+        array=found.memory,
         row=row,
         column=column,
         bytes_outside=found.bytes_outside,

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from harness.devices.findings import merged
-from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value, array_named
+from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value
 from problem.cases import Shape
 from problem.signature import Arguments, Buffer
 
@@ -99,7 +99,7 @@ def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> 
     outside, buffer, index, shape = nearest
     return finding.model_copy(
         update={
-            "array": array_named(buffer.name),
+            "array": buffer.name,
             "row": index // buffer.columns,
             "column": index % buffer.columns,
             "bytes_outside": max(outside - 1, 0) if outside else 0,

@@ -15,7 +15,6 @@ from harness.protocol.report import (
     Stage,
     TimeLimit,
     Tool,
-    array_named,
 )
 from harness.protocol.request import Fault
 from problem.cases import Shape
@@ -51,7 +50,7 @@ def wrote_outside(place: str, where: str, shape: Shape, stage: RunStage) -> Memo
         message=message,
         at=Place(),
         access="write",
-        array=array_named(place.rsplit(maxsplit=1)[-1]),
+        array=place.rsplit(maxsplit=1)[-1],
         shape=shape,
     )
     return MemoryFault(stage=stage, message=message, findings=(finding,))

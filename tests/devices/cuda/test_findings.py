@@ -30,7 +30,7 @@ def test_a_read_behind_A_is_located() -> None:
     at = placed(end - 17 * 33 * 4, end + 0x1000, end + 0x2000)
     (finding,) = read_xml(xml("oob_read.memcheck"), Tool.MEMCHECK, [at])
     assert finding.hazard is Hazard.OUT_OF_BOUNDS and finding.access == "read"
-    assert (finding.array, finding.row, finding.column) == (Array.A, 17, 0)
+    assert (finding.array, finding.row, finding.column) == ("A", 17, 0)
     assert finding.bytes_outside == 0 and finding.size == 4 and finding.shape == SHAPE
     assert finding.at == Place(line=5, thread=(0, 1, 0), block=(0, 1, 0))
     assert finding.occurrences == 4
@@ -41,7 +41,7 @@ def test_a_read_before_B_is_located() -> None:
     address = 0x7FCDB08008C4
     at = placed(0x1000, address + 8, address + 0x10000)
     (finding,) = read_xml(xml("oob_read.memcheck"), Tool.MEMCHECK, [at])
-    assert (finding.array, finding.row, finding.column) == (Array.B, -1, 16)
+    assert (finding.array, finding.row, finding.column) == ("B", -1, 16)
     assert finding.bytes_outside == 7
 
 
@@ -85,6 +85,6 @@ SHARED = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Initchec
 
 def test_uninitialised_shared_memory_is_named_and_copies_by_the_host_are_not() -> None:
     (finding,) = read_xml(SHARED, Tool.INITCHECK, [])
-    assert finding.hazard is Hazard.UNINITIALISED and finding.array is Array.SHARED
+    assert finding.hazard is Hazard.UNINITIALISED and finding.array == Array.SHARED
     assert finding.at.line == 7 and finding.at.thread == (32, 0, 0)
     assert finding.message == "line 7 reads shared memory, which is uninitialised"

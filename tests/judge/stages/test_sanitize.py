@@ -21,7 +21,6 @@ from harness.judge.stages.sanitize import (
 )
 from harness.protocol.device import Refusal, Sanitize, Sanitized, Stopped
 from harness.protocol.report import (
-    Array,
     Finding,
     Hazard,
     JudgeError,
@@ -56,7 +55,7 @@ OUTSIDE = Finding(
     hazard=Hazard.OUT_OF_BOUNDS,
     message="outside",
     at=Place(line=9),
-    array=Array.A,
+    array="A",
 )
 
 
