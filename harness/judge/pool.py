@@ -8,15 +8,16 @@ cores for that.
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
+from queue import SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
-from harness.judge.progress import Progress, Stoppable, Stopped
+from harness.judge.progress import Progress, Stoppable
 from harness.judge.workers.cores import Cores, keep_to, shared_out
 from harness.protocol.errors import JudgeFailure, UsageError
 
@@ -85,9 +86,38 @@ def working(
         lanes, lost = _open(gpus, cores, opening, stack)
         if not lanes:
             raise JudgeFailure("; ".join(f"{each.gpu}: {each.why}" for each in lost))
-        pool = _Pool(jobs, work, watcher)
-        stack.callback(pool.stop)
-        yield pool.results(lanes, lost)
+        free: SimpleQueue[tuple[str, AnyLane]] = SimpleQueue()
+        for lane in lanes:
+            free.put(lane)
+        stopping = threading.Event()
+
+        def finished(job: Job) -> Finished[Job, Found]:
+            gpu, lane = free.get()
+            try:
+                with watcher.job(job, gpu) as shown:
+                    return Finished(job, gpu, work(job, lane, Stoppable(shown, stopping)))
+            finally:
+                free.put((gpu, lane))
+
+        threads = ThreadPoolExecutor(len(lanes), thread_name_prefix="lane")
+        futures = [threads.submit(finished, job) for job in jobs]
+
+        def stop() -> None:
+            stopping.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            if not all(future.done() for future in futures):
+                for _, lane in lanes:
+                    lane.stop()
+            threads.shutdown()
+
+        def results() -> Iterable[Finished[Job, Found]]:
+            for future in as_completed(futures):
+                if stopping.is_set():
+                    return
+                yield future.result()
+
+        stack.callback(stop)
+        yield chain(lost, results())
 
 
 def _open(
@@ -116,61 +146,3 @@ def _open(
         [lane for lanes in found if not isinstance(lanes, Lost) for lane in lanes],
         [each for each in found if isinstance(each, Lost)],
     )
-
-
-class _Pool(Generic[Job, AnyLane, Found]):
-    """The threads that do the jobs, one for each lane."""
-
-    def __init__(
-        self, jobs: Iterable[Job], work: Work[Job, AnyLane, Found], watcher: Watcher[Job]
-    ) -> None:
-        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        for job in jobs:
-            self._jobs.put(job)
-        self._results: queue.SimpleQueue[Finished[Job, Found] | BaseException | None]
-        self._results = queue.SimpleQueue()
-        self._work = work
-        self._watcher = watcher
-        self._stopping = threading.Event()
-        self._lanes: list[tuple[AnyLane, threading.Thread]] = []
-
-    def results(
-        self, lanes: Sequence[tuple[str, AnyLane]], lost: Iterable[Lost]
-    ) -> Iterable[Finished[Job, Found] | Lost]:
-        for gpu, lane in lanes:
-            thread = threading.Thread(target=self._serve, args=(gpu, lane), daemon=True)
-            self._lanes.append((lane, thread))
-            thread.start()
-        yield from lost
-        at_work = len(lanes)
-        while at_work:
-            result = self._results.get()
-            if isinstance(result, BaseException):
-                raise result
-            if result is None:
-                at_work -= 1
-            else:
-                yield result
-
-    def stop(self) -> None:
-        """End the jobs that are being done."""
-        self._stopping.set()
-        at_work = [(lane, thread) for lane, thread in self._lanes if thread.is_alive()]
-        for lane, _ in at_work:
-            lane.stop()
-        for _, thread in at_work:  # one that was not started yet will find nothing to do
-            thread.join()
-
-    def _serve(self, gpu: str, lane: AnyLane) -> None:
-        try:
-            while not self._stopping.is_set():
-                job = self._jobs.get_nowait()
-                with self._watcher.job(job, gpu) as shown:
-                    found = self._work(job, lane, Stoppable(shown, self._stopping))
-                self._results.put(Finished(job, gpu, found))
-        except (queue.Empty, Stopped):
-            pass
-        except BaseException as error:
-            self._results.put(error)
-        finally:
-            self._results.put(None)
