@@ -188,12 +188,12 @@ def test_overflow_into_the_next_shared_array(cpu: Runner) -> None:
     ("name", "array"),
     [("shared_out_of_bounds", Array.SHARED), ("local_out_of_bounds", Array.LOCAL)],
 )
-def test_outside_shared_and_local(cpu: Runner, name: str, array: Array) -> None:
+def test_outside_shared_and_local(cpu: Runner, name: str, array: str) -> None:
     cpu.load_file(name)
     finding = cpu.fault(SHAPE).finding
-    assert finding is not None and finding.array is array
+    assert finding is not None and finding.array == array
     assert finding.hazard is Hazard.OUT_OF_BOUNDS
-    assert any(f.array is array for f in cpu.findings(SHAPE))
+    assert any(f.array == array for f in cpu.findings(SHAPE))
 
 
 def test_stray_pointer(cpu: Runner) -> None:
@@ -221,11 +221,11 @@ def test_inputs_that_change_are_named(cpu: Runner) -> None:
         ("uninitialised_local", Array.LOCAL, "sum +="),
     ],
 )
-def test_uninitialised(cpu: Runner, name: str, array: Array, text: str) -> None:
+def test_uninitialised(cpu: Runner, name: str, array: str, text: str) -> None:
     cpu.load_file(name)
     shape = Shape(5, 33, 18)
     finding = only(cpu.findings(shape), Hazard.UNINITIALISED)
-    assert finding.tool is Tool.INITCHECK and finding.array is array
+    assert finding.tool is Tool.INITCHECK and finding.array == array
     assert finding.at.line == line_of(name, text)
 
 

@@ -209,7 +209,7 @@ def test_compute_sanitizer_names_the_place(
     body: str,
     tool: Tool,
     hazard: Hazard,
-    array: Array | None,
+    array: str | None,
     line: int,
 ) -> None:
     load(sanitizer, compiling, body)
@@ -217,7 +217,7 @@ def test_compute_sanitizer_names_the_place(
     assert isinstance(answer, Sanitized), answer
     found = [finding for finding in answer.findings if finding.tool is tool]
     assert found, answer
-    assert found[0].hazard is hazard and found[0].array is array
+    assert found[0].hazard is hazard and found[0].array == array
     assert found[0].at.line == line
 
 
