@@ -21,7 +21,7 @@ def gpu(url: URL, id: str) -> FakeWorker:
     return FakeWorker(url, id, model="NVIDIA H200").join()
 
 
-def test_metrics_name_each_worker_and_queue(
+def test_metrics_name_each_worker(
     client: TestClient, connection: Connection, worker_url: URL, person: Add
 ) -> None:
     gpu(worker_url, "GPU-1")
@@ -29,9 +29,7 @@ def test_metrics_name_each_worker_and_queue(
     ada = person("ada")
     submit(connection, ada, "held")
     take(worker)
-    submit(connection, ada, "waits")
     metrics = client.get("/metrics").text
-    assert 'arena_queue_length{model="any"} 1.0' in metrics
     assert re.search(r'arena_worker_busy\{[^}]*worker="test"\} 1\.0', metrics)
     assert re.search(r'arena_worker_busy\{[^}]*worker="GPU-1"\} 0\.0', metrics)
 

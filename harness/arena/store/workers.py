@@ -423,37 +423,3 @@ def drain(connection: Connection, actor: Person, id: str) -> None:
     if not changed.rowcount:
         raise NotPossible("this worker is not here")
     contest.note(connection, actor, "drain", id)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """One queue."""
-
-    model: str | None
-    """None: any worker may grade it."""
-    length: int
-    oldest_seconds: float
-
-
-def queues(connection: Connection) -> list[Waiting]:
-    rows = connection.execute(
-        text(
-            "SELECT model, count(*), extract(epoch FROM now() - min(queued)) FROM gradings "
-            "WHERE state = 'queued' GROUP BY model ORDER BY model NULLS FIRST"
-        )
-    ).all()
-    return [Waiting(row[0], row[1], float(row[2])) for row in rows]
-
-
-def waited(connection: Connection) -> dict[float, float]:
-    """Return the seconds that the last hour's gradings waited until they began, by quantile."""
-    shares = [0.5, 0.95, 1.0]
-    found = connection.scalar(
-        text(
-            "SELECT percentile_cont(CAST(:shares AS float8[])) WITHIN GROUP "
-            "(ORDER BY extract(epoch FROM started - queued)) FROM gradings "
-            "WHERE ended > now() - interval '1 hour' AND started IS NOT NULL"
-        ),
-        {"shares": shares},
-    )
-    return dict(zip(shares, map(float, found), strict=True)) if found else {}

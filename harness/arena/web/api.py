@@ -24,7 +24,7 @@ from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.files import answer
 from harness.arena.web.live import Watch
-from harness.arena.web.problems import Problem, unknown_submission
+from harness.arena.web.problems import Problem, sentence, unknown_submission
 from harness.board.document import Document
 from harness.protocol.report import Value
 
@@ -162,10 +162,10 @@ def take_submission(
         own = people.course_of(connection, person.id)
     closed = site.rules.closed(now(), own.section, own.extended)
     if closed is not None and not person.organises:
-        raise Problem(403, _sentence(closed))
+        raise Problem(403, sentence(closed))
     submission = examine(stem(name), content, person.name)
     if isinstance(submission, str):
-        raise Problem(422, _sentence(submission))
+        raise Problem(422, sentence(submission))
     with site.transaction() as connection:
         rules = site.rules
         taken = gradings.submit(
@@ -173,7 +173,7 @@ def take_submission(
         )
         match taken:
             case OverLimit():
-                raise Problem(429, _sentence(taken.reason), retry_after=taken.seconds)
+                raise Problem(429, sentence(taken.reason), retry_after=taken.seconds)
             case OtherRequest():
                 raise Problem(409, "This idempotency key came with another file before.")
             case Submitted():
@@ -190,7 +190,7 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
             if isinstance(file, UploadFile):
                 return file.filename or "kernel.cu", await file.read()
     except HTTPException as error:
-        raise Problem(400, _sentence(f"the form cannot be read: {error.detail}")) from None
+        raise Problem(400, sentence(f"the form cannot be read: {error.detail}")) from None
     raise Problem(422, "There is no file: send it as the field `file`, or as the body.")
 
 
@@ -312,7 +312,3 @@ def _with_a_key(visitor: Visitor) -> Person:
     if visitor.session is not None:
         raise Problem(401, "The API takes keys: Authorization: Bearer YOUR_KEY.")
     return visitor.signed_in
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

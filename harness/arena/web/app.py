@@ -13,6 +13,7 @@ from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Match
 
 from harness import __version__
+from harness.arena.store.people import NotPossible
 from harness.arena.web import (
     api,
     course,
@@ -29,7 +30,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
-from harness.arena.web.problems import Problem
+from harness.arena.web.problems import Problem, sentence
 from harness.arena.web.renderer import Renderer, RendererHere
 from harness.arena.web.rendering import page
 from harness.arena.workers.api import LEASE_SECONDS
@@ -104,6 +105,7 @@ def application(
         local=local,
     )
     app.add_exception_handler(Problem, _answer)
+    app.add_exception_handler(NotPossible, _not_possible)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app
@@ -122,6 +124,10 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
 async def _answer(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
     return _for_whoever_asked(request.app.state.site, request, problem)
+
+
+async def _not_possible(request: Request, error: Exception) -> Response:
+    return await _answer(request, Problem(422, sentence(error)))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

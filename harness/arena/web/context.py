@@ -131,6 +131,10 @@ class Visitor:
             raise Problem(403, "This is for organisers.")
         return person
 
+    def check_organiser(self) -> None:
+        """Raises Problem for everybody else."""
+        _ = self.organiser
+
     def reads(self, status: Status, rules: Rules) -> bool:
         """Return whether they may read a submission's source and report."""
         person = self.person
@@ -186,3 +190,12 @@ def _known(request: Request, site: Site) -> Visitor:
 
 ThisSite = Annotated[Site, Depends(site)]
 ThisVisitor = Annotated[Visitor, Depends(visitor)]
+
+
+async def organiser(visitor: ThisVisitor) -> Visitor:
+    visitor.check_organiser()
+    return visitor
+
+
+ThisOrganiser = Annotated[Visitor, Depends(organiser)]
+"""A visitor who organises; everybody else is refused."""

@@ -17,9 +17,9 @@ from harness.arena import similar
 from harness.arena.store import contest, course, people
 from harness.arena.store.course import Result
 from harness.arena.store.people import NotPossible, Person
-from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor
+from harness.arena.web.context import PRIVATE, Site, ThisOrganiser, ThisSite, ThisVisitor
 from harness.arena.web.history import history_page
-from harness.arena.web.organiser import Number, Offset, Text, do, sentence
+from harness.arena.web.organiser import Number, Offset, Text, do
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import page
@@ -39,19 +39,15 @@ def import_roster(
     """A personal link for each line of the roster, as CSV: the arena keeps no copy."""
     visitor.check(token)
     actor = visitor.organiser
-    try:
-        with site.transaction() as connection:
-            links = course.import_roster(connection, actor, course.read_roster(roster))
-            contest.note(connection, actor, "import roster", str(len(links)))
-    except NotPossible as error:
-        raise Problem(422, sentence(error)) from None
+    with site.transaction() as connection:
+        links = course.import_roster(connection, actor, course.read_roster(roster))
+        contest.note(connection, actor, "import roster", str(len(links)))
     rows = ((*astuple(each), str(request.url_for("join_form", link=link))) for each, link in links)
     return _csv("links.csv", course.as_csv((*course.COLUMNS, "link"), rows))
 
 
 @router.get("/gradebook.csv")
-def gradebook(site: ThisSite, visitor: ThisVisitor) -> Response:
-    assert visitor.organiser
+def gradebook(site: ThisSite, _: ThisOrganiser) -> Response:
     with site.transaction() as connection:
         found = course.gradebook(connection, site.rules)
     head = tuple(each.name for each in fields(Result))
@@ -96,9 +92,8 @@ def thaw(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response:
 
 
 @router.get("/people/{id}")
-def history(site: ThisSite, visitor: ThisVisitor, id: int, offset: Offset = 0) -> Response:
+def history(site: ThisSite, visitor: ThisOrganiser, id: int, offset: Offset = 0) -> Response:
     """Everything that one person has submitted."""
-    assert visitor.organiser
     with site.transaction() as connection:
         person = people.by_id(connection, id)
     if person is None:
@@ -110,14 +105,13 @@ def history(site: ThisSite, visitor: ThisVisitor, id: int, offset: Offset = 0) -
 async def similar_kernels(
     request: Request,
     site: ThisSite,
-    visitor: ThisVisitor,
+    visitor: ThisOrganiser,
     of: Annotated[list[Annotated[str, StringConstraints(max_length=64)]] | None, Query()] = None,
 ) -> Response:
     """Show the kernels of different people that are nearly the same, or two of them side by side.
 
     They are compared in another process.
     """
-    assert visitor.organiser
     renderer: Renderer = request.app.state.comparisons
     kernels = await run_in_threadpool(_kernels, site, of)
     pairs: list[similar.Pair] = []

@@ -41,7 +41,7 @@ def healthz(site: ThisSite) -> PlainTextResponse:
 def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
     """For Prometheus: with an organiser's key, or from this machine itself."""
     if request.client is None or request.client.host not in ("127.0.0.1", "::1", "testclient"):
-        assert visitor.organiser
+        visitor.check_organiser()
     registry = CollectorRegistry()
 
     def gauge(name: str, help: str, value: float) -> None:
@@ -68,19 +68,11 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
 
 
 def _workers(connection: Connection, registry: CollectorRegistry) -> None:
-    """Add each queue and each worker."""
+    """Add each worker."""
 
     def gauge(name: str, help: str, *labels: str) -> Gauge:
         return Gauge(f"arena_{name}", help, labelnames=labels, registry=registry)
 
-    length = gauge("queue_length", "Gradings that wait", "model")
-    oldest = gauge("queue_oldest_seconds", "The oldest's waiting", "model")
-    for queue in workers.queues(connection):
-        length.labels(queue.model or "any").set(queue.length)
-        oldest.labels(queue.model or "any").set(queue.oldest_seconds)
-    waiting = gauge("waiting_seconds", "Until the beginning, in the last hour", "quantile")
-    for share, seconds in workers.waited(connection).items():
-        waiting.labels(str(share)).set(seconds)
     who = ("worker", "name", "machine", "model")
     up = gauge("worker_up", "1: it shows signs of life", *who)
     busy = gauge("worker_busy", "1: it grades", *who)

@@ -12,7 +12,15 @@ from sqlalchemy import Connection
 
 from harness.arena.store import contest, gradings, people, workers
 from harness.arena.store.people import NotPossible, Person, Role
-from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.context import (
+    PRIVATE,
+    Site,
+    ThisOrganiser,
+    ThisSite,
+    ThisVisitor,
+    Visitor,
+    now,
+)
 from harness.arena.web.pages import sign_in_first
 from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import PER_PAGE, page
@@ -31,7 +39,7 @@ Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
         return sign_in_first(site, visitor)
-    assert visitor.organiser
+    visitor.check_organiser()
     rules = site.rules
     with site.transaction() as connection:
         return page(
@@ -46,8 +54,6 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             states=gradings.counts_by_state(connection),
             workers=workers.all_workers(connection),
             machines=workers.machines(connection),
-            queues=workers.queues(connection),
-            waited=workers.waited(connection),
             typical=gradings.typical_seconds(connection),
             oldest=gradings.oldest_waiting(connection),
             rejudgings=contest.rejudgings(connection),
@@ -60,11 +66,10 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
 @router.get("/submissions")
 def everybodys_submissions(
     site: ThisSite,
-    visitor: ThisVisitor,
+    visitor: ThisOrganiser,
     find: Annotated[str, Query(max_length=100)] = "",
     offset: Offset = 0,
 ) -> Response:
-    assert visitor.organiser
     with site.transaction() as connection:
         found = gradings.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
     return page(
@@ -81,14 +86,13 @@ def everybodys_submissions(
 
 
 @router.get("/people")
-def everybody(site: ThisSite, visitor: ThisVisitor) -> Response:
+def everybody(site: ThisSite, visitor: ThisOrganiser) -> Response:
     return _people(site, visitor)
 
 
 def _people(
     site: Site, visitor: Visitor, link: str | None = None, key: str | None = None
 ) -> Response:
-    assert visitor.organiser
     with site.transaction() as connection:
         return page(
             site,
@@ -104,8 +108,7 @@ def _people(
 
 
 @router.get("/audit")
-def audit_log(site: ThisSite, visitor: ThisVisitor, offset: Offset = 0) -> Response:
-    assert visitor.organiser
+def audit_log(site: ThisSite, visitor: ThisOrganiser, offset: Offset = 0) -> Response:
     with site.transaction() as connection:
         lines = contest.audit_log(connection, limit=PER_PAGE + 1, offset=offset)
     return page(
@@ -133,18 +136,9 @@ def do(
     """
     visitor.check(token)
     actor = visitor.organiser
-    try:
-        with site.transaction() as connection:
-            what(connection, actor)
-    except NotPossible as error:
-        raise Problem(422, sentence(error)) from None
+    with site.transaction() as connection:
+        what(connection, actor)
     return RedirectResponse(f"{site.root}/{back}", 303)
-
-
-def sentence(error: Exception) -> str:
-    """Return an error's text as a sentence."""
-    text = str(error)
-    return text[:1].upper() + text[1:] + "."
 
 
 @router.post("/invite")
@@ -198,12 +192,9 @@ def reset_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number
     """A new key for somebody who has lost theirs; all earlier ones end."""
     visitor.check(token)
     actor = visitor.organiser
-    try:
-        with site.transaction() as connection:
-            key = people.reset_keys(connection, id, "made by an organiser")
-            contest.note(connection, actor, "reset key", str(id))
-    except NotPossible as error:
-        raise Problem(422, sentence(error)) from None
+    with site.transaction() as connection:
+        key = people.reset_keys(connection, id, "made by an organiser")
+        contest.note(connection, actor, "reset key", str(id))
     return _people(site, visitor, key=key)
 
 
@@ -233,12 +224,9 @@ def new_worker_key(
     """A worker key, as a file: the arena keeps no copy."""
     visitor.check(token)
     actor = visitor.organiser
-    try:
-        with site.transaction() as connection:
-            key = workers.new_machine(connection, name)
-            contest.note(connection, actor, "new worker key", name)
-    except NotPossible as error:
-        raise Problem(422, sentence(error)) from None
+    with site.transaction() as connection:
+        key = workers.new_machine(connection, name)
+        contest.note(connection, actor, "new worker key", name)
     file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
     headers = {
         "Content-Disposition": f'attachment; filename="{file}.key"',
@@ -307,9 +295,8 @@ def rejudge(
 
 
 @router.get("/rejudgings/{id}")
-def rejudging(site: ThisSite, visitor: ThisVisitor, id: int) -> Response:
+def rejudging(site: ThisSite, visitor: ThisOrganiser, id: int) -> Response:
     """Show the changes that a rejudging would make."""
-    assert visitor.organiser
     with site.transaction() as connection:
         found = next(iter(contest.rejudgings(connection, id)), None)
         if found is None:

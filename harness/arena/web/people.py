@@ -12,7 +12,7 @@ from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
 from harness.arena.web.pages import shown_as, sign_in_first
-from harness.arena.web.problems import Problem
+from harness.arena.web.problems import Problem, sentence
 from harness.arena.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -150,7 +150,7 @@ def _join(
         try:
             invitation = people.invited(connection, link)
         except NotPossible as error:
-            raise Problem(404, _sentence(error)) from None
+            raise Problem(404, sentence(error)) from None
     return page(
         site,
         "join.html",
@@ -178,15 +178,10 @@ def join(
             session = people.sign_in(connection, person.id, key)
             contest.note(connection, person, "join", person.name, role=person.role)
     except NotPossible as error:
-        return _join(site, visitor, link, name=name, problem=_sentence(error))
+        return _join(site, visitor, link, name=name, problem=sentence(error))
     answer = _account(site, Visitor(person, session), person, new_key=key)
     return with_session(site, answer, session)
 
 
 def _address(request: Request) -> str:
     return request.client.host if request.client else ""
-
-
-def _sentence(error: NotPossible) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:] + "."

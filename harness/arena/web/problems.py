@@ -33,6 +33,12 @@ class Problem(Exception):
         )
 
 
+def sentence(text: object) -> str:
+    """Return an error's text as a sentence."""
+    said = str(text)
+    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
+
+
 def unknown_submission() -> Problem:
     """Return the problem for an unknown or private submission: its existence stays secret."""
     return Problem(404, "There is no such submission, or it is not yours to see.")
