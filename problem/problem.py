@@ -44,6 +44,7 @@ class Problem:
     version: results of two versions are not comparable.
     ranked: the case that is scored.
     other_sizes: sizes that are scored for information.
+    counted_shapes: sizes at which whole launches are counted, the smallest first.
     known, quick_known: cases that every full or quick grading verifies.
     extent: how many unknown cases there are besides, and how large.
     scored_inputs, unscored_inputs: kinds of inputs of timed launches.
@@ -57,6 +58,7 @@ class Problem:
     version: int = cases.CASES_VERSION
     ranked: Case = cases.RANKED
     other_sizes: tuple[Shape, ...] = cases.OTHER_SIZES
+    counted_shapes: tuple[Shape, ...] = cases.COUNTED_SHAPES
     known: tuple[Case, ...] = cases.CASES
     quick_known: tuple[Case, ...] = cases.QUICK_CASES
     extent: Callable[[bool, bool], Extent] = cases.extent
@@ -116,9 +118,9 @@ class Problem:
         """One more for the sanitizer of a GPU."""
         return cases.mid_size_case(seed)
 
-    def counting_case(self, seed: int) -> Case:
-        """The case in which memory accesses are counted."""
-        return cases.counting_case(seed)
+    def counting_inputs(self, shape: Shape, seed: int) -> Inputs:
+        """Inputs with which memory accesses are counted."""
+        return cases.counting_inputs(shape, seed)
 
     def smaller(self, flop: float) -> Shape:
         """The ranked shape, made smaller until it is no more work than this."""

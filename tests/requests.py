@@ -30,4 +30,7 @@ def sanitize_on(*shapes: Shape, seconds: float = 60) -> Sanitize:
 def count_on(
     shape: Shape, max_blocks: int, seconds: float = 60, code: tuple[CodeLine, ...] = ()
 ) -> Count:
-    return Count(inputs=given(shape), max_blocks=max_blocks, seconds=seconds, code=code)
+    inputs = given(shape)
+    return Count(
+        inputs=inputs, like=inputs.arguments, max_blocks=max_blocks, seconds=seconds, code=code
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.judge.explain.examined import Examined
-from harness.judge.explain.workload import all_products_executed
 from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
@@ -15,15 +14,8 @@ from harness.judge.stages.verify import verify
 from harness.judge.submission import Unreadable
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import Outcome, Stage, Submission, Unsupported
-from problem.cases import Case, Shape
+from problem.cases import Shape
 from problem.problem import MATRIX_MULTIPLICATION, Problem
-
-SHAPE = Shape(256, 1024, 256)
-"""The size at which accesses are counted, so that two kernels' counters can be compared."""
-
-LARGER_SHAPE = Shape(1152, 1024, 1280)
-"""The same for a kernel that did not execute all of its matrix instructions there: it may have
-another way for small problems."""
 
 PROFILED_SHAPE, PROFILE_SECONDS = Shape(4096, 3072, 2048), 120.0
 """An eighth of the ranked size: `ncu` repeats a launch for each group of counters."""
@@ -56,7 +48,10 @@ def examine(
         kernel=grading.disassembled.kernel,
         counters=grading.counters,
         outcome=outcome,
-        blocks_share_work=bool(grading.counters and grading.counters.blocks_depend),
+        blocks_share_work=bool(
+            (grading.counters and grading.counters.blocks_depend)
+            or (grading.ready and grading.ready.blocks_depend_on_one_another)
+        ),
         profile=examination.profile,
         note=examination.note or grading.why_uncounted,
     )
@@ -83,7 +78,7 @@ class _Examination:
         if not_disassembled is not None:
             return not_disassembled
         if grading.ready is not None:
-            _count(grading)
+            count(grading)
         return outcome
 
     def _read_counters(self, grading: Grading) -> None:
@@ -98,13 +93,3 @@ class _Examination:
 
 def _checked(grading: Grading) -> Outcome | None:
     return verify(grading) or sanitize_on_device(grading) or sanitize_in_background(grading)
-
-
-def _count(grading: Grading) -> None:
-    chosen = grading.options.examined
-    count(grading, Case(chosen or SHAPE))
-    known, counters = grading.disassembled, grading.counters
-    if chosen is not None or known is None or counters is None:
-        return
-    if not all_products_executed(known.kernel, counters):
-        count(grading, Case(LARGER_SHAPE))

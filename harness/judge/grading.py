@@ -47,7 +47,7 @@ class GradingOptions:
     sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
     compile_seconds: time limit of the compiler.
-    examined: the size at which an explanation counts accesses; None is the usual one.
+    examined: the size at which accesses are counted; None is the ranked one, where possible.
     counting_seconds: time limit of counting accesses.
     """
 

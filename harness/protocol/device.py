@@ -151,10 +151,20 @@ class Counted(Value):
     counters: Counters
 
 
-class Count(Launching, DeviceRequest[Counted | Uncounted]):
-    """Count the memory accesses of at most so many blocks."""
+class OtherWay(Value):
+    """The launch was not counted, for the kernel decides otherwise there than at another shape."""
+
+    kind: Literal["other-way"] = "other-way"
+    line: int
+    """Of the comparison."""
+
+
+class Count(Launching, DeviceRequest[Counted | Uncounted | OtherWay]):
+    """Count the memory accesses of at most so many blocks; of all where blocks depend on others."""
 
     inputs: LaunchInputs
+    like: Arguments
+    """What the kernel decides by its sizes alone must be as it is in this launch."""
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, if it is known."""

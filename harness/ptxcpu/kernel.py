@@ -15,6 +15,7 @@ import numpy as np
 from harness.ptxcpu import checks, counters
 from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
 from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
+from harness.ptxcpu.analysis.launch_decisions import decisions
 from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.counters import Code, choose_blocks
@@ -100,6 +101,19 @@ class Kernel:
     def shared_bytes(self) -> int:
         """The shared memory that a block takes on a GPU."""
         return self._inlined.shared_bytes
+
+    def first_difference(
+        self, one: tuple[Size, Sequence[int]], other: tuple[Size, Sequence[int]]
+    ) -> int | None:
+        """Return the line of a comparison that two launches decide differently, if there is one.
+
+        one, other: a grid each, and the arguments that are no buffers. Only comparisons count that
+        hang on nothing else, and that both launches may reach.
+        """
+        first, second = (decisions(self._inlined, self.block, *launch) for launch in (one, other))
+        found = next((at for at in first if second.get(at, first[at]) != first[at]), None)
+        item = None if found is None else self._inlined.instruction(found)
+        return item.line if item else None
 
     def reset_variables(self) -> None:
         """Give every `__device__` variable the value with which the program begins."""

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.judge.examine import LARGER_SHAPE, SHAPE, examine
+from harness.judge.examine import examine
 from harness.judge.explain.examined import Examined
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.stages import rounds
 from harness.judge.stages.sanitize import sanitizer_cases
 from harness.judge.submission import Unreadable, read
 from harness.protocol.compiler import Disassemble, Disassembled
-from harness.protocol.device import Count, Counted, Load, Sanitize
+from harness.protocol.device import Count, Counted, Load, OtherWay, Ready, Sanitize
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.profile import NoProfile, ReadCounters
 from harness.protocol.report import (
@@ -33,7 +33,6 @@ from harness.protocol.report import (
     Hazard,
     HostMemory,
     JudgeError,
-    LineCounters,
     Place,
     Race,
     Report,
@@ -596,42 +595,60 @@ def test_accesses_are_counted_at_the_size_asked_for() -> None:
     asked = GradingOptions(quick=True, examined=Shape(48, 32, 64), counting_seconds=7.0)
     examine(SUBMISSION, session(Counting()), asked, problem=PROBLEM)
     usual, other = counts
-    assert (usual.inputs.shape, usual.seconds) == (Shape(256, 1024, 256), 30.0)
+    assert (usual.inputs.shape, usual.seconds) == (PROBLEM.ranked.shape, 30.0)
     assert (other.inputs.shape, other.seconds) == (Shape(48, 32, 64), 7.0)
     assert other.inputs.matrices[0].shape == (48, 32)
 
 
+RANKED_SHAPE = PROBLEM.ranked.shape
+WHOLE = PROBLEM.counted_shapes
+ALL, NOTHING = 1 << 20, 0
+
+
 @pytest.mark.parametrize(
-    ("executed", "shapes"),
-    [((7, 8), [SHAPE]), ((7,), [SHAPE, LARGER_SHAPE]), ((), [SHAPE, LARGER_SHAPE])],
+    ("depend", "badge", "alike", "stored", "shapes"),
+    [
+        (False, Badge.CUDA_CORES, {RANKED_SHAPE}, ALL, [RANKED_SHAPE]),
+        (False, Badge.CUDA_CORES, {RANKED_SHAPE, *WHOLE}, NOTHING, [RANKED_SHAPE, WHOLE[0]]),
+        (True, Badge.CUDA_CORES, {*WHOLE}, ALL, [WHOLE[0]]),
+        (True, Badge.CUDA_CORES, {WHOLE[2]}, ALL, [*WHOLE[:3]]),
+        (True, Badge.TENSOR_CORES, {*WHOLE}, ALL, [WHOLE[-1]]),
+        (True, Badge.CUDA_CORES, set(), ALL, [*WHOLE]),
+    ],
+    ids=["sample", "idle sample", "depending", "another way", "tensor cores", "always another way"],
 )
-def test_unexecuted_matrix_instructions_are_counted_at_a_larger_size(
-    executed: tuple[int, ...], shapes: list[Shape]
+def test_what_is_counted_goes_the_way_of_the_ranked_size(
+    depend: bool, badge: Badge, alike: set[Shape], stored: int, shapes: list[Shape]
 ) -> None:
     counted: list[Shape] = []
-    lines = tuple(CodeLine(line=line, opcodes={"HGMMA.64x64x16.F32.BF16": 1}) for line in (7, 8))
 
     class Counting(FakeDevice):
         def ask(self, request: Any) -> Any:
+            if isinstance(request, Load):
+                return Ready(blocks_depend_on_one_another=depend)
             if not isinstance(request, Count):
                 return super().ask(request)
-            counted.append(request.inputs.shape)
-            told = tuple(LineCounters(line=line, warp_instructions=4) for line in executed)
-            update = {"shape": counted[-1], "lines": told}
+            assert request.like == PROBLEM.arguments(RANKED_SHAPE)
+            shape = request.inputs.shape
+            counted.append(shape)
+            if shape not in alike:
+                return OtherWay(line=7)
+            sampled = {"counted_blocks": 1 if shape == RANKED_SHAPE else 4, "blocks": 4}
+            update = {"shape": shape, "global_store_sectors": stored, **sampled}
             return Counted(counters=COUNTERS.model_copy(update=update))
 
-    def with_products(request: Disassemble) -> Disassembled:
-        known = disassembled(request.kernel).model_copy(update={"lines": lines})
+    def with_badge(request: Disassemble) -> Disassembled:
+        known = disassembled(request.kernel).model_copy(update={"badges": (badge,)})
         return Disassembled(kernel=known, warnings=())
 
-    made = replace(session(Counting()), compiler=Disassembler(with_products))
+    made = replace(session(Counting()), compiler=Disassembler(with_badge))
     examined = examine(SUBMISSION, made, problem=PROBLEM)
     assert isinstance(examined, Examined) and counted == shapes
-    assert examined.counters and examined.counters.shape == shapes[-1]
-    examine(
-        SUBMISSION, made, GradingOptions(quick=True, examined=Shape(16, 32, 48)), problem=PROBLEM
-    )
-    assert counted == [*shapes, Shape(16, 32, 48)]
+    assert examined.blocks_share_work == depend
+    if alike:
+        assert examined.counters and examined.counters.shape == shapes[-1] and not examined.note
+    else:
+        assert examined.counters is None and "line 7 decides by the size" in examined.note
 
 
 def test_a_defect_is_said_without_a_path() -> None:

@@ -21,7 +21,7 @@ from problem.cases import (
     SIZES,
     Case,
     Shape,
-    counting_case,
+    counting_inputs,
     drawn_cases,
     drawn_kind,
     drawn_shape,
@@ -208,10 +208,11 @@ def test_shapes_near_the_ranked_one_lie_on_every_side_of_it() -> None:
     assert near_shapes(ranked, 4) != near_shapes(ranked, 4)
 
 
-def test_counting_cases_are_in_multiples_of_16() -> None:
-    shapes = {counting_case(seed).shape for seed in range(50)}
-    assert len(shapes) > 30 and Shape(256, 256, 256) not in shapes
-    assert all(size % 16 == 0 for shape in shapes for size in (shape.M, shape.N, shape.K))
+def test_inputs_to_count_on_are_random_and_differ_by_seed() -> None:
+    A, B = counting_inputs(Shape(1000, 700, 30), 1)
+    assert (A.shape, B.shape) == ((1000, 700), (700, 30))
+    assert all(len(np.unique(row)) > 500 for row in A) and not (A[0] == A[1]).all()
+    assert not np.array_equal(A, counting_inputs(Shape(1000, 700, 30), 2)[0])
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)])

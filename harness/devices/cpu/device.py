@@ -24,6 +24,7 @@ from harness.protocol.device import (
     Finished,
     LaunchInputs,
     Load,
+    OtherWay,
     Product,
     Ready,
     Refusal,
@@ -54,7 +55,7 @@ from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.runtime.layout import Cause
 from problem.inputs import Matrix
 from problem.launcher import BLOCK, LaunchLine
-from problem.signature import SIGNATURE, Signature
+from problem.signature import SIGNATURE, Arguments, Signature
 from problem.threads import available_cores
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
@@ -78,9 +79,9 @@ class _Module:
     kernel: Kernel
     line: LaunchLine
 
-    def grid(self, launch: LaunchInputs) -> Size:
+    def grid(self, arguments: Arguments) -> Size:
         """Return the blocks of a launch, whole clusters of them."""
-        output = launch.arguments.output
+        output = arguments.output
         tiles = self.line.grid(output.rows, output.columns)
         x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.kernel.cluster, strict=True))
         return x, y, z
@@ -177,7 +178,7 @@ class CpuDevice:
                 message="this kernel's blocks depend on one another, so a sample of them "
                 "cannot be run alone",
             )
-        grid = module.grid(given)
+        grid = module.grid(given.arguments)
         if refused := _refused(module.kernel, grid):
             return refused
         output, arguments = _arguments(given)
@@ -207,7 +208,7 @@ class CpuDevice:
                 seen, sampled = self._check_sample(given, left)
                 found += seen
                 continue
-            grid = self._loaded().grid(given)
+            grid = self._loaded().grid(given.arguments)
             if refused := _refused(kernel, grid):
                 return refused
             output, arguments = _arguments(given)
@@ -244,7 +245,7 @@ class CpuDevice:
         access in any block, if the vector path can run all of them soon enough; and how many
         blocks were run."""
         module = self._loaded()
-        grid = module.grid(given)
+        grid = module.grid(given.arguments)
         if _refused(module.kernel, grid):
             return [], None
         _, arguments = _arguments(given)
@@ -270,12 +271,19 @@ class CpuDevice:
     # -- counting
 
     @answer.register
-    def count(self, request: Count) -> Counted | Fault:
+    def count(self, request: Count) -> Counted | OtherWay | Fault:
         """Count sectors, wavefronts and the rest in blocks that are spread over the grid."""
         module, given = self._loaded(), request.inputs
-        grid = module.grid(given)
+        grid = module.grid(given.arguments)
         if refused := _refused(module.kernel, grid):
             return refused
+        here, there = (
+            (module.grid(arguments), arguments.numbers)
+            for arguments in (given.arguments, request.like)
+        )
+        line = module.kernel.first_difference(here, there)
+        if line is not None:
+            return OtherWay(line=line)
         _, arguments = _arguments(given)
         code = {line.line: tuple(line.opcodes) for line in request.code}
         try:

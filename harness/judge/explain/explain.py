@@ -51,8 +51,8 @@ def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
         notes.append(elsewhere)
     elif counted and shared and examined.measured_ms is None:
         notes.append(
-            f"Counted at {counted.shape}: of a kernel that goes another way at {RANKED.shape}, all "
-            "this tells of the smaller."
+            f"Counted on a whole launch of {counted.shape}, for blocks depend on one another; what "
+            f"the kernel decides by its sizes it decides there as at {RANKED.shape}."
         )
     work = evidence.work if evidence else None
     blocks, waves = blocks_and_waves(facts, gpu)

@@ -54,13 +54,6 @@ class Workload:
         return replace(self, clocks={**self.clocks, unit: left})
 
 
-def all_products_executed(facts: DisassembledKernel, counters: Counters) -> bool:
-    """Whether the counted launch executed every matrix instruction that the kernel has. One that
-    did not may have gone a way that the ranked size does not go."""
-    executed = {line.line for line in counters.lines if line.warp_instructions}
-    return all(line.line in executed for line in facts.lines if Kind.TENSOR in mix(line.opcodes))
-
-
 def scale(facts: DisassembledKernel, counters: Counters) -> float:
     """By how much more the ranked size is than what was counted: in blocks, so that those at an
     edge, which are partly outside, count for what they do. Of blocks that share the work out, and
@@ -78,8 +71,15 @@ def l1_clocks(line: LineCounters) -> int:
     return line.shared_wavefronts + line.global_passes - line.copy_passes
 
 
+def active_share(counters: Counters) -> float:
+    """Return the mean share of a warp's lanes that are active: less than 1 where it diverges."""
+    warps = sum(line.warp_instructions for line in counters.lines)
+    threads = sum(line.instructions for line in counters.lines)
+    return min(1.0, threads / (WARP * warps)) if warps else 1.0
+
+
 def fma_warps(counters: Counters) -> float:
-    """Warp instructions that add or multiply float32."""
+    """Return what warp instructions that add or multiply float32 would be without divergence."""
     threads = sum(
         count
         for opcode, count in counters.instructions.items()
@@ -164,8 +164,8 @@ def iterations(facts: DisassembledKernel, counters: Counters) -> float:
     if tensor_work(counters):
         return tensor_warps(counters) / kinds[Kind.TENSOR]
     if fp64_warps(counters) > fma_warps(counters):
-        return fp64_warps(counters) / kinds[Kind.FP64]
-    return fma_warps(counters) / kinds[Kind.FMA]
+        return fp64_warps(counters) / kinds[Kind.FP64] / active_share(counters)
+    return fma_warps(counters) / kinds[Kind.FMA] / active_share(counters)
 
 
 def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
@@ -205,7 +205,7 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
     first = sum(line.global_first_sectors for line in counters.lines) * SECTOR
     clocks = {
         Unit.L1: sum(l1_clocks(line) for line in counters.lines) * ratio / gpu.l1_passes,
-        Unit.FMA: fma_warps(counters) * WARP / gpu.fp32_lanes * ratio,
+        Unit.FMA: fma_warps(counters) * WARP / gpu.fp32_lanes * ratio / active_share(counters),
         Unit.ISSUE: issued_warps(facts, counters) / WARP_INSTRUCTIONS * ratio,
         Unit.L2: first / L2_BYTES * ratio,
         Unit.DRAM: bytes_once / (gpu.memory_gb_per_s * 1e6) * gpu.clocks_per_ms,

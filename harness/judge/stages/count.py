@@ -1,79 +1,173 @@
-"""Count: what would the memory system do? Only the CPU device can tell."""
+"""Count: what would the memory system do at the ranked size? Only the CPU device can tell."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import Disassembling, Loading
 from harness.judge.steps import Place, Steps
 from harness.protocol.compiler import Disassembled
-from harness.protocol.device import Count, Counted, Refusal, Uncounted
+from harness.protocol.device import (
+    Count,
+    Counted,
+    Device,
+    OtherWay,
+    Ready,
+    Refusal,
+    Uncounted,
+)
+from harness.protocol.report import Badge, DisassembledKernel
 from harness.protocol.request import Fault
-from problem.cases import Case
+from problem.cases import Case, Shape
+from problem.launcher import LaunchLine
 from problem.problem import Problem
 
-COUNTED_BLOCKS = 2
-"""Blocks on which accesses are counted: that takes seconds even for a large kernel."""
+COUNTED_ELEMENTS, COUNTED_BLOCKS = 4096, 4
+"""Of C, by which blocks of the ranked size are sampled: at least one, and at most so many."""
+
+ALL_BLOCKS = 1 << 30
+
+SECTOR_ELEMENTS = 8
+
+IDLE = 0.5
+"""The share of its outputs that a sample must store at least, to be one of blocks that work."""
+
+Answer = Counted | Uncounted | OtherWay | Refusal | Fault
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The step that counts the accesses of some blocks."""
+    """The step that counts the accesses of a kernel.
+
+    chosen: the size that the user asked for.
+    """
 
     place: Place
     problem: Problem = field(compare=False)
-    case: Case
+    chosen: Shape | None
     seed: int
     seconds: float
     disassembling: Disassembling = field(compare=False)
-    loading: Loading | None = field(compare=False)
+    loading: Loading = field(compare=False)
 
-    def run(self, steps: Steps) -> Counted | Uncounted | Refusal | Fault:
-        if self.loading is not None:
-            ready = steps.get(self.loading)
-            if isinstance(ready, Refusal | Fault):
-                return ready
+    def run(self, steps: Steps) -> Answer:
+        ready = steps.get(self.loading)
+        if not isinstance(ready, Ready):
+            return ready
         known = steps.get(self.disassembling)
-        matrices = self.problem.draw(self.case, self.seed)
-        request = Count(
-            inputs=launch_inputs(self.problem, self.case, matrices),
-            max_blocks=COUNTED_BLOCKS,
-            code=known.kernel.lines if isinstance(known, Disassembled) else (),
+        return count_on(
+            steps.device(self.place),
+            self.loading.kernel.launch,
+            ready,
+            known.kernel if isinstance(known, Disassembled) else None,
+            problem=self.problem,
+            chosen=self.chosen,
+            seed=self.seed,
             seconds=self.seconds,
         )
-        return steps.device(self.place).ask(request)
+
+
+def count_on(
+    device: Device,
+    launch: LaunchLine,
+    ready: Ready,
+    kernel: DisassembledKernel | None,
+    *,
+    problem: Problem,
+    chosen: Shape | None = None,
+    seed: int,
+    seconds: float,
+) -> Answer:
+    """Count blocks of the ranked size, or all blocks of a smaller launch that takes the same way:
+    the first of the problem's sizes, or the last on tensor cores, which are soon counted.
+
+    kernel: the machine code, if it is known. chosen: takes the place of all these sizes.
+    """
+    answer: Answer = Uncounted()
+    for shape, blocks in _launches(launch, ready, kernel, problem, chosen):
+        request = Count(
+            inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(shape, seed)),
+            like=problem.arguments(problem.ranked.shape),
+            max_blocks=blocks,
+            code=kernel.lines if kernel else (),
+            seconds=seconds,
+        )
+        answer = device.ask(request)
+        if not isinstance(answer, OtherWay) and not _says_nothing(answer, request):
+            break
+    return answer
+
+
+def _launches(
+    launch: LaunchLine,
+    ready: Ready,
+    kernel: DisassembledKernel | None,
+    problem: Problem,
+    chosen: Shape | None,
+) -> Iterator[tuple[Shape, int]]:
+    """Return the shapes to try, and the most blocks to count at each."""
+    if not ready.blocks_depend_on_one_another:
+        tile = launch.tile_rows * launch.tile_columns
+        blocks = max(1, min(COUNTED_BLOCKS, COUNTED_ELEMENTS // tile))
+        yield chosen or problem.ranked.shape, blocks
+        if chosen is None:  # a long loop without a barrier is more than the device can follow
+            yield problem.counted_shapes[0], blocks
+    on_tensor_cores = kernel is not None and Badge.TENSOR_CORES in kernel.badges
+    sizes = problem.counted_shapes[:: -1 if on_tensor_cores else 1]
+    for shape in (chosen,) if chosen else sizes:
+        yield shape, ALL_BLOCKS
+
+
+def _says_nothing(answer: Answer, request: Count) -> bool:
+    """Return whether blocks could not be followed, or sampled blocks leave the work to others."""
+    if isinstance(answer, Fault):
+        return answer.cause == "judge"
+    if not isinstance(answer, Counted):
+        return False
+    counters, output = answer.counters, request.inputs.arguments.output
+    share = counters.counted_blocks / counters.blocks
+    stored = counters.global_store_sectors * SECTOR_ELEMENTS
+    return share < 1 and stored < IDLE * share * output.rows * output.columns
 
 
 def start_counting(grading: Grading) -> None:
     """Start to count on the CPU device next to a GPU."""
     if grading.session.cpu_sanitizer is not None and not grading.quick:
-        grading.steps.start(_counting(grading, grading.problem.counting_case(grading.seed)))
+        grading.steps.start(_counting(grading))
 
 
 def count_accesses(grading: Grading) -> None:
     """Count the accesses of a full grading."""
     if not grading.quick:
-        count(grading, grading.problem.counting_case(grading.seed))
+        count(grading)
 
 
-def count(grading: Grading, case: Case) -> None:
-    """Count the accesses in one case. What few blocks leave in C is not compared here."""
-    counted = grading.steps.get(_counting(grading, case))
+def count(grading: Grading) -> None:
+    """Count the accesses. What a few blocks leave in C is not compared here."""
+    grading.progress.step("counting accesses")
+    counted = grading.steps.get(_counting(grading))
     grading.counters = counted.counters if isinstance(counted, Counted) else None
-    if isinstance(counted, Refusal | Fault):
+    if isinstance(counted, OtherWay):
+        ranked = grading.problem.ranked.shape
+        grading.why_uncounted = (
+            f"its accesses were not counted: line {counted.line} decides by the size, and at "
+            f"{ranked} otherwise than at any size that can be executed here"
+        )
+    elif isinstance(counted, Refusal | Fault):
         grading.why_uncounted = f"its accesses could not be counted: {counted.message}"
 
 
-def _counting(grading: Grading, case: Case) -> Counting:
+def _counting(grading: Grading) -> Counting:
     on_cpu = grading.session.cpu_sanitizer is not None
     place = Place.CPU_SANITIZER if on_cpu else Place.DEVICE
     return Counting(
         place,
         grading.problem,
-        case,
+        grading.options.examined,
         grading.seed,
         grading.options.counting_seconds,
         Disassembling(grading.kernel),
-        Loading(place, grading.kernel) if on_cpu else None,
+        Loading(place, grading.kernel, mostly_checked=on_cpu or grading.few_cases),
     )

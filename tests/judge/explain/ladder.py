@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
-from harness.judge.examine import LARGER_SHAPE, SHAPE
 from harness.judge.explain.gpu import H100
 from harness.judge.explain.rules import Evidence
-from harness.judge.explain.workload import all_products_executed
+from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Counted, Load, Ready
 from harness.protocol.report import Counters, DisassembledKernel
-from tests.requests import count_on
+from problem.problem import MATRIX_MULTIPLICATION
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 
 
-@functools.cache
-def _device() -> CpuDevice:
-    return CpuDevice()
-
-
 def device_with(kernel: Kernel) -> CpuDevice:
     """A CPU device with the kernel loaded."""
-    ready = _device().load(Load(kernel=kernel, mostly_watched=True))
-    assert isinstance(ready, Ready), ready
-    return _device()
+    device = CpuDevice()
+    assert isinstance(device.load(Load(kernel=kernel, mostly_watched=True)), Ready)
+    return device
 
 
 @functools.cache
@@ -37,12 +33,14 @@ def evidence_of_source(source: str) -> Evidence:
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled), compiled
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
-    device = device_with(compiled.kernel)
-    for shape in (SHAPE, LARGER_SHAPE):
-        counted = device.count(count_on(shape, 2, 30, code=known.lines))
-        assert isinstance(counted, Counted), counted
-        if all_products_executed(known, counted.counters):
-            break
+    device = CpuDevice()
+    ready = device.load(Load(kernel=compiled.kernel, mostly_watched=True))
+    assert isinstance(ready, Ready), ready
+    asked: Any = SimpleNamespace(ask=device.answer)
+    counted = count_on(
+        asked, known.launch, ready, known, problem=MATRIX_MULTIPLICATION, seed=1, seconds=30
+    )
+    assert isinstance(counted, Counted), counted
     return Evidence(known, counted.counters, H100, counted.counters.blocks_depend)
 
 

@@ -39,6 +39,9 @@ EXPECTED = (
     Expected("spills", Unit.DRAM, "spills", "sum[i][j] +=", (15.0, 40.0), 531),
     Expected("modulo_in_loop", Unit.ISSUE, "integer-division", "% N", (1.7, 2.6), 204),
     Expected("bank_conflicts_16_way", Unit.L1, "bank-conflicts", "sum +=", (2.0, 3.0)),
+    Expected("divergent_halves", Unit.L1, "divergence", "if ((x + k) % 2)|sum +=", (1.3, 2.2)),
+    Expected("local_array", Unit.L1, "spills", "sums[", (1.5, 2.2)),
+    Expected("long_remainder", Unit.LATENCY, "integer-division", "n % N", (2.5, 5.0)),
     Expected("mma_3xtf32", Unit.ISSUE, "tensor-issue", "cvt.rna|mma.sync", (1.3, 2.5)),
 )
 

@@ -1,0 +1,213 @@
+"""Finds how a kernel decides what hangs on nothing but the launch: its sizes and its grid.
+
+Sparse conditional constant propagation: a register has a value where all instructions that can be
+reached and write it agree, and a branch that has one way is followed along that way alone.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.arguments import ParameterKind
+from harness.ptxcpu.grid import Size
+from harness.ptxcpu.ptx.syntax import (
+    Address,
+    Instruction,
+    Integer,
+    Label,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Special,
+    Vector,
+)
+from harness.ptxcpu.ptx.types import TYPES, Type
+
+_ALIGNED = 1 << 40
+"""A pointer's value: no two buffers are near each other, and all are aligned."""
+
+_UNKNOWN = None
+_Value = int | None
+
+_COMPUTED: dict[str, Callable[..., int]] = {
+    "mov": lambda a: a,
+    "cvt": lambda a: a,
+    "cvta": lambda a: a,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "mad": lambda a, b, c: a * b + c,
+    "min": min,
+    "max": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.invert,
+    "neg": operator.neg,
+    "abs": abs,
+    "shl": lambda a, b: a << min(b, 64),
+    "shr": lambda a, b: a >> min(b, 64),
+    "selp": lambda a, b, p: a if p else b,
+}
+
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
+    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{"lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge},
+}
+
+
+def decisions(
+    kernel: InlinedKernel, block: Size, grid: Size, numbers: Sequence[int]
+) -> dict[int, bool]:
+    """Return the comparisons that a launch decides alone, by index in the body, with their results.
+
+    numbers: the arguments that are no buffers. Of instructions that the launch cannot reach nothing
+    is returned.
+    """
+    flow = _Flow(kernel, block, grid, numbers)
+    while flow.step():
+        pass
+    return flow.decided
+
+
+class _Flow:
+    def __init__(
+        self, kernel: InlinedKernel, block: Size, grid: Size, numbers: Sequence[int]
+    ) -> None:
+        self.body = kernel.body
+        self.labels = {x.name: i for i, x in enumerate(self.body) if isinstance(x, Label)}
+        self.tables = kernel.branch_targets
+        self.specials = {
+            f"{name}.{axis}": size
+            for name, sizes in (("ntid", block), ("nctaid", grid))
+            for axis, size in zip("xyz", sizes, strict=True)
+        }
+        self.held: dict[object, _Value] = dict(_parameters(kernel, numbers))
+        self.reached = {0}
+        self.decided: dict[int, bool] = {}
+
+    def step(self) -> bool:
+        """Follow every instruction that was reached once. Returns whether anything changed."""
+        before, reached = dict(self.held), len(self.reached)
+        for index in range(len(self.body)):
+            if index in self.reached:
+                self._follow(index)
+        return before != self.held or reached != len(self.reached)
+
+    def _follow(self, index: int) -> None:
+        item = self.body[index]
+        if isinstance(item, Label):
+            self.reached.add(index + 1)
+            return
+        root, *modifiers = item.opcode.split(".")
+        guard = 1 if item.guard is None else self._value(item.guard, TYPES["pred"])
+        if guard != 0 and root in ("bra", "brx"):
+            names = self.tables.get(getattr(item.operands[-1], "name", ""), ())
+            if root == "bra":
+                names = (getattr(item.operands[0], "name", ""),)
+            self.reached.update(self.labels[name] for name in names if name in self.labels)
+        if not (guard == 1 and root in ("bra", "brx", "ret", "exit")):
+            self.reached.add(index + 1)
+        if guard != 0 and item.operands and root not in ("bra", "brx", "bar", "red"):
+            self._write(item.operands[0], self._result(index, item, root, modifiers))
+
+    def _write(self, target: Operand, value: _Value) -> None:
+        """Hold what an instruction writes; a second value makes it unknown, for good."""
+        keys: tuple[object, ...] = (target,)
+        if isinstance(target, Address):
+            keys = ((getattr(target.base, "name", ""), target.offset),)
+        elif isinstance(target, Pair | Vector):
+            keys = (target.first, target.second) if isinstance(target, Pair) else target.items
+            value = _UNKNOWN
+        for each in keys:
+            if each in self.held and self.held[each] != value:
+                value = _UNKNOWN
+            if isinstance(each, Register | tuple):
+                self.held[each] = value
+
+    def _result(self, index: int, item: Instruction, root: str, modifiers: list[str]) -> _Value:
+        kinds = [TYPES[word] for word in modifiers if word in TYPES]
+        if root == "ld" and "param" in modifiers and isinstance(item.operands[1], Address):
+            address = item.operands[1]
+            return self.held.get((getattr(address.base, "name", ""), address.offset))
+        if root == "st":
+            return self._value(item.operands[1], kinds[-1]) if "param" in modifiers else _UNKNOWN
+        if not kinds or any(kind.is_float for kind in kinds) or kinds[-1].bits > 64:
+            return _UNKNOWN
+        of = kinds[-1]
+        values = [
+            self._value(each, TYPES["pred"] if root in ("selp", "setp") and at == 2 else of)
+            for at, each in enumerate(item.operands[1:])
+        ]
+        if root == "setp":
+            return self._compared(index, modifiers, values)
+        known = [each for each in values if each is not None]
+        if len(known) < len(values):
+            return _annihilated(root, known, of)
+        if root in ("div", "rem") and known[1]:
+            return _divided(root, *known)
+        if root not in _COMPUTED or "sat" in modifiers or (root == "mad" and "wide" in modifiers):
+            return _UNKNOWN
+        found = _COMPUTED[root](*known)
+        if root == "mul" and "hi" in modifiers:
+            found >>= of.bits
+        if root == "mul" and "wide" in modifiers:
+            of = TYPES[f"{of.name[0]}{2 * of.bits}"]
+        return _wrapped(found, kinds[0] if root == "cvt" else of)
+
+    def _compared(self, index: int, modifiers: list[str], values: list[_Value]) -> _Value:
+        compare = _COMPARED.get(modifiers[0])
+        if compare is None or values[0] is None or values[1] is None:
+            self.decided.pop(index, None)
+            return _UNKNOWN
+        found = self.decided[index] = compare(values[0], values[1])
+        if len(values) == 3:
+            if values[2] is None:
+                return _UNKNOWN
+            join = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+            return int(join[modifiers[1]](found, bool(values[2])))
+        return int(found)
+
+    def _value(self, operand: Operand, of: Type) -> _Value:
+        if isinstance(operand, Integer):
+            return _wrapped(operand.value, of)
+        if isinstance(operand, Not):
+            found = self.held.get(operand.register)
+            return None if found is None else 1 - found
+        if isinstance(operand, Special):
+            return self.specials.get(operand.name)
+        found = self.held.get(operand) if isinstance(operand, Register) else _UNKNOWN
+        return None if found is None else _wrapped(found, of)
+
+
+def _parameters(kernel: InlinedKernel, numbers: Sequence[int]) -> Mapping[tuple[str, int], int]:
+    left = iter(numbers)
+    return {
+        (name, 0): next(left) if kind is ParameterKind.NUMBER else _ALIGNED * (at + 1)
+        for at, (name, kind) in enumerate(
+            zip(kernel.parameters.variables, kernel.kinds, strict=True)
+        )
+    }
+
+
+def _annihilated(root: str, known: list[int], of: Type) -> _Value:
+    """Return what a known operand alone makes of predicates: false and true."""
+    if of.name == "pred":
+        if root == "and" and 0 in known:
+            return 0
+        if root == "or" and 1 in known:
+            return 1
+    return _UNKNOWN
+
+
+def _divided(root: str, a: int, b: int) -> int:
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return quotient if root == "div" else a - quotient * b
+
+
+def _wrapped(value: int, of: Type) -> int:
+    value &= (1 << of.bits) - 1
+    return value - (1 << of.bits) if of.is_signed and value >> (of.bits - 1) else value
