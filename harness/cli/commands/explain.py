@@ -36,7 +36,7 @@ is wrong or unsafe is said first.
 examples:
   python3 -m harness explain my_kernel.cu
   python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
-  python3 -m harness explain --against other.cu my_kernel.cu
+  python3 -m harness explain --against old.cu my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
   python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
@@ -61,11 +61,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--shape",
         type=parse_shape,
         metavar="MxNxK",
-        help="count accesses at this size (default: 256x1024x256; where that leaves out matrix "
-        "instructions that the kernel has, 1152x1024x1280)",
+        help="count accesses at this size (default: blocks of the ranked size; where blocks depend "
+        "on one another, a whole launch that is smaller and takes the same way)",
     )
     parser.add_argument(
-        "--against", type=Path, metavar="OLD", help="say what changed since this kernel file"
+        "--against",
+        type=Path,
+        metavar="OLD",
+        help="say what changed since this kernel file, and why the new one is faster or slower",
     )
     parser.add_argument(
         "--gpu",
@@ -103,9 +106,10 @@ def _examined_before(
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.explanation import comparison, refusal, screen
+    from harness.cli.views.explanation import refusal, screen
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.examine import examine
+    from harness.judge.explain.compare import compare
     from harness.judge.explain.examined import Examined
     from harness.judge.explain.explain import explain
     from harness.judge.grading import GradingOptions
@@ -132,9 +136,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.show(refusal(examined, readable))
         return Exit.NO_ANSWER if isinstance(examined, JudgeError) else Exit.NO
     explanation = explain(examined, gpu)
-    terminal.show(screen(explanation, examined.source))
     if old is not None:
-        terminal.show(comparison(explanation, explain(old, gpu)))
+        against = compare(explanation, explain(old, gpu))
+        explanation = explanation.model_copy(update={"against": against})
+    terminal.show(screen(explanation, examined.source))
     if to_output:
         terminal.json(explanation.model_dump_json(indent=2))
     elif arguments.json is not None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harness.cli.views.findings import diagnostics
 from harness.judge import figures
-from harness.judge.explain.explanation import Advice, Explanation, LineCost
+from harness.judge.explain.explanation import Advice, Comparison, Explanation, LineCost
 from harness.protocol.report import CompileError, Outcome, Submission, Verdict
 
 MAX_LINES = 8
@@ -27,35 +27,23 @@ def screen(explanation: Explanation, source: str) -> RenderableType:
     return Group(*_parts(explanation, source))
 
 
-def comparison(new: Explanation, old: Explanation) -> RenderableType:
+def comparison(found: Comparison) -> RenderableType:
     """Return what changed between two kernels, and which unit made the difference."""
-    before, after = ({each.unit: each.ms for each in e.units} for e in (old, new))
-    title = Text(f"\nAgainst {old.name}", "bold")
-    if old.estimated_ms is None or new.estimated_ms is None:
-        return Group(title, Text("  one of the two could not be counted: no comparison", "yellow"))
-    ratio = old.estimated_ms / new.estimated_ms
-    faster = f"{ratio:.2f}× as fast" if ratio >= 1 else f"{1 / ratio:.2f}× as slow"
+    title = Text(f"\nAgainst {found.name}", "bold")
+    parts: list[RenderableType] = [title, Text(f"  {found.why}")]
+    if found.before_ms is None or found.after_ms is None:
+        return Group(*parts)
     table = Table.grid(padding=(0, 2))
-    rows = [("estimate", old.estimated_ms, new.estimated_ms)]
-    longest = max(old.estimated_ms, new.estimated_ms)
-    for unit in sorted(before.keys() | after.keys(), key=lambda unit: -after.get(unit, 0.0)):
-        was, is_now = before.get(unit, 0.0), after.get(unit, 0.0)
-        if abs(is_now - was) >= WORTH_A_BAR * longest:
-            rows.append((str(unit), was, is_now))
-    for name, was, is_now in rows:
-        table.add_row(
-            f"  {name}",
-            f"{figures.milliseconds(was)} → {figures.milliseconds(is_now)} ms",
-        )
-    table.add_row(
-        "  occupancy",
-        f"{figures.percent(old.occupancy.fraction)} → {figures.percent(new.occupancy.fraction)}",
-    )
-    table.add_row("  registers", f"{old.resources.registers} → {new.resources.registers}")
-    limits = f"{old.units[0].unit} limited {old.name}; {new.units[0].unit} limits {new.name}"
-    if old.units[0].unit is new.units[0].unit:
-        limits = f"{new.units[0].unit} limits both"
-    return Group(title, Text(f"  {new.name} should be {faster}: {limits}"), table)
+    times = [("estimate", found.before_ms, found.after_ms)]
+    times += [(str(each.unit), each.before_ms, each.after_ms) for each in found.units]
+    for name, *both in times:
+        table.add_row(f"  {name}", f"{' → '.join(map(figures.milliseconds, both))} ms")
+    table.add_row("  occupancy", " → ".join(map(figures.percent, found.occupancy)))
+    table.add_row("  registers", " → ".join(map(str, found.registers)))
+    for name, rules in (("solved", found.solved), ("new", found.new)):
+        if rules:
+            table.add_row(f"  {name}", ", ".join(rules))
+    return Group(*parts, table)
 
 
 def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
@@ -101,6 +89,8 @@ def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
         yield _finding(f"  {number}.", finding)
     for note in e.notes:
         yield Text(f"\n{note}", "yellow")
+    if e.against is not None:
+        yield comparison(e.against)
 
 
 def _headline(finding: Advice) -> Text:

@@ -95,6 +95,34 @@ class ByHardware(Value):
     """Bulk copies, which the counts of lines do not hold."""
 
 
+class Change(Value):
+    """How long a unit was busy with the old kernel, and is with the new one."""
+
+    unit: Unit
+    before_ms: float
+    after_ms: float
+
+
+class Comparison(Value):
+    """What changed since another kernel, and why the new one is faster or slower."""
+
+    name: str
+    """Of the old kernel."""
+    before_ms: float | None
+    """Estimates; None where a kernel could not be counted."""
+    after_ms: float | None
+    why: str
+    """One sentence."""
+    units: tuple[Change, ...] = ()
+    """Those that changed, the largest change first."""
+    occupancy: tuple[float, float]
+    registers: tuple[int, int]
+    solved: tuple[str, ...] = ()
+    """The rules that had something to say of the old kernel alone."""
+    new: tuple[str, ...] = ()
+    """And of the new kernel alone."""
+
+
 class Explanation(Value):
     """All that is known of why a kernel is as fast as it is."""
 
@@ -132,3 +160,5 @@ class Explanation(Value):
     findings: tuple[Advice, ...]
     notes: tuple[str, ...] = ()
     """What could not be told, and why."""
+    against: Comparison | None = None
+    """None where no other kernel was named."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar
 
+from harness.compiling.occupancy import WARP
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Unit
 from harness.judge.explain.gpu import L2_BYTES, MMA_SYNC_SHARE, SUSTAINED, Gpu
@@ -21,6 +22,7 @@ from harness.judge.explain.pipelines import is_double_conversion, pipeline_clock
 from harness.judge.explain.workload import (
     LINE,
     Workload,
+    active_share,
     blocks_and_waves,
     fma_warps,
     hot_loop,
@@ -493,6 +495,7 @@ class FewWarps(Rule):
     remedy = "fewer registers, or fetch the next tile while this one is multiplied"
     see = "11_double_buffering"
 
+    MORE_A_THREAD = "give each thread several outputs, or fetch the next tile ahead"
     LESS_SHARED = (
         "drop shared memory that is not needed, or take smaller tiles: more blocks fit then"
     )
@@ -514,7 +517,11 @@ class FewWarps(Rule):
             min(float(room.max_warps), needed),
             work.without(Unit.LATENCY, work.clocks[Unit.LATENCY] * (1 - hidden)),
             evidence.most_in_loop(Kind.GLOBAL_LOAD),
-            remedy=self.LESS_SHARED if by_shared else None,
+            remedy=self.LESS_SHARED
+            if by_shared
+            else self.MORE_A_THREAD
+            if room.warps == room.max_warps
+            else None,
             nothing_to_see=by_shared,
         )
 
@@ -551,6 +558,40 @@ class TensorIssue(Rule):
             self.IDEAL,
             left,
             evidence.most_in_loop(Kind.OTHER),
+        )
+
+
+class Divergence(Rule):
+    name = "divergence"
+    why = "Where threads of a warp go different ways, the warp goes each way for some of them."
+    remedy = "let whole warps take the same way: decide by the row or the warp, or select values"
+    see = None
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        def lost(line: LineCounters) -> float:
+            return line.warp_instructions - line.instructions / WARP
+
+        found = evidence.costliest(lost)
+        if found is None:
+            return None
+        line, _ = found
+        share = active_share(evidence.counters)
+        left = evidence.work
+        for unit in (Unit.ISSUE, Unit.FMA, Unit.INTEGER, Unit.LATENCY):
+            if unit in left.clocks:
+                left = left.without(unit, left.clocks[unit] * (1 - share))
+        passes = sum(
+            l1_clocks(each) * (1 - each.instructions / (WARP * each.warp_instructions))
+            for each in evidence.counters.lines
+            if each.warp_instructions
+        )
+        lanes = line.instructions / line.warp_instructions
+        return Saving(
+            f"{lanes:.0f} of a warp's {WARP} threads are active: they go different ways",
+            lanes,
+            float(WARP),
+            left.without(Unit.L1, evidence.clocks(passes)),
+            line.line,
         )
 
 
@@ -754,6 +795,7 @@ RULES: tuple[Rule, ...] = (
     DoublePrecision(),
     IntegerDivision(),
     FewWarps(),
+    Divergence(),
     LastWave(),
     TensorCores(),
     OldTensorPath(),
@@ -765,14 +807,27 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-SILENCED = {
-    "spills": {"overhead", "few-products-per-load", "narrow-loads", "tensor-cores", "latency"},
+FIRST = ("spills",)
+"""Rules that are heard before dearer ones: what they find distorts what the others see."""
+
+MORE_A_THREAD = {"few-products-per-load", "overhead", "narrow-loads", "tensor-issue"}
+LESS_A_THREAD = {"spills", "latency"}
+CONTRARY = {
+    **dict.fromkeys(MORE_A_THREAD, LESS_A_THREAD),
+    **dict.fromkeys(LESS_A_THREAD, MORE_A_THREAD),
+}
+"""Rules that ask for more outputs a thread, and rules that ask for fewer registers: of these that
+are contrary the first is heard alone."""
+
+SAID = {
+    "spills": {"tensor-cores", "latency"},
     "integer-division": {"overhead"},
     "fp64": {"overhead"},
+    "divergence": {"overhead", "few-products-per-load"},
     "split-in-loop": {"tensor-issue"},
     "latency": {"waits"},
 }
-"""Rules whose advice would contradict that of another, or say it again."""
+"""What a rule has said, others need not say again."""
 
 
 def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice, ...]:
@@ -784,13 +839,15 @@ def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice,
         if saving is not None and evidence.work.total / saving.left.total >= worth:
             savings[rule] = saving
     _join_patterns(savings, evidence.work)
-    silent = {name for rule in savings for name in SILENCED.get(rule.name, ())}
-    found = [
-        _advice(evidence, rule, saving)
-        for rule, saving in savings.items()
-        if rule.name not in silent
-    ]
-    return tuple(sorted(found, key=lambda each: -each.gain)[:MAX_FINDINGS])
+    found = [_advice(evidence, rule, saving) for rule, saving in savings.items()]
+    found.sort(key=lambda each: (each.rule not in FIRST, -each.gain))
+    said = {name for each in found for name in SAID.get(each.rule, ())}
+    heard: list[Advice] = []
+    for each in found:
+        contrary = CONTRARY.get(each.rule, set())
+        if each.rule not in said and not any(other.rule in contrary for other in heard):
+            heard.append(each)
+    return tuple(sorted(heard, key=lambda each: -each.gain)[:MAX_FINDINGS])
 
 
 def _join_patterns(savings: dict[Rule, Saving], work: Workload) -> None:

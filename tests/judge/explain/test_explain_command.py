@@ -71,15 +71,20 @@ def test_no_such_file(capsys: Captured, tmp_path: Path) -> None:
     assert "there is no file" in capsys.readouterr().err
 
 
-def test_what_changed_since_another_kernel(capsys: Captured) -> None:
+def test_what_changed_since_another_kernel(capsys: Captured, tmp_path: Path) -> None:
     kernels = Path(__file__).parent / "kernels"
     old, new = (str(kernels / f"{name}.cu") for name in ("double_accumulator", "naive"))
-    assert main(["explain", "--device", "cpu", "--gpu", "RTX 4090", "--against", old, new]) == 0
+    out = tmp_path / "why.json"
+    where = ["--device", "cpu", "--gpu", "RTX 4090", "--json", str(out)]
+    assert main(["explain", *where, "--against", old, new]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "for an NVIDIA GeForce RTX 4090" in shown
     told = shown.partition("Against double_accumulator")[2]
     assert "naive should be" in told and "× as fast: conversions and special functions" in told
-    assert "FP64 units 319.6 → 0.000 ms" in told and "registers" in told
+    assert "FP64 units 319.6 → 0.000 ms" in told and "registers" in told and "solved fp64" in told
+    against = json.loads(out.read_text())["against"]
+    assert against["name"] == "double_accumulator" and "fp64" in against["solved"]
+    assert against["before_ms"] > against["after_ms"] and against["why"] in told
 
 
 def test_an_unknown_gpu_is_refused(capsys: Captured) -> None:

@@ -52,6 +52,7 @@ SILENT = {
     "integer-division": ("02_shared_tile", "13_async_copies"),
     "latency": ("02_shared_tile", "03_coalesced", "16_register_banks"),
     "tensor-issue": ("16_register_banks", "33_wgmma_two_phase"),
+    "divergence": ("02_shared_tile", "17_split_tail"),
 }
 
 
