@@ -124,7 +124,7 @@ def disassembling(compiler: Worker, compiling: Compiling) -> Disassembling:
     return disassemble_text
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cpu_session() -> Iterator[Session]:
     """For gradings on the CPU device of which only the verdict counts."""
     with open_session("cpu") as session:

@@ -14,10 +14,12 @@ import pytest
 
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
-from harness.judge.session import Session
+from harness.judge.session import Session, StoppableCompiler
 from harness.judge.submission import read
 from harness.judge.workers.session import Choice, open_session
-from harness.protocol.report import Report
+from harness.protocol.compiler import Disassemble, Disassembled
+from harness.protocol.report import DisassembledKernel, Report
+from harness.protocol.request import Request
 
 
 def grade_file(
@@ -28,12 +30,29 @@ def grade_file(
         return grade(read(path), session, options, progress)
 
 
+class LastingCompiler:
+    """A compiler that outlives a grading, and that leaves machine code unread: the disassembler
+    takes half a second for each kernel, and finds no verdict."""
+
+    def __init__(self, compiler: StoppableCompiler) -> None:
+        self._compiler = compiler
+
+    def ask(self, request: Request[Any]) -> Any:
+        if isinstance(request, Disassemble):
+            facts = DisassembledKernel(**dict(request.kernel.facts), badges=(), instructions={})
+            return Disassembled(kernel=facts, warnings=())
+        return self._compiler.ask(request)
+
+    def close(self) -> None: ...
+
+
 class Lasting:
     """A session whose processes outlive a grading (they are still replaced after a fault), and
     without a lock: only the verdicts of these gradings count."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.compiler = LastingCompiler(session.compiler)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)

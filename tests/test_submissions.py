@@ -14,7 +14,8 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
     seconds         time limit of one launch, where it must be reached
     compile_seconds time limit of the compiler
     quick           yes: a sample of the cases is enough to show what a full grading shows; cpu: on
-                    the CPU device, which sanitizes as thoroughly then
+                    the CPU device, which sanitizes as thoroughly then; few: there, the ranked size
+                    after few cases is enough
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from harness.protocol.report import (
     Report,
     RuleViolation,
 )
+from problem.cases import QUICK_CASES, Extent
+from problem.problem import MATRIX_MULTIPLICATION
 from problem.threads import available_cores
 from tests.grading import grade_file, graded_on_gpu, wanted
 from tests.waiting import PATIENCE
@@ -97,6 +100,16 @@ def options(path: Path, device: Choice) -> GradingOptions:
         key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected
     }
     return replace(chosen, **limits)  # type: ignore[arg-type]  # both are floats
+
+
+SMALL_CASES = tuple(case for case in QUICK_CASES if case.shape.flop < 1 << 23)
+FEW_CASES = replace(
+    MATRIX_MULTIPLICATION,
+    known=SMALL_CASES,
+    quick_known=SMALL_CASES,
+    extent=lambda *_: Extent(1, 0, 0, 1 << 20, 1 << 20),
+)
+"""What is seen in a sample of the cases is seen in small ones."""
 
 
 def check(path: Path, report: Report) -> None:
@@ -182,7 +195,10 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
 
 @pytest.mark.parametrize("path", files_for("cpu"))
 def test_on_the_cpu_device(path: Path, cpu_session: Session) -> None:
-    check(path, grade(read(path), cpu_session, options(path, "cpu")))
+    how = options(path, "cpu")
+    few = how.quick or expectations(path).get("quick") == "few"
+    problem = FEW_CASES if few else MATRIX_MULTIPLICATION
+    check(path, grade(read(path), cpu_session, how, problem=problem))
 
 
 @pytest.mark.gpu

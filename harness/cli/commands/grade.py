@@ -6,7 +6,7 @@ Is it right, is it safe, how fast is it relative to cuBLAS, and why?
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, count
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def _in_turn(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
     arguments: argparse.Namespace,
     options: GradingOptions,
     terminal: Terminal,
@@ -152,6 +152,8 @@ def _in_turn(
     from harness.judge.grade import grade
     from harness.judge.workers.session import open_session
 
+    if not jobs:  # no file could be read
+        return
     with open_session(arguments.device, arch=arguments.arch) as session:
         for job in jobs:
             with TerminalProgress(terminal.results, job.name) as progress:

@@ -1,5 +1,5 @@
 // A public solution as LeetGPU takes it: its own host code, which is set aside, and host headers.
-// expect: message=""
+// expect: message="" quick=yes
 
 #include <cuda_runtime.h>
 #include <stdio.h>
