@@ -75,13 +75,15 @@ def screenshot(driver: Chrome, file: Path) -> None:
     file.write_bytes(base64.b64decode(picture["data"]))
 
 
-def barriers(driver: Chrome) -> list[object]:
-    """What axe finds on the page, at which elements. Listing those at which it finds nothing, too,
-    would take as long again."""
+def barriers(driver: Chrome, *rules: str) -> list[object]:
+    """What axe finds on the page by these rules, or by all, at which elements. Listing those at
+    which it finds nothing, too, would take as long again."""
     axe = importlib.resources.files("axe_core_python") / "axe.min.js"
     driver.execute_script(axe.read_text(encoding="utf-8"))
     found = driver.execute_async_script(
-        "axe.run({resultTypes: ['violations']}).then(arguments[arguments.length - 1])"
+        "const [rules, done] = arguments; axe.run({resultTypes: ['violations'],"
+        " ...(rules.length ? {runOnly: rules} : {})}).then(done)",
+        rules,
     )
     assert found["passes"]
     return [

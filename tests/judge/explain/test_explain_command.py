@@ -39,11 +39,8 @@ def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_pat
     "file",
     [
         "memory-error/no_row_check",
-        "memory-error/uninitialised_shared_memory",
-        "race/trusts_the_warp_to_stay_together",
         "race/returns_before_the_barrier",
         "rule-violation/overwrites_A",
-        "runtime-error/trap",
     ],
 )
 def test_what_is_unsafe_is_said_first(file: str, capsys: Captured) -> None:

@@ -6,47 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.cli.main import main
-from harness.cli.views.tuning import kept
 from harness.judge.progress import Silent
-from harness.judge.stages import rounds
 from harness.judge.submission import read
 from harness.judge.tune.tunable import Setting, find_tunables
 from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
 from harness.judge.workers.session import open_session
-from harness.judge.workers.worker import Worker
-from harness.protocol.device import Load
 from harness.protocol.report import (
     CompileError,
-    DeviceInfo,
-    DeviceKind,
-    Stage,
     Submission,
     Verdict,
     WrongAnswer,
 )
-from harness.protocol.request import Answer_co, Done, Fault, Request
-from harness.protocol.timing import (
-    Attach,
-    Checked,
-    CheckLaunch,
-    Detach,
-    DrawInputs,
-    LayOut,
-    SharedMatrices,
-    TimeLaunch,
-    TimingWorkers,
-)
-from problem.cases import Extent
-from problem.problem import Problem
-from tests.grading import with_parts
-from tests.judge.stages.fakes import launch_time
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,37 +48,14 @@ __global__ void matrix_multiplication_kernel(const float* A, const float* B, flo
 """
 
 
-class Listener(Silent):
-    """Remembers what it is told."""
+class Silence(Silent):
+    """Tells nobody."""
 
-    def __init__(self) -> None:
-        self.planned = 0
-        self.heard: list[Variant] = []
-
-    def plan(self, planned: int, possible: int, seed: int) -> None:
-        self.planned = planned
+    def plan(self, planned: int, possible: int, seed: int) -> None: ...
 
     def trying(self, number: int, setting: Setting) -> None: ...
 
-    def tried(self, number: int, variant: Variant) -> None:
-        self.heard.append(variant)
-
-
-@dataclass
-class WatchedCompiler:
-    """Notes which process compiled what; kills it before the compilations named in `fatal`."""
-
-    worker: Worker
-    fatal: tuple[int, ...] = ()
-    processes: list[int | None] = field(default_factory=list)
-
-    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
-        if len(self.processes) in self.fatal:
-            assert self.worker.process_id is not None
-            os.kill(self.worker.process_id, signal.SIGXCPU)
-        answer = self.worker.ask(request)
-        self.processes.append(self.worker.process_id)
-        return answer
+    def tried(self, number: int, variant: Variant) -> None: ...
 
 
 @pytest.fixture
@@ -113,26 +65,15 @@ def kernel(tmp_path: Path) -> Path:
     return path
 
 
-def on_cpu(
-    path: Path, *, limit: int = 100, fatal: tuple[int, ...] = ()
-) -> tuple[Tuning, Listener, WatchedCompiler]:
-    listener = Listener()
+def on_cpu(path: Path) -> Tuning:
     submission = read(path)
     assert isinstance(submission, Submission)
     with open_session("cpu") as session:
-        assert isinstance(session.compiler, Worker)
-        compiler = WatchedCompiler(session.compiler, fatal)
-        watched = with_parts(session, compiler=compiler)
-        found = tune(
-            submission, watched, TuningOptions(limit=limit, seed=5, seconds=PATIENCE), listener
-        )
-    return found, listener, compiler
+        return tune(submission, session, TuningOptions(seed=5, seconds=PATIENCE), Silence())
 
 
-def test_each_variant_gets_the_judges_verdict_in_the_same_workers(
-    kernel: Path,
-) -> None:
-    found, listener, compiler = on_cpu(kernel)
+def test_each_variant_gets_the_judges_verdict(kernel: Path) -> None:
+    found = on_cpu(kernel)
     verdicts = {
         (variant.setting["ROWS"], variant.setting["AHEAD"]): variant.outcome.verdict
         for variant in found.variants
@@ -146,7 +87,7 @@ def test_each_variant_gets_the_judges_verdict_in_the_same_workers(
         (3, 1): Verdict.COMPILE_ERROR,
     }
     assert found.best is None and found.best_source is None  # nothing was timed
-    assert tuple(listener.heard) == found.variants and listener.planned == found.possible == 6
+    assert found.planned == found.possible == 6
     two_rows = next(each for each in found.variants if each.setting == {"ROWS": 2, "AHEAD": 0})
     assert two_rows.kernel is not None and two_rows.kernel.launch.tile_rows == 32
     assert two_rows.kernel.resources.registers > 0
@@ -154,21 +95,7 @@ def test_each_variant_gets_the_judges_verdict_in_the_same_workers(
     assert isinstance(broken, CompileError) and "three rows are too many" in broken.message
     wrong = found.variants[1].outcome
     assert isinstance(wrong, WrongAnswer) and wrong.counterexample.seed == 5
-    assert len(set(compiler.processes)) == 1
-    assert compiler.worker.process_id is None  # closed at the end
     assert Tuning.model_validate_json(found.model_dump_json()) == found
-
-
-def test_a_worn_out_worker_costs_no_variant(
-    kernel: Path,
-) -> None:
-    found, _, compiler = on_cpu(kernel, limit=4, fatal=(2,))
-    assert not {each.outcome.verdict for each in found.variants} & {
-        Verdict.TIME_LIMIT,
-        Verdict.JUDGE_ERROR,
-    }
-    first, _, died, *_ = compiler.processes
-    assert died is None and compiler.processes[-1] not in (first, None)
 
 
 def test_the_command_shows_a_table_and_writes_json(
@@ -250,69 +177,6 @@ def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path
     assert 1 <= len(found.variants) < found.planned == 6
 
 
-@dataclass
-class StandIn:
-    """The CPU device with the clock of a GPU: a kernel takes as long as its tile says."""
-
-    worker: Worker
-    ms_of_tile: dict[int, float]
-    ms: float = 8.0
-
-    def ask(self, request: Any) -> Any:
-        match request:
-            case Attach() | Detach():
-                return Done()
-            case TimeLaunch():
-                return launch_time(self.ms, self.ms)
-            case Load():
-                self.ms = self.ms_of_tile[request.kernel.launch.tile_rows]
-        return self.worker.ask(request)
-
-
-class StandInChecker:
-    """Finds everything right."""
-
-    def ask(self, request: Any) -> Any:
-        match request:
-            case LayOut():
-                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
-            case DrawInputs():
-                return Done()
-            case CheckLaunch():
-                return Checked(error=0.1)
-        raise AssertionError(request)
-
-
-def tune_on_stand_in(
-    path: Path, monkeypatch: pytest.MonkeyPatch, ms_of_tile: dict[int, float]
-) -> Tuning:
-    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0)
-    monkeypatch.setattr(rounds, "MAX_SECONDS", PATIENCE)
-    few = Extent(4, 1, 1, 1 << 22, 1 << 24)
-    monkeypatch.setattr(Problem, "extent", property(lambda _: lambda *__: few))
-    info = DeviceInfo(kind=DeviceKind.CUDA, name="stand-in", arch="sm_90a", fp32_peak_tflops=67.0)
-    submission = read(path)
-    assert isinstance(submission, Submission)
-    with open_session("cpu") as session:
-        assert isinstance(session.device, Worker)
-        device = StandIn(session.device, ms_of_tile)
-        baseline = StandIn(session.device, {})
-        timing = TimingWorkers(device, baseline, StandInChecker())
-        timed = with_parts(session, info=info, device=device, timing=timing)
-        return tune(submission, timed, TuningOptions(seconds=PATIENCE), Listener())
-
-
-def test_the_fastest_right_variant_is_kept(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tune_on_stand_in(kernel, monkeypatch, {16: 10.0, 32: 6.4})
-    best = kept(found)
-    assert best is not None and find_tunables(best).written == {"ROWS": 2, "AHEAD": 0}
-    assert "// solve: tile=32x16\n" in best
-    assert found.best is not None and found.best.score is not None
-    assert found.best.score.ratio == pytest.approx(1.25)
-    assert found.as_it_stands is not None and found.as_it_stands.score is not None
-    assert found.as_it_stands.score.ratio == pytest.approx(0.8)
-
-
 @pytest.mark.gpu
 def test_the_best_is_kept_with_its_table_and_is_accepted(kernel: Path, tmp_path: Path) -> None:
     best, table = tmp_path / "best.cu", tmp_path / "table.json"
@@ -326,19 +190,3 @@ def test_the_best_is_kept_with_its_table_and_is_accepted(kernel: Path, tmp_path:
     assert kept.startswith(found.best_source) and "// Tuned by matmul-arena" in kept
     assert find_tunables(kept).written == found.best.setting
     assert main(["grade", "--quick", str(best)]) == 0
-
-
-def test_stages_are_those_of_the_judge(kernel: Path) -> None:
-    """A variant that does not compile is never run."""
-    begun: list[Stage] = []
-
-    class Stages(Listener):
-        def begin(self, stage: Stage, total: int | None) -> None:
-            begun.append(stage)
-
-    kernel.write_text(KERNEL.replace("ROWS = 1;", "ROWS = 3;").replace("16x16", "48x16"))
-    submission = read(kernel)
-    assert isinstance(submission, Submission)
-    with open_session("cpu") as session:
-        tune(submission, session, TuningOptions(limit=1), Stages())
-    assert begun == [Stage.COMPILE]
