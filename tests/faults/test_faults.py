@@ -320,12 +320,11 @@ def test_an_interrupted_grading_leaves_nothing(
         cwd=ROOT,
         start_new_session=True,
     )
-    eventually(lambda: _seconds_computed(judge.pid) > 2, "in the endless launch")
+    eventually(lambda: _seconds_computed(judge.pid) > 0.5, "in the endless launch")
     judge.send_signal(number)
     _, stderr = judge.communicate(timeout=PATIENCE)
     assert judge.returncode == code, stderr
     assert "Traceback" not in stderr
-    next_is_right()
 
 
 class InterruptedAt(Silent):
@@ -364,14 +363,13 @@ def test_a_defect_of_the_judge_is_called_so() -> None:
     assert "harness/judge/stages/compile.py" in report.outcome.details
     assert str(ROOT) not in report.model_dump_json()
     assert isinstance(Report.model_validate_json(report.model_dump_json()), Report)
-    next_is_right()
 
 
 def test_many_gradings_leak_nothing() -> None:
     """Files and threads of the judge itself, over good and bad files in turn: not one more for each
     grading. Other tests' servers may have threads here, which come and go."""
     wrong = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
-    gradings = (RIGHT, wrong) * 2
+    gradings = (RIGHT, wrong)
     for path in gradings[:2]:
         grade_file(path, "cpu", QUICK)
 
