@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from harness.protocol.files import write_whole
@@ -73,7 +74,7 @@ class DataDir:
 
     def close_to_others(self, server_user: str | None = None) -> None:
         """Close the folder to other users. server_user: a user who must still pass through it."""
-        if self.rules.exists():
+        with suppress(FileNotFoundError, PermissionError):  # root may have written it
             self.rules.chmod(0o600)
         if server_user is None:
             self.folder.chmod(0o700)

@@ -122,10 +122,12 @@ class Supervisor:
                     part.look()
                 self._stop.wait(LOOK_SECONDS)
         finally:
-            for part in self.parts:
-                part.stop()
-            for part in self.parts:
-                part.reap()
+            # The first is the web service, to which the workers give back what they grade.
+            for parts in (self.parts[1:], self.parts[:1]):
+                for part in parts:
+                    part.stop()
+                for part in parts:
+                    part.reap()
 
     def _look_after(self, server: Server) -> None:
         try:

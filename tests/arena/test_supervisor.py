@@ -30,6 +30,23 @@ def test_a_part_that_is_killed_is_started_again_and_all_end_together() -> None:
     assert all(process is not None and process.poll() is not None for process in processes)
 
 
+def test_workers_end_before_the_web_service() -> None:
+    """They give back what they grade."""
+    ended = []
+
+    class Noted(Part):
+        def look(self) -> None:
+            supervisor.stop()
+
+        def reap(self) -> None:
+            ended.append(self.name)
+
+    names = ["web", "cpu-0", "cpu-1"]
+    supervisor = Supervisor(None, [Noted(name, "none", [], {}) for name in names])
+    supervisor.run()
+    assert ended == ["cpu-0", "cpu-1", "web"]
+
+
 def test_a_part_that_falls_at_once_is_started_less_and_less_often() -> None:
     part = Part("falls", "no_such_module", [], {})
     waits = []
