@@ -73,7 +73,7 @@ RUN: dict[str, tuple[int, str]] = {
     "python3 -m harness doctor --device cpu": (0, "works"),
     "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
     'python3 -m harness explain --gpu "RTX 4090" my_kernel.cu': (0, "4090"),
-    "python3 -m harness explain --against other.cu my_kernel.cu": (0, "Against other"),
+    "python3 -m harness explain --against old.cu my_kernel.cu": (0, "Against old"),
     "python3 -m harness explain --shape 512x2048x512 my_kernel.cu": (0, "Findings"),
     "python3 -m harness export --source ada/tile > tile.cu": (0, ""),
     "python3 -m harness grade --quick --seed 12 my_kernel.cu": (0, "seed       12 "),
@@ -179,7 +179,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (folder / "my_kernel.cu").write_text(readme.partition("```cuda\n")[2].partition("```")[0])
     (folder / "tunable.cu").write_text(TUNABLE)
-    for name in ("tile.cu", "one.cu", "other.cu"):
+    for name in ("tile.cu", "one.cu", "other.cu", "old.cu"):
         shutil.copy(folder / "my_kernel.cu", folder / name)
     programs = folder / "bin"
     programs.mkdir()
