@@ -517,10 +517,11 @@ class ToolRun(Value):
     """One sanitizer tool on all its shapes."""
 
     tool: Tool
-    status: Literal["clean", "found", "unavailable"]
+    status: Literal["clean", "found", "dismissed", "unavailable"]
+    """dismissed: another program rules out the races that it reported."""
     seconds: NonNegativeFloat
     message: str | None = None
-    """Why it is unavailable, or what it cannot see."""
+    """Why it is unavailable, or why its findings are dismissed."""
 
 
 class WatchedBlocks(Value):

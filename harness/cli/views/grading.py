@@ -191,7 +191,7 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         if program.ranked is not None:
             yield "", f"ranked size: {_watched(program.ranked)}"
         for tool in program.tools:
-            if tool.status == "unavailable" and tool.message:
+            if tool.status in ("unavailable", "dismissed") and tool.message:
                 yield "", f"{tool.tool.value}: {tool.message}"
                 break
     if report.counters is not None:

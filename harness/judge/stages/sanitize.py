@@ -7,7 +7,7 @@ time. On the CPU device one launch serves all tools.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,6 +58,8 @@ HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
 
 CPU_DEVICE = "the CPU device"
+
+DISMISSED = "it knows barriers only, and reported races that the CPU device rules out"
 
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
@@ -143,9 +145,12 @@ def sanitize_in_background(grading: Grading) -> Outcome | None:
     wrong = grading.failure.outcome if grading.failure else None
     if grading.session.cpu_sanitizer is not None:
         step = _on_cpu(grading)
-        if not grading.quick or wrong is not None or _missing(grading):
+        doubtful = bool(grading.findings) and all(map(_of_racecheck, grading.findings))
+        if not grading.quick or wrong is not None or doubtful or _missing(grading):
             grading.progress.step(CPU_DEVICE)
             _note(grading, grading.steps.get(step), step)
+            if doubtful and wrong is None and _ruled_out(grading, step):
+                _dismiss_races(grading)
     seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
     outcome = unsafe(merged(grading.findings), seen) or wrong or grading.sanitizer_outcome
     missing = _missing(grading)
@@ -153,6 +158,47 @@ def sanitize_in_background(grading: Grading) -> Outcome | None:
         message = f"no sanitizer could run {missing[0]}: {_why_missing(grading, missing[0])}"
         return JudgeError(stage=Stage.SANITIZE, message=message)
     return outcome
+
+
+def _of_racecheck(finding: Finding) -> bool:
+    return finding.tool is Tool.RACECHECK and finding.hazard is Hazard.RACE
+
+
+def _ruled_out(grading: Grading, step: SanitizingStep) -> bool:
+    """Return whether the CPU device rules out the races that the GPU's racecheck has reported: it
+    ran the same cases without a finding, and some blocks of the case that is too large for it."""
+    steps = [step]
+    if not grading.quick:
+        sample = _sample(grading, grading.problem.mid_size_case(grading.seed))
+        steps.append(replace(step, cases=(), samples=(sample,)))
+    return all(_is_clean(grading.steps.get(each), each) for each in steps)
+
+
+def _is_clean(answer: Sanitized | Refusal | Fault, step: SanitizingStep) -> bool:
+    """Return whether every tool ran in all cases and samples of the step, and found nothing."""
+    return (
+        isinstance(answer, Sanitized)
+        and not (answer.findings or answer.stopped)
+        and all(run.status == "clean" for run in answer.runs)
+        and (not step.samples or bool(answer.sampled and answer.sampled.watched))
+    )
+
+
+def _dismiss_races(grading: Grading) -> None:
+    """Drop the findings of the GPU's racecheck, and say so in its run.
+
+    racecheck knows barriers only. Threads that another mechanism orders, such as cuda::latch, look
+    to it as if they raced; the CPU device follows PTX's memory model.
+    """
+    grading.findings.clear()
+    first, *others = grading.sanitizing
+    tools = tuple(
+        run.model_copy(update={"status": "dismissed", "message": DISMISSED})
+        if run.tool is Tool.RACECHECK
+        else run
+        for run in first.tools
+    )
+    grading.sanitizing[:] = [first.model_copy(update={"tools": tools}), *others]
 
 
 def _on_device(grading: Grading) -> SanitizingStep:
@@ -201,7 +247,11 @@ def _samples(grading: Grading) -> tuple[Sample, ...]:
     failed = grading.failure.case if grading.failure else None
     if grading.quick or (failed is not None and failed.shape != grading.problem.ranked.shape):
         return ()
-    return (ranked_sample(grading.problem, grading.kernel.launch, grading.seed),)
+    return (_sample(grading, None),)
+
+
+def _sample(grading: Grading, case: Case | None) -> Sample:
+    return sample_of(grading.problem, grading.kernel.launch, grading.seed, case)
 
 
 def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: SanitizingStep) -> None:
@@ -348,15 +398,18 @@ def sanitizer_cases(
     return problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)
 
 
-def ranked_sample(problem: Problem, launch: LaunchLine, seed: int) -> Sample:
-    """Return the first blocks of the ranked size, and secret others: a kernel may forget a barrier
-    only there. It is for the CPU device, which need not run the whole grid."""
+def sample_of(problem: Problem, launch: LaunchLine, seed: int, case: Case | None = None) -> Sample:
+    """Return the first blocks of a large case, and secret others: a kernel may forget a barrier
+    only there. It is for the CPU device, which need not run the whole grid.
+
+    case: the one to sample; None for inputs of the ranked size.
+    """
     generator = np.random.default_rng([seed, CASES_VERSION, 7])
-    shape = problem.ranked.shape
+    shape = case.shape if case else problem.ranked.shape
     output = problem.arguments(shape).output
     clusters = Clusters(launch.grid(output.rows, output.columns), launch.cluster)
     columns, rows, _ = clusters.sizes
     chosen = {0, int(generator.integers(columns * rows))}
-    case = Case(shape, str(generator.choice(WATCHED_INPUTS)))
+    drawn = Case(shape, str(generator.choice(WATCHED_INPUTS)))
     blocks = tuple(sorted(block for number in chosen for block in clusters.blocks(number)))
-    return Sample(case, blocks)
+    return Sample(case or drawn, blocks)

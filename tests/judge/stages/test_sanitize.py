@@ -12,7 +12,7 @@ from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.sanitize import (
     SECONDS,
     SMALL_FLOP,
-    ranked_sample,
+    sample_of,
     sanitize_in_background,
     sanitize_on_device,
     sanitizer_cases,
@@ -33,6 +33,7 @@ from harness.protocol.report import (
     Stage,
     TimeLimit,
     Tool,
+    WatchedBlocks,
     WrongAnswer,
 )
 from harness.protocol.request import Fault
@@ -57,6 +58,10 @@ OUTSIDE = Finding(
     at=Place(line=9),
     array="A",
 )
+
+
+BARRIER = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
+STOPPED = Stopped(launch=0, fault=Fault(cause="trap", message="it trapped"))
 
 
 SMALL = Case(Shape(320, 64, 256))
@@ -144,12 +149,12 @@ def test_only_the_cpu_device_samples_the_ranked_size(
 
 def test_a_sample_is_the_first_cluster_and_a_secret_one() -> None:
     launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
-    drawn = [ranked_sample(PROBLEM, launch, seed) for seed in range(40)]
+    drawn = [sample_of(PROBLEM, launch, seed) for seed in range(40)]
     for each in drawn:
         assert each.blocks is not None and len(each.blocks) in (4, 8)
         assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
     assert len({each.blocks for each in drawn}) > 20
-    assert drawn[3] == ranked_sample(PROBLEM, launch, 3) and drawn[3].case.shape == SMALL.shape
+    assert drawn[3] == sample_of(PROBLEM, launch, 3) and drawn[3].case.shape == SMALL.shape
     assert {each.case.exact for each in drawn} == {True, False}
 
 
@@ -193,6 +198,38 @@ def test_findings_of_both_programs_are_merged_and_counted() -> None:
     ]
 
 
+SEEN = {"sampled": WatchedBlocks(blocks=160, watched=2, bounded=0)}
+"""What a CPU device says that ran some blocks of each sample."""
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_races_that_only_racecheck_reports_are_dismissed(quick: bool) -> None:
+    beside = FakeDevice(sanitized=SEEN)
+    found, made = run(FakeDevice(findings=(RACE,)), beside, quick=quick)
+    assert found is None and made.findings == []
+    statuses = {tool.tool: tool.status for tool in made.sanitizing[0].tools}
+    assert statuses.pop(Tool.RACECHECK) == "dismissed" and {*statuses.values()} == {"clean"}
+    middle = PROBLEM.mid_size_case(7).shape
+    assert (middle in beside.watched_shapes) is not quick
+
+
+@pytest.mark.parametrize(
+    ("beside", "more"),
+    [
+        (FakeDevice(findings=(RACE,), sanitized=SEEN), ()),
+        (FakeDevice(unavailable=("racecheck",), sanitized=SEEN), ()),
+        (FakeDevice(), ()),  # no block of the samples
+        (FakeDevice(sanitized=SEEN | {"stopped": (STOPPED,)}), ()),
+        (FakeDevice(sanitized=SEEN), (BARRIER,)),
+    ],
+)
+def test_races_stay_unless_the_cpu_device_rules_them_out(
+    beside: FakeDevice, more: tuple[Finding, ...]
+) -> None:
+    found = outcome(FakeDevice(findings=(RACE, *more)), beside)
+    assert isinstance(found, Race) and RACE.at in {finding.at for finding in found.findings}
+
+
 def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
     verdict = unsafe((RACE, OUTSIDE), None)
     assert isinstance(verdict, MemoryFault) and verdict.findings == (OUTSIDE, RACE)
@@ -205,9 +242,8 @@ def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
     uninitialised = RACE.model_copy(update={"hazard": Hazard.UNINITIALISED})
     assert isinstance(unsafe((uninitialised, RACE), None), Race)
     assert isinstance(unsafe((uninitialised,), None), MemoryFault)
-    barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
-    verdict = unsafe((RACE, barrier), None)
-    assert isinstance(verdict, Race) and verdict.findings == (barrier, RACE)
+    verdict = unsafe((RACE, BARRIER), None)
+    assert isinstance(verdict, Race) and verdict.findings == (BARRIER, RACE)
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -319,10 +355,9 @@ def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:
 
 def test_a_hang_is_explained_by_the_cpu_device() -> None:
     case = Case(Shape(16, 16, 16))
-    barrier = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
-    sanitized = Sanitized(program="cpu", runs=(), findings=(barrier,), products=())
+    sanitized = Sanitized(program="cpu", runs=(), findings=(BARRIER,), products=())
     found, (asked,) = hanging(sanitized, case)
-    assert isinstance(found, Race) and found.findings == (barrier,)
+    assert isinstance(found, Race) and found.findings == (BARRIER,)
     assert found.counterexample is None and found.stage is Stage.SANITIZE
     assert (asked.seconds, asked.tools) == (2, tuple(Tool))
     assert (case.draw(7)[0] == asked.launches[0].matrices[0]).all()
