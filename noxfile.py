@@ -166,7 +166,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def lab(session: nox.Session) -> None:
-    """Run a study or a tool of the judge's developers; nox -s lab -- --help lists them."""
+    """Run a tool of the judge's developers; nox -s lab -- --help lists them."""
     install(session, "judge", device_group(), "arena")
     run(session, "-m", "lab", *session.posargs)
 

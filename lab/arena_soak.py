@@ -261,7 +261,8 @@ def done(engine: Engine) -> int | None:
     """How many have a result; None while the database is away."""
     try:
         with engine.connect() as connection:
-            return connection.scalar(text("SELECT count(*) FROM gradings WHERE state = 'done'"))
+            statement = text("SELECT count(*) FROM gradings WHERE state = 'done'")
+            return int(connection.execute(statement).scalar_one())
     except DBAPIError:
         return None
 
@@ -280,9 +281,8 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
         ).all()
         kept = connection.scalar(text("SELECT count(*) FROM submissions"))
         entries = connection.scalar(text("SELECT count(*) FROM entries"))
-        fates = dict(
-            connection.execute(text("SELECT fate, count(*) FROM attempts GROUP BY fate")).all()
-        )
+        attempts = connection.execute(text("SELECT fate, count(*) FROM attempts GROUP BY fate"))
+        fates: dict[str, int] = dict(attempts.tuples().all())
     found = {row.id: row for row in rows}
     lost = [id for id in happened.answered if id not in found]
     doubled = (kept or 0) - len(happened.answered) + sum(row.gradings - 1 for row in rows)

@@ -41,7 +41,6 @@ class Source:
     device_code: the file with host functions blanked out, line for line.
     code_sha256: the hash of the code without comments and white space, and of the launch line. It
         tells whether a report is about this file; the identity of a kernel is the hash of its PTX.
-    code_lines: the lines on which the code has a word.
     template_line: the line of the kernel's definition if the kernel is a template.
     kernel_templates: the names of all kernels that are templates.
     instances: expressions for the instance of that template, in the order to try them.
@@ -52,7 +51,6 @@ class Source:
     signature: Signature
     device_code: str
     code_sha256: str
-    code_lines: tuple[int, ...]
     launch: LaunchLine
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
@@ -88,7 +86,6 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         signature=signature,
         device_code=lexical.at_a_fixed_time(device_code.decode()),
         code_sha256=_fingerprint(words, device_code, launch, instances),
-        code_lines=tuple(sorted({position(leaf)[0] for leaf in words if leaf.type != "comment"})),
         launch=launch,
         includes=includes(code),
         warnings=(*near_misses, *launch_warnings(host_code, launch)),

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.explain.rules import Evidence
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
-    from lab.explain.predictions import STEPS, markdown, predict
+    from lab.predictions import STEPS, markdown, predict
 
     reports = {path.stem: path for path in sorted(arguments.reports.glob("*.json"))}
     measured: dict[str, float] = {}

@@ -142,7 +142,7 @@ def clean_run(items: Sequence[pytest.Item]) -> CleanRun:
         sys.settrace(None)
         seconds.append(time.perf_counter() - started)
         work.append(sum(os.times()[:4]) - worked)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         ours = {code for code in entered if code.co_filename.startswith(prefix)}
         for function in {(code.co_filename[len(prefix) :], outermost(code)) for code in ours}:
             calls[function].append(number)

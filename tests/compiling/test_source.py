@@ -273,12 +273,6 @@ def test_a_template_is_known_by_the_line_of_its_definition() -> None:
     assert parse(KERNEL).template_line is None
 
 
-def test_the_lines_of_a_files_words_are_known_without_those_of_comments_and_of_the_host() -> None:
-    assert parse(f"/* one\n two */\n\nint a; // four\nint f() {{}}\n  {KERNEL}").code_lines == (
-        *(4, 6, 7),
-    )
-
-
 @pytest.mark.parametrize("name", ["f", "*f", "**f"])
 def test_functions_of_the_host_are_known_by_their_names(name: str) -> None:
     found = parse(f"\n  int {name}(int n) {{ return 0; }}\n{KERNEL}").host_lines

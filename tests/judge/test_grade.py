@@ -21,7 +21,7 @@ from harness.judge.submission import Unreadable, read
 from harness.protocol.compiler import Disassemble, Disassembled
 from harness.protocol.device import Count, Counted, Load, OtherWay, Ready, Sanitize
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.profile import NoProfile, ReadCounters
+from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import (
     Accepted,
     Badge,
@@ -69,7 +69,6 @@ from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, Case, Extent, S
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
-from tests.judge.explain.test_records import profile
 from tests.judge.stages.fakes import (
     INFO,
     FakeCompiler,
@@ -505,7 +504,19 @@ def test_counting_gets_the_machine_code() -> None:
 
 
 COUNTED = Counted(counters=COUNTERS)
-PROFILE = profile(4, 5)
+PROFILE = Profile(
+    shape=Shape(1, 1, 1),
+    ms=0,
+    fma_active=0,
+    tensor_active=0,
+    issue_active=0,
+    l1_active=0,
+    warps_eligible=0,
+    l2_hit_rate=0,
+    dram_bytes=0,
+    tma_bytes=0,
+    lines=(),
+)
 
 
 def test_whatever_is_explained_is_disassembled() -> None:

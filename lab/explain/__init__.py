@@ -1,1 +1,0 @@
-"""Predictions of `explain`, compared with what the judge and hardware counters measured."""
