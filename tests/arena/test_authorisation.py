@@ -455,6 +455,18 @@ def test_a_private_board_is_for_those_who_take_part(scene: Scene, rules: Path) -
         assert scene.ask(route, "other") == 200
 
 
+@pytest.mark.parametrize("sources", ["private", "open"])
+def test_boards_link_to_what_their_reader_may_read(sources: str, scene: Scene, rules: Path) -> None:
+    rules.write_text(f'sources = "{sources}"\n')
+    for path, role in itertools.product(("/", "/runs.html"), ("stranger", "other", "organiser")):
+        text = scene.client.get(path, headers=scene.key(role)).text
+        links = {link.partition("#")[0] for link in re.findall(r'href="/?(entries/[^"]*)"', text)}
+        assert bool(links) == (sources == "open" or role == "organiser"), (path, role)
+        for link in links:
+            answer = scene.client.get(f"/{link}", headers=scene.key(role))
+            assert answer.status_code == 200, (link, role)
+
+
 def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> None:
     owner, client = scene.people["owner"], scene.client
     pseudonym = people.course_of(scene._connection, owner.id).pseudonym

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, Engine, text
 
 from harness.arena import similar
 from harness.arena.rules import Rules, RulesError, read
@@ -58,6 +58,34 @@ def test_a_roster_gives_each_student_a_personal_link(
     assert again == [], "whoever has joined, or has a link, gets no second one"
 
 
+def test_an_expired_personal_link_is_replaced(
+    client: TestClient, organiser: dict[str, str], owner: Engine
+) -> None:
+    form = {"roster": ROSTER}
+    first = client.post("/organiser/roster", data=form, headers=organiser).text
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE invitations SET expires = now()"))
+    second = client.post("/organiser/roster", data=form, headers=organiser).text
+    assert len(lines(second)) == 2 and lines(second)[0]["link"] != lines(first)[0]["link"]
+
+
+def test_namesakes_of_a_roster_all_join(
+    client: TestClient, organiser: dict[str, str], connection: Connection
+) -> None:
+    """They cannot choose another name: the roster gives it."""
+    roster = "Name\tE-mail\tGroup\nOlga\ta@x.org\tA\nPriya\tb@x.org\tB\nPriya\tc@x.org\tB\n"
+    made = lines(client.post("/organiser/roster", data={"roster": roster}, headers=organiser).text)
+    for each in made:
+        path = each["link"].removeprefix("http://testserver")
+        assert client.post(path, data={"name": each["name"]}).status_code == 200
+    found = {(each.name, each.login, each.section) for each in people.everybody(connection)}
+    assert found - {("olga", None, None)} == {
+        ("Olga 2", "a@x.org", "A"),
+        ("Priya", "b@x.org", "B"),
+        ("Priya 2", "c@x.org", "B"),
+    }
+
+
 @pytest.mark.parametrize(
     ("roster", "said"),
     [
@@ -65,6 +93,7 @@ def test_a_roster_gives_each_student_a_personal_link(
         ("name,section\nAda,A\n", "names no column login"),
         ("name,login\nAda,\n", "line 2 of the roster has no name or no login"),
         ("name,login\nAda,a\nBob,a\n", "the login a is twice"),
+        ("name,login\nAda,a\n<b>,b\n", "in line 3 of the roster, a name has"),
         ("name,login\n", "from 1 to"),
     ],
 )
@@ -189,8 +218,8 @@ def test_kernels_of_two_people_that_are_nearly_the_same_are_shown(
         "eve": factory.SOURCE,
     }
     worker = joined(worker_url)
-    for name, text in texts.items():
-        sent = submission("kernel", name, text)
+    for name, source in texts.items():
+        sent = submission("kernel", name, source)
         gradings.submit(connection, person(name).id, sent, PLENTY, None)
         task = take(worker)
         assert worker.finish(task.attempt, graded(task, 1.0))

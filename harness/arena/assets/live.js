@@ -37,6 +37,18 @@ for (const time of document.querySelectorAll("time[data-moment]")) {
   });
 }
 
+// A form takes a time in the reader's zone, and sends it in UTC.
+for (const input of document.querySelectorAll("input[data-utc]")) {
+  if (input.value) {
+    const at = new Date(`${input.value}Z`);
+    at.setMinutes(at.getMinutes() - at.getTimezoneOffset());
+    input.value = at.toISOString().slice(0, 16);
+  }
+  input.form.addEventListener("formdata", ({ formData }) => {
+    if (input.value) formData.set(input.name, new Date(input.value).toISOString());
+  });
+}
+
 // A page that is the same for everybody asks who its reader is.
 for (const who of document.querySelectorAll("[data-who]")) {
   fetch(who.dataset.who)

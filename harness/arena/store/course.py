@@ -12,11 +12,20 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from harness.arena.rules import Rules
 from harness.arena.similar import Kernel
-from harness.arena.store.people import Listing, NotPossible, Person, Role, invite
-from harness.arena.store.tables import gradings, invitations, people, submissions
+from harness.arena.store.people import (
+    Listing,
+    NotPossible,
+    Person,
+    Role,
+    invite,
+    open_invitations,
+    proper_name,
+)
+from harness.arena.store.tables import gradings, people, submissions
 from harness.board.tables import entries
 
 COLUMNS = ("name", "login", "section")
+_ALSO_CALLED = {"email": "login", "e-mail": "login", "group": "section"}
 MAX_LINES = 5000
 
 
@@ -24,9 +33,11 @@ def read_roster(text: str) -> list[Listing]:
     """Read a CSV with the columns name, login and section. Raises NotPossible."""
     text = text.removeprefix("\ufeff")
     dialect = csv.excel()
-    dialect.delimiter = ";" if ";" in text.partition("\n")[0] else ","
+    first = text.partition("\n")[0]
+    dialect.delimiter = next((each for each in "\t;" if each in first), ",")
     reader = csv.DictReader(io.StringIO(text), dialect=dialect)
-    head = [(each or "").strip().lower() for each in reader.fieldnames or ()]
+    written = [(each or "").strip().lower() for each in reader.fieldnames or ()]
+    head = [_column(each, written) for each in written]
     reader.fieldnames = head
     if missing := [each for each in COLUMNS[:2] if each not in head]:
         raise NotPossible(
@@ -40,6 +51,10 @@ def read_roster(text: str) -> list[Listing]:
             continue
         if not values["name"] or not values["login"]:
             raise NotPossible(f"line {number} of the roster has no name or no login")
+        try:
+            proper_name(values["name"])
+        except NotPossible as error:
+            raise NotPossible(f"in line {number} of the roster, {error}") from None
         found.append(Listing(**values))
     if not 0 < len(found) <= MAX_LINES:
         raise NotPossible(f"a roster has from 1 to {MAX_LINES} lines, and this one {len(found)}")
@@ -50,14 +65,18 @@ def read_roster(text: str) -> list[Listing]:
     return found
 
 
+def _column(written: str, all_written: Collection[str]) -> str:
+    """Return the column that a roster calls by another name, unless it has it by its own, too."""
+    meant = _ALSO_CALLED.get(written, written)
+    return written if meant in all_written else meant
+
+
 def import_roster(
     connection: Connection, actor: Person, roster: list[Listing]
 ) -> list[tuple[Listing, str]]:
     """Make a personal link for each line; who has joined, or has a link already, is left out."""
     joined = set(connection.scalars(select(people.c.login)))
-    waiting = set(
-        connection.scalars(select(invitations.c.login).where(invitations.c.uses_left > 0))
-    )
+    waiting = {each.login for each in open_invitations(connection)}
     return [
         (each, invite(connection, actor.id, Role.CONTESTANT, 1, "roster", each))
         for each in roster

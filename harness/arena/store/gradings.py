@@ -373,9 +373,9 @@ def past_seconds(connection: Connection) -> Sequence[float]:
     ).all()
 
 
-def typical_seconds(connection: Connection) -> float:
-    """The median of what the last gradings took."""
-    return _median(past_seconds(connection), GUESSED_SECONDS)
+def typical_seconds(connection: Connection, otherwise: float = GUESSED_SECONDS) -> float:
+    """Return the median of what the last gradings took."""
+    return _median(past_seconds(connection), otherwise)
 
 
 def _median(values: Sequence[float], otherwise: float) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
+import unicodedata
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,7 +25,8 @@ _ANIMALS = ("Badger", "Crane", "Falcon", "Heron", "Lynx", "Otter", "Puffin", "Sa
 _OFFICES = ("admin", "administrator", "judge", "organiser", "organizer")
 """Names that only organisers may have."""
 
-_NAME = re.compile(r"[\w](?:[\w .'-]{0,38}[\w.])?")
+MAX_NAME = 60
+MAX_NAMESAKES = 100
 
 
 class Role(StrEnum):
@@ -50,6 +51,13 @@ class NotPossible(Exception):
     """A request that cannot be fulfilled; the text says why."""
 
 
+class Taken(NotPossible):
+    """Somebody else has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the name {name} is taken; choose another")
+
+
 def hashed(token: str) -> str:
     """Return the hash of a token. Tokens are random and long, so no salt is needed."""
     return hashlib.sha256(token.encode()).hexdigest()
@@ -68,22 +76,16 @@ def add_person(
     *,
     issuer: str | None = None,
     subject: str | None = None,
+    vouched: bool = False,
 ) -> Person:
-    """Raises NotPossible where the name is taken or not allowed."""
-    name = " ".join(name.split())
-    if not _NAME.fullmatch(name):
-        raise NotPossible(
-            "a name has 1 to 40 letters, digits, spaces, dots, hyphens or apostrophes, "
-            "and begins with a letter or a digit"
-        )
-    problem = names.problem(name)
-    if problem is not None:
-        raise NotPossible(f"the name {name} {problem}; choose another")
+    """Raises NotPossible where the name is taken or not allowed. vouched: an organiser gave the
+    name, which may therefore be like an organiser's."""
+    name = proper_name(name)
     shown_as = pseudonyms(connection)
     for other in shown_as:
-        if names.normalised(other).casefold() == names.normalised(name).casefold():
-            raise NotPossible(f"the name {name} is taken; choose another")
-    if role is not Role.ORGANISER:
+        if names.normalised(other).casefold() == name.casefold():
+            raise Taken(name)
+    if role is not Role.ORGANISER and not vouched:
         organisers = select(people.c.name).where(people.c.role == Role.ORGANISER)
         official = [*_OFFICES, *connection.scalars(organisers)]
         if names.skeleton(name) in map(names.skeleton, official):
@@ -98,8 +100,45 @@ def add_person(
         .returning(people.c.id)
     )
     if id is None:
-        raise NotPossible(f"the name {name} is taken; choose another")
+        raise Taken(name)
     return Person(id, name, role)
+
+
+def add_namesake(
+    connection: Connection,
+    name: str,
+    role: Role,
+    *,
+    issuer: str | None = None,
+    subject: str | None = None,
+    vouched: bool = False,
+) -> Person:
+    """Add a person, with a number behind the name where it is taken. Raises NotPossible."""
+    name = proper_name(name)
+    more = {"issuer": issuer, "subject": subject}
+    for number in range(1, MAX_NAMESAKES):
+        numbered = name if number == 1 else f"{name[: MAX_NAME - 3]} {number}"
+        try:
+            return add_person(connection, numbered, role, vouched=vouched, **more)
+        except Taken:
+            continue
+    raise Taken(name)
+
+
+def proper_name(name: str) -> str:
+    """Return a person's name as it is kept. Raises NotPossible where it is not allowed."""
+    name = " ".join(unicodedata.normalize("NFC", name).split())
+    allowed = all(each in " .'’-_" or unicodedata.category(each)[0] in "LMN" for each in name)
+    if not allowed or not name[:1].isalnum() or len(name) > MAX_NAME:
+        raise NotPossible(
+            f"a name has 1 to {MAX_NAME} letters, digits, spaces, dots, hyphens or apostrophes, "
+            "and begins with a letter or a digit"
+        )
+    name = names.normalised(name)
+    problem = names.problem(name)
+    if problem is not None:
+        raise NotPossible(f"the name {name} {problem}; choose another")
+    return name
 
 
 def pseudonyms(connection: Connection) -> dict[str, str]:
@@ -366,7 +405,10 @@ def invited(connection: Connection, token: str) -> Invitation:
 def join(connection: Connection, token: str, name: str) -> Person:
     """Use an invitation. Raises NotPossible."""
     invitation = invited(connection, token)
-    person = add_person(connection, invitation.name or name, invitation.role)
+    if invitation.name is None:
+        person = add_person(connection, name, invitation.role)
+    else:
+        person = add_namesake(connection, invitation.name, invitation.role, vouched=True)
     if invitation.login is not None:
         course = {"login": invitation.login, "section": invitation.section}
         connection.execute(update(people).where(people.c.id == person.id).values(**course))

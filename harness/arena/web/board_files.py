@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.arena.store import board, contest, people
 from harness.arena.store.contest import Announcement
-from harness.arena.web.context import Site, now
+from harness.arena.web.context import Site
 from harness.arena.web.estimates import Row, by_estimate
 from harness.arena.web.files import File
 from harness.arena.web.rendering import page
@@ -42,6 +42,7 @@ class Wanted:
 
     stamp: of the rules. frozen_at: only what was submitted before counts.
     everything: also what was not accepted. pseudonyms: authors have no names.
+    readable: kernels lead to their pages, which the reader may see.
     """
 
     form: Form
@@ -49,6 +50,7 @@ class Wanted:
     frozen_at: datetime | None
     everything: bool = False
     pseudonyms: bool = False
+    readable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def make(site: Site, wanted: Wanted) -> Made:
         return Made(version, {DATA: File.of(json.dumps(data).encode())})
     most = MAX_ROWS if wanted.form is Form.PAGES else None
     shown = [each for each in entries if wanted.everything or each.accepted]
-    pages = _pages(site, version, shown, boards, estimates, announcements, most, wanted.frozen_at)
+    pages = _pages(site, version, shown, boards, estimates, announcements, most, wanted)
     return Made(version, {name: File.of(html) for name, html in pages.items()})
 
 
@@ -89,7 +91,7 @@ def _pages(
     estimates: Sequence[Row] | None,
     announcements: Sequence[Announcement],
     most: int | None,
-    frozen_at: datetime | None,
+    wanted: Wanted,
 ) -> dict[str, bytes]:
     """Every board, and the list of all runs; most: rows of each."""
     names = file_names([each.gpu for each in boards])
@@ -97,8 +99,8 @@ def _pages(
         Page("index.html", "Leaderboard")
     ]
     frame: dict[str, Any] = {"boards": links, "announcements": announcements, "version": version}
-    frame["frozen_at"] = frozen_at
-    frame["open_sources"] = site.rules.sources_open(now())
+    frame["frozen_at"] = wanted.frozen_at
+    frame["open_sources"] = wanted.readable
     made: dict[str, bytes] = {}
     for each in boards:
         values = board_page(each)

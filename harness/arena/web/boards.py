@@ -55,7 +55,7 @@ class Boards:
     def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
         self._renderer = renderer
-        self._kept: dict[tuple[Form, bool, bool, bool], _Kept] = {}
+        self._kept: dict[tuple[object, ...], _Kept] = {}
         self._making: dict[Wanted, asyncio.Task[Made]] = {}
 
     async def made(self, visitor: Visitor, form: Form) -> Made:
@@ -70,7 +70,8 @@ class Boards:
             raise Problem(401, "Sign in first: only who takes part sees the boards.")
         hidden = rules.pseudonyms and not organises
         everything = organises or rules.failures
-        wanted = Wanted(form, self._site.rules_file.stamp, frozen, everything, hidden)
+        readable = organises or rules.sources_open(now())
+        wanted = Wanted(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
         kept = self._kept.get(_place(wanted))
         if kept is None or kept.wanted != wanted:
             return await self._renew(wanted)
@@ -118,5 +119,7 @@ class Boards:
             return board.version(connection)
 
 
-def _place(wanted: Wanted) -> tuple[Form, bool, bool, bool]:
-    return wanted.form, wanted.frozen_at is None, wanted.everything, wanted.pseudonyms
+def _place(wanted: Wanted) -> tuple[object, ...]:
+    """Return the facts that differ between visitors; the others only change with time."""
+    frozen = wanted.frozen_at is not None
+    return wanted.form, frozen, wanted.everything, wanted.pseudonyms, wanted.readable

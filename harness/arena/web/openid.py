@@ -6,6 +6,7 @@ Authlib is imported when somebody comes: it takes as long as the rest of the pag
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -25,8 +26,6 @@ router = APIRouter(prefix="/openid", include_in_schema=False)
 
 NAMES = ("preferred_username", "name", "nickname", "email")
 """What a provider says of somebody, the best first."""
-
-MAX_NAMESAKES = 100
 
 
 @router.get("/begin")
@@ -86,18 +85,10 @@ def _add(
     """Under the name that the provider gives, or with a number behind it."""
     said = [str(claims[name]).partition("@")[0] for name in NAMES if claims.get(name)]
     for name in [*said, "contestant"]:
-        for number in range(1, MAX_NAMESAKES):
-            try:
-                return people.add_person(
-                    connection,
-                    name if number == 1 else f"{name} {number}",
-                    Role.CONTESTANT,
-                    issuer=provider.issuer,
-                    subject=subject,
-                )
-            except NotPossible as error:
-                if "taken" not in str(error):
-                    break
+        with suppress(NotPossible):
+            return people.add_namesake(
+                connection, name, Role.CONTESTANT, issuer=provider.issuer, subject=subject
+            )
     raise Problem(409, "No name is left for you; ask the organiser for an invitation.")
 
 

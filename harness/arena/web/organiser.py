@@ -54,7 +54,7 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             states=gradings.counts_by_state(connection),
             workers=workers.all_workers(connection),
             machines=workers.machines(connection),
-            typical=gradings.typical_seconds(connection),
+            typical=gradings.typical_seconds(connection, otherwise=0),
             oldest=gradings.oldest_waiting(connection),
             rejudgings=contest.rejudgings(connection),
             gpu=rules.gpu,
