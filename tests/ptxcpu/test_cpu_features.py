@@ -98,6 +98,30 @@ FEATURES = {
         s = t[0] + t[1] + t[2] + t[3] + t[4] + t[5];""",
     ),
     "constant memory": ("__constant__ float table[4] = {1, 2, 3, 4};", "s = table[id % 4];"),
+    "structs that begin with a pointer": (
+        "__device__ float numbers[2] = {5, 7};\n"
+        "struct S { float* p; int n; char c; };\n"
+        "__constant__ S table[2] = {{numbers + 1, 2, 3}, {numbers, 4, 6}};",
+        "S x = table[id % 2]; s = *x.p * x.n + x.c;",
+    ),
+    "a table of functions": (
+        "__device__ float twice(float x) { return 2 * x; }\n"
+        "__device__ float next(float x) { return x + 1; }\n"
+        "__device__ int other(int x) { return x; }\n"
+        "__device__ float (*table[])(float) = {twice, next};\n"
+        "__device__ int (*another)(int) = other;",
+        "s = table[id % 2](table[1](id)) + another(0);",
+    ),
+    "a function chosen at run time": (
+        "__device__ __noinline__ void add(float& x, float y) { x += y; }\n"
+        "__device__ __noinline__ void multiply(float& x, float y) { x *= y; }",
+        "void (*f)(float&, float) = id % 2 ? add : multiply; s = id; if (row < M) f(s, 3);",
+    ),
+    "virtual functions": (
+        "struct Square { float x; __device__ virtual float area() { return x * x; } };\n"
+        "struct Disc : Square { __device__ float area() override { return 3 * x * x; } };",
+        "Square a; Disc b; a.x = b.x = id; Square* one = id % 2 ? &b : &a; s = one->area();",
+    ),
     "switch": (
         "",
         "switch (id % 6) { case 0: s = 5; break; case 1: s = A[0]; break; case 2: s = 7; break;"
@@ -186,6 +210,10 @@ EXPECTED = {  # of C[0][0], thread 0 of block 0, and of thread 37
     "cuda::atomic_ref": (32640, 32640),
     "atomics in shared memory": (32640 + 255 - 255 + 255 + 0 + 256, 32640 + 255 - 255 + 255 + 256),
     "constant memory": (1, 2),
+    "structs that begin with a pointer": (7 * 2 + 3, 5 * 4 + 6),
+    "a table of functions": (2, 39),
+    "a function chosen at run time": (0, 40),
+    "virtual functions": (0, 3 * 37 * 37),
     "half2": (0, 37 * 37 + 37),
     "votes": (16 + 1 + 1 + 128 + 1 + 1 + 32 + 4, 16 + 0 + 1 + 128 + 1 + 1 + 32 + 4),
     "quantising to 8 bits": (

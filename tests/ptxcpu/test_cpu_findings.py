@@ -405,13 +405,11 @@ def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool)
 # ---- what this device cannot run
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("recursion", "recursion"), ("function_pointer", "pointer")]
-)
-def test_refusal(cpu: Runner, name: str, reason: str) -> None:
+@pytest.mark.parametrize("name", ["recursion", "recursion_through_pointers"])
+def test_recursion_is_refused(cpu: Runner, name: str) -> None:
     answer = cpu.load((KERNELS / f"{name}.cu").read_text())
     assert isinstance(answer, Refusal)
-    assert reason in answer.message and answer.at is not None and answer.instruction
+    assert "recursion" in answer.message and answer.at is not None and answer.instruction
 
 
 def test_of_a_large_launch_some_blocks_are_watched(

@@ -232,6 +232,7 @@ FAULTS = {
         " [%rd1], [%r1], 16; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5000; @%p1 bra X;",
         "judge",
     ),
+    "a call of no function": ("mov.u64 %rd1, 0; P: .callprototype _; call %rd1, P;", "trap"),
     "a jump outside its table": ("T: .branchtargets X; mov.u32 %r1, 9; X: brx.idx %r1, T;", "trap"),
 }
 

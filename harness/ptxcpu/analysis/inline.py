@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import prod
 
 from harness.ptxcpu.arguments import ParameterKind, window_of_buffer
@@ -12,6 +13,7 @@ from harness.ptxcpu.ptx.syntax import (
     Function,
     Group,
     Instruction,
+    Integer,
     Label,
     Not,
     Operand,
@@ -21,8 +23,9 @@ from harness.ptxcpu.ptx.syntax import (
     Symbol,
     Variable,
     Vector,
+    symbols,
 )
-from harness.ptxcpu.ptx.types import Type
+from harness.ptxcpu.ptx.types import TYPES, Type
 from harness.ptxcpu.runtime.layout import MAX_CLUSTER, Window
 
 MAX_INSTRUCTIONS = 60_000  # after inlining; LLVM needs about 0.3 ms for each
@@ -133,6 +136,7 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
     """The place of every `__device__` and `__constant__` variable, and the bytes that they begin
     with, by offset; everything else is zero."""
     memory, initial = Memory(GAP), {}
+    functions = function_addresses(program)
     for variable in program.variables.values():
         if variable.space not in ("global", "const"):
             continue
@@ -147,14 +151,41 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
             )
         if variable.image:
             initial[place.offset] = variable.image[: variable.size]
-    for variable in program.variables.values():
+    for place in memory.variables.values():
+        variable = program.variables[place.name]
         for at, name, distance in variable.pointees:
-            pointee = memory.variables.get(name)
-            if pointee is None or variable.type.bytes != 8:
+            if name in memory.variables:
+                address = Window.MODULE.base + memory.variables[name].offset + distance
+            elif name in functions:
+                address = functions[name]
+            else:
                 raise CannotTranslate(f"{variable.name} begins with the address of {name}")
-            address = Window.MODULE.base + pointee.offset + distance
-            initial[memory.variables[variable.name].offset + at] = address.to_bytes(8, "little")
+            if variable.type.bytes != 8:
+                raise CannotTranslate(f"{variable.name} begins with a part of an address")
+            image = initial[place.offset]
+            initial[place.offset] = image[:at] + address.to_bytes(8, "little") + image[at + 8 :]
     return memory, initial
+
+
+def function_addresses(program: Program) -> dict[str, int]:
+    """The address of every device function: no array lies there, so it is good for calls alone."""
+    names = [*program.functions, *program.declared]
+    base = Window.NONE.base
+    return {name: base + 16 * number for number, name in enumerate(dict.fromkeys(names), 1)}
+
+
+def _pointed_at(program: Program) -> list[Function]:
+    """The device functions whose addresses the program takes, in its order."""
+    names = {p.name for variable in program.variables.values() for p in variable.pointees}
+    for function in program.functions.values():
+        for item in function.body:
+            if isinstance(item, Instruction) and not _is_call(item):
+                names.update(chain.from_iterable(map(symbols, item.operands)))
+    return [each for each in program.functions.values() if each.name in names]
+
+
+def _is_call(item: Instruction) -> bool:
+    return item.opcode.split(".")[0] == "call"
 
 
 def inline(
@@ -200,6 +231,10 @@ class _Inliner:
         self.dynamic: list[Variable] = []
         self.shared: dict[tuple[str, str], str] = {}
         """What the shared variables of functions are called in the kernel."""
+        self.addresses = function_addresses(program)
+        self.pointed_at = _pointed_at(program)
+        self.called: list[str] = []
+        """The functions that are being inlined, each by the one before."""
         for variable in program.variables.values():
             if variable.space == "shared":
                 self.place_shared(variable)
@@ -292,36 +327,80 @@ class _Inliner:
         assert guard is None or isinstance(guard, Register | Not)
         operands = tuple(_rename(x, names) for x in item.operands)
         if item.opcode.startswith("ret") and depth:
-            body.append(Instruction("bra", (Symbol(end),), guard, item.line, item.text))
-        elif item.opcode.split(".")[0] == "call":
+            self.branch(end, guard, item)
+        elif _is_call(item):
             self.call(Instruction(item.opcode, operands, guard, item.line, item.text), tag, depth)
         else:
+            operands = tuple(
+                Integer(self.addresses[x.name])
+                if isinstance(x, Symbol) and x.name in self.addresses
+                else x
+                for x in operands
+            )
             body.append(Instruction(item.opcode, operands, guard, item.line, item.text))
 
     def call(self, item: Instruction, tag: str, depth: int) -> None:
         """Inline a call: the callee's parameters become the caller's temporaries."""
+        pointer = next((x for x in item.operands if isinstance(x, Register)), None)
         try:
-            name, results, arguments = call_parts(item)
-            callee = self.program.functions.get(name)
-            if callee is None:
+            if pointer is None and call_parts(item)[0] not in self.program.functions:
                 self.kernel.body.append(item)  # printf and assert: the translator knows them
                 return
-            given = [*results, *arguments]
-            formal = [p.name for p in (*callee.results, *callee.parameters)]
-            if len(given) != len(formal):
-                raise CannotTranslate(f"a call of {name} with {len(given)} arguments")
-            if depth >= MAX_CALL_DEPTH:
-                raise CannotTranslate(f"recursion: {name} calls itself, or calls nest too deep")
+            inner = f"{tag}.{len(self.kernel.body)}"
+            if item.guard is not None:
+                away = item.guard.register if isinstance(item.guard, Not) else Not(item.guard)
+                self.branch(f"after{inner}", away, item)
+            if pointer is None:
+                self.copy_callee(item, inner, depth)
+            else:
+                self.call_through(pointer, item, inner, depth)
+            if item.guard is not None:
+                self.kernel.body.append(Label(f"after{inner}"))
         except CannotTranslate as refusal:
             raise refusal.at(item.text, item.line) from None
-        inner = f"{tag}.{len(self.kernel.body)}"
-        if item.guard is not None:
-            away = item.guard.register if isinstance(item.guard, Not) else Not(item.guard)
-            skip = Instruction("bra", (Symbol(f"after{inner}"),), away, item.line, item.text)
-            self.kernel.body.append(skip)
+
+    def copy_callee(self, item: Instruction, inner: str, depth: int) -> None:
+        name, results, arguments = call_parts(item)
+        callee = self.program.functions[name]
+        given = [*results, *arguments]
+        formal = [p.name for p in (*callee.results, *callee.parameters)]
+        if len(given) != len(formal):
+            raise CannotTranslate(f"a call of {name} with {len(given)} arguments")
+        if depth >= MAX_CALL_DEPTH or name in self.called:
+            raise CannotTranslate(f"recursion: {name} calls itself, or calls nest too deep")
+        self.called.append(name)
         self.copy(callee, inner, dict(zip(formal, given, strict=True)), depth + 1)
-        if item.guard is not None:
-            self.kernel.body.append(Label(f"after{inner}"))
+        self.called.pop()
+
+    def call_through(self, pointer: Register, item: Instruction, inner: str, depth: int) -> None:
+        """Inline every function that the pointer may point at, each behind a comparison of its
+        address with the pointer. A pointer at none of them ends the kernel, as on a GPU."""
+        *operands, prototype = item.operands
+        if not isinstance(prototype, Symbol):
+            raise CannotTranslate("a call through a pointer without its prototype")
+        sizes = [self.kernel.temporaries.get(x) for each in operands for x in symbols(each)]
+        end, is_other = f"end of call{inner}", Register(f"other function{inner}")
+        self.kernel.registers[is_other.name] = TYPES["pred"]
+        for callee in self.pointed_at:
+            if [x.size for x in (*callee.results, *callee.parameters)] != sizes:
+                continue
+            place, address = f"{inner}.{callee.name}", Integer(self.addresses[callee.name])
+            compared = (is_other, pointer, address)
+            self.kernel.body.append(
+                Instruction("setp.ne.u64", compared, None, item.line, item.text)
+            )
+            self.branch(f"not{place}", is_other, item)
+            named = tuple(Symbol(callee.name) if x is pointer else x for x in operands)
+            direct = Instruction("call", named, None, item.line, item.text)
+            self.copy_callee(direct, place, depth)
+            self.branch(end, None, item)
+            self.kernel.body.append(Label(f"not{place}"))
+        self.kernel.body.append(Instruction("trap", (), None, item.line, item.text))
+        self.kernel.body.append(Label(end))
+
+    def branch(self, label: str, guard: Register | Not | None, item: Instruction) -> None:
+        branch = Instruction("bra", (Symbol(label),), guard, item.line, item.text)
+        self.kernel.body.append(branch)
 
 
 def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:
@@ -331,7 +410,7 @@ def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:
     target = operands.pop(0) if operands else None
     arguments = operands.pop(0) if operands else Group(())
     if not isinstance(target, Symbol) or not isinstance(arguments, Group) or operands:
-        raise CannotTranslate("a call through a function pointer")
+        raise CannotTranslate("a call of what is no function")
 
     def names(group: Operand) -> list[str]:
         assert isinstance(group, Group)
