@@ -29,7 +29,7 @@ from harness.judge.progress import Progress
 from harness.judge.submission import Unreadable
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
+from harness.protocol.report import Report, Submission, Verdict
 
 if TYPE_CHECKING:
     from harness.judge.gpu_process import Lane
@@ -84,12 +84,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_arch(parser)
     add_gpus(parser)
     add_seed(parser, "draw the inputs of that grading")
-    parser.add_argument(
-        "--host-memory",
-        choices=("pinned", "pageable", "both"),
-        default="both",
-        help="host memory to measure copies with",
-    )
     parser.add_argument("--author", help="who wrote it")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
@@ -104,16 +98,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.leave_output_to_programs()
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
-    options = GradingOptions(
-        quick=arguments.quick,
-        sizes=arguments.sizes,
-        seed=arguments.seed,
-        host_memory=(
-            tuple(HostMemoryKind)
-            if arguments.host_memory == "both"
-            else (HostMemoryKind(arguments.host_memory),)
-        ),
-    )
+    options = GradingOptions(quick=arguments.quick, sizes=arguments.sizes, seed=arguments.seed)
     reports: list[Report] = []
     code = Exit.YES
     jobs: list[Job] = []
