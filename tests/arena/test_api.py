@@ -117,7 +117,9 @@ def test_a_name_leads_to_no_other_folder(
     assert "/" not in sent.json()["name"] and "\\" not in sent.json()["name"]
 
 
-@pytest.mark.parametrize("name", ["", "..", "a\nb", "x" * 150, "\x1b[31mred", "\u202eevil"])
+@pytest.mark.parametrize(
+    "name", ["", "..", "a\nb", "x" * 150, "\x1b[31mred", "\u202eevil", "\u0430dmin"]
+)
 def test_a_name_that_is_none_gets_a_sentence(
     name: str, client: TestClient, ada: dict[str, str]
 ) -> None:
@@ -126,6 +128,14 @@ def test_a_name_that_is_none_gets_a_sentence(
         assert name in ("", "..") and sent.json()["name"] in ("kernel", "..")
     else:
         assert "name" in problem(sent, 422)
+
+
+@pytest.mark.parametrize("name", ["ядро", "α_tile", "größer", "v2 (σ)"])
+def test_a_name_in_any_alphabet_is_taken(
+    name: str, client: TestClient, ada: dict[str, str]
+) -> None:
+    sent = client.post(SUBMISSIONS, params={"name": name}, content=SOURCE, headers=ada)
+    assert sent.status_code == 202 and sent.json()["name"] == name
 
 
 def test_cancelling(client: TestClient, ada: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -84,6 +85,47 @@ def test_namesakes_of_a_roster_all_join(
         ("Priya", "b@x.org", "B"),
         ("Priya 2", "c@x.org", "B"),
     }
+
+
+def test_a_program_does_with_a_key_what_the_forms_do(
+    client: TestClient, organiser: dict[str, str], connection: Connection, worker_url: URL
+) -> None:
+    """It finds each number that a form needs, and is answered in JSON."""
+
+    def get(path: str) -> Any:
+        return client.get(f"/organiser{path}", headers=organiser).json()
+
+    def post(path: str, **data: object) -> httpx.Response:
+        return client.post(f"/organiser{path}", data=data, headers=organiser)
+
+    link = post("/invite", uses=2, note="late ones").json()["link"]
+    assert client.post(link.removeprefix("http://testserver"), data={"name": "ada"})
+    (ada,) = (each["id"] for each in get("/people")["everybody"] if each["name"] == "ada")
+    assert post("/people/extend", id=ada, until="2026-12-20T18:00Z").status_code == 303
+    (until,) = (each["extended"] for each in get("/people")["everybody"] if each["id"] == ada)
+    assert datetime.fromisoformat(until) == datetime(2026, 12, 20, 18, tzinfo=UTC)
+    key = {"Authorization": f"Bearer {post('/people/key', id=ada).json()['key']}"}
+    assert client.get("/api/v1/me", headers=key).json()["name"] == "ada"
+    (invitation,) = get("/people")["invitations"]
+    assert post("/invitations/end", id=invitation["id"]).status_code == 303
+    assert get("/people")["invitations"] == []
+    submit(connection, Person(ada, "ada", Role.CONTESTANT), "fast")
+    worker = joined(worker_url)
+    task = take(worker)
+    assert worker.finish(task.attempt, graded(task, 1.0))
+    (status,) = get("/submissions")
+    assert (status["author"], status["verdict"]) == ("ada", "accepted")
+    post("/rejudge", which="chosen", ids=status["id"], reason="again")
+    (rejudging,) = get("")["rejudgings"]
+    found = get(f"/rejudgings/{rejudging['id']}")
+    assert [each["submission"] for each in found["changes"]] == [status["id"]]
+    assert post(f"/rejudgings/{rejudging['id']}/drop").status_code == 303
+    post("/announce", text="hello")
+    (announcement,) = get("")["announcements"]
+    assert post("/announcements/remove", id=announcement["id"]).status_code == 303
+    assert get("/audit")["audit"][0]["action"] == "remove announcement"
+    refused = post("/announcements/remove", id=announcement["id"])
+    assert refused.status_code == 422 and "no such announcement" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,8 @@ def proper_name(name: str) -> str:
         )
     name = names.normalised(name)
     problem = names.problem(name)
+    if names.mixes_alphabets(name):
+        problem = "mixes letters of two alphabets, and so looks like another name"
     if problem is not None:
         raise NotPossible(f"the name {name} {problem}; choose another")
     return name

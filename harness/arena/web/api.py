@@ -25,6 +25,7 @@ from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visi
 from harness.arena.web.files import answer
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, sentence, unknown_submission
+from harness.board import names
 from harness.board.document import Document
 from harness.protocol.report import Value
 
@@ -199,6 +200,9 @@ def stem(name: str) -> str:
     last = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu").strip()
     if not last or len(last) > MAX_NAME or not _NAME.fullmatch(last) or not last.isprintable():
         raise Problem(422, f"A kernel's name has 1 to {MAX_NAME} characters that can be printed.")
+    if names.mixes_alphabets(last):
+        said = "A word of the kernel's name mixes letters of two alphabets: it looks like another."
+        raise Problem(422, said)
     return last
 
 

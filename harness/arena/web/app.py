@@ -112,9 +112,10 @@ def application(
 
 
 def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Response:
-    """For programs as JSON, for people as a page."""
+    """For programs as JSON, for people as a page. A program comes with a key."""
     path = request.url.path.removeprefix(site.root)
-    if path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
+    by_program = "authorization" in request.headers
+    if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
         return problem.response()
     answer = page(site, "error.html", problem=problem, status=problem.status)
     answer.headers.update(problem.headers)

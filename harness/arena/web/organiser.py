@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.encoders import jsonable_encoder
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection
 
 from harness.arena.store import contest, gradings, people, workers
 from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.web.api import SubmissionStatus
 from harness.arena.web.context import (
     PRIVATE,
     Site,
@@ -35,6 +37,16 @@ Number = Annotated[int, Form(ge=0, le=2**62)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
+def shown(
+    site: Site, template: str, visitor: Visitor, found: Mapping[str, Any], **more: Any
+) -> Response:
+    """Return a page for a person who has signed in; without the page, what was found for a program,
+    which comes with a key."""
+    if visitor.session is None:
+        return JSONResponse(jsonable_encoder(found), headers=PRIVATE)
+    return page(site, template, here="organiser", visitor=visitor, **found, **more)
+
+
 @router.get("")
 def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
@@ -42,24 +54,26 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
     visitor.check_organiser()
     rules = site.rules
     with site.transaction() as connection:
-        return page(
+        found = {
+            "rules_problem": site.rules_file.problem,
+            "closed": rules.closed(now()),
+            "frozen": rules.frozen(now()),
+            "thawed": rules.thawed,
+            "states": gradings.counts_by_state(connection),
+            "workers": workers.all_workers(connection),
+            "machines": workers.machines(connection),
+            "rejudgings": contest.rejudgings(connection),
+            "announcements": contest.announced(connection),
+        }
+        return shown(
             site,
             "organiser.html",
-            here="organiser",
-            visitor=visitor,
-            rules_problem=site.rules_file.problem,
-            closed=rules.closed(now()),
-            frozen=rules.frozen(now()),
-            thawed=rules.thawed,
-            states=gradings.counts_by_state(connection),
-            workers=workers.all_workers(connection),
-            machines=workers.machines(connection),
+            visitor,
+            found,
             typical=gradings.typical_seconds(connection, otherwise=0),
             oldest=gradings.oldest_waiting(connection),
-            rejudgings=contest.rejudgings(connection),
             gpu=rules.gpu,
             address=str(request.base_url).rstrip("/"),
-            announcements=contest.announced(connection),
         )
 
 
@@ -72,6 +86,9 @@ def everybodys_submissions(
 ) -> Response:
     with site.transaction() as connection:
         found = gradings.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
+    if visitor.session is None:
+        statuses = map(SubmissionStatus.of, found[:PER_PAGE])
+        return JSONResponse(jsonable_encoder(list(statuses)), headers=PRIVATE)
     return page(
         site,
         "organiser_submissions.html",
@@ -94,29 +111,24 @@ def _people(
     site: Site, visitor: Visitor, link: str | None = None, key: str | None = None
 ) -> Response:
     with site.transaction() as connection:
-        return page(
-            site,
-            "organiser_people.html",
-            here="organiser",
-            visitor=visitor,
-            link=link,
-            key=key,
-            pseudonyms=site.rules.pseudonyms,
-            everybody=people.everybody(connection),
-            invitations=people.open_invitations(connection),
-        )
+        found: dict[str, object] = {
+            "link": link,
+            "key": key,
+            "everybody": people.everybody(connection),
+            "invitations": people.open_invitations(connection),
+        }
+    return shown(site, "organiser_people.html", visitor, found, pseudonyms=site.rules.pseudonyms)
 
 
 @router.get("/audit")
 def audit_log(site: ThisSite, visitor: ThisOrganiser, offset: Offset = 0) -> Response:
     with site.transaction() as connection:
         lines = contest.audit_log(connection, limit=PER_PAGE + 1, offset=offset)
-    return page(
+    return shown(
         site,
         "organiser_audit.html",
-        here="organiser",
-        visitor=visitor,
-        audit=lines[:PER_PAGE],
+        visitor,
+        {"audit": lines[:PER_PAGE]},
         offset=offset,
         more=len(lines) > PER_PAGE,
         per_page=PER_PAGE,
@@ -301,13 +313,8 @@ def rejudging(site: ThisSite, visitor: ThisOrganiser, id: int) -> Response:
         found = next(iter(contest.rejudgings(connection, id)), None)
         if found is None:
             raise Problem(404, "There is no such rejudging.")
-        return page(
-            site,
-            "rejudging.html",
-            visitor=visitor,
-            rejudging=found,
-            changes=contest.changes(connection, id),
-        )
+        changes = contest.changes(connection, id)
+    return shown(site, "rejudging.html", visitor, {"rejudging": found, "changes": changes})
 
 
 @router.post("/rejudgings/{id}/{what}")
