@@ -238,6 +238,21 @@ class Scene:
         }
         self.theirs = theirs
 
+    def bring_to(self, state: str, worker_url: URL) -> None:
+        """Bring the owner's submission to this state."""
+        connection, owner = self._connection, self.people["owner"]
+        if state == "withdrawn":
+            contest.withdraw(connection, owner, self.id)
+        elif state == "disqualified":
+            contest.disqualify(connection, self.people["organiser"], self.id, "copied")
+        elif state != "done":
+            self.id = submit(connection, owner, "another")
+            self.words |= {"id": self.id, "entry": self.id}
+            if state == "grading":
+                take(joined(worker_url))
+            elif state == "cancelled":
+                gradings.cancel(connection, self.id)
+
     def ask(self, route: str, role: str) -> int:
         """As somebody with a key."""
         _, address, sent = ROUTES[route]
@@ -266,18 +281,105 @@ def scene(client: TestClient, connection: Connection, worker_url: URL) -> Scene:
     return Scene(client, connection, worker_url)
 
 
-LAST = ("POST /submissions/{id}/{what}", "POST /organiser/reinstate", "POST /signout/everywhere")
+def at(hours: float) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
 
 
-def test_every_route_answers_every_role_as_the_table_says(scene: Scene) -> None:
+STATES = {
+    "before": f"begins = {at(1)}\nends = {at(9)}\n",
+    "running": f"begins = {at(-1)}\nends = {at(9)}\n",
+    "frozen": f"begins = {at(-9)}\nfrozen_from = {at(-1)}\nends = {at(9)}\n",
+    "ended": f"begins = {at(-9)}\nfrozen_from = {at(-2)}\nends = {at(-1)}\n",
+    "thawed": f"begins = {at(-9)}\nfrozen_from = {at(-2)}\nends = {at(-1)}\nthawed = true\n",
+}
+
+
+CLOSED = {
+    "POST /submit": "403 403 403 303",
+    "POST /api/v1/submissions": "401 403 403 202",
+}
+THAWS = {"POST /organiser/thaw": ACTS}
+SOURCES_OPEN = dict.fromkeys((route for route, row in ROUTES.items() if row[0] == OWN), OPEN) | {
+    "POST /api/v1/submissions/{id}/cancel": "401 403 409 409"
+}
+CHANGED: dict[str, dict[str, str]] = {
+    "before": CLOSED,
+    "running": {},
+    "frozen": THAWS,
+    "ended": CLOSED | THAWS | SOURCES_OPEN,
+    "thawed": CLOSED | THAWS | SOURCES_OPEN,
+}
+"""The routes that answer otherwise in a state of the contest, with their statuses by role."""
+
+LAST = (
+    "POST /organiser/disqualify",
+    "POST /submissions/{id}/{what}",
+    "POST /organiser/reinstate",
+    "POST /organiser/thaw",
+    "POST /signout/everywhere",
+)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_route_answers_every_role_in_every_state_as_the_tables_say(
+    state: str, scene: Scene, rules: Path
+) -> None:
+    rules.write_text(f'sources = "after-end"\n{STATES[state]}')
     wrong = []
     for route in sorted(ROUTES, key=lambda route: route in LAST):
-        for role, expected in zip(ROLES, ROUTES[route][0].split(), strict=True):
+        statuses = CHANGED[state].get(route, ROUTES[route][0])
+        for role, expected in zip(ROLES, statuses.split(), strict=True):
             found = scene.ask(route, role)
             if found != int(expected):
                 wrong.append(f"{route} as {role}: {found}, not {expected}")
     assert wrong == []
     assert people.by_key(scene._connection, scene.theirs), "nobody revokes another's key"
+
+
+REPORTS = (
+    "GET /entries/{short}.{kind}",
+    "GET /compare",
+    "GET /api/v1/submissions/{id}/report",
+)
+READS = (
+    "GET /submissions/{id}",
+    "GET /api/v1/submissions/{id}",
+    "GET /api/v1/submissions/{id}/source",
+)
+STREAMS = ("GET /live/submissions/{id}", "GET /api/v1/submissions/{id}/events")
+"""They end with the grading, and so are asked for after that."""
+
+SUBMISSION_STATES = {
+    "queued": (409, 200, True),
+    "grading": (409, 200, True),
+    "done": (200, 409, True),
+    "cancelled": (409, 409, True),
+    "withdrawn": (200, 409, True),
+    "disqualified": (200, 409, False),
+}
+"""The answers to who asks for the report and to the owner who cancels, and whether others may read
+it where sources are open."""
+
+
+@pytest.mark.parametrize("sources", ["private", "open"])
+@pytest.mark.parametrize("state", SUBMISSION_STATES)
+def test_a_submission_is_read_and_cancelled_in_every_state_as_the_table_says(
+    state: str, sources: str, scene: Scene, rules: Path, worker_url: URL
+) -> None:
+    rules.write_text(f'sources = "{sources}"\n')
+    scene.bring_to(state, worker_url)
+    report, cancels, is_open = SUBMISSION_STATES[state]
+    others_read = sources == "open" and is_open
+    expected = dict.fromkeys(REPORTS, report) | dict.fromkeys(READS, 200)
+    if state not in ("queued", "grading"):
+        expected |= dict.fromkeys(STREAMS, 200)
+    for route, status in expected.items():
+        others = status if others_read else 404
+        found = [scene.ask(route, role) for role in ROLES]
+        assert found == [others, others, status, status], route
+    cancel = "POST /api/v1/submissions/{id}/cancel"
+    found = [scene.ask(cancel, role) for role in ROLES]
+    assert found == [401, 403 if others_read else 404, cancels, 409]
 
 
 def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
@@ -356,19 +458,6 @@ def test_an_expired_key_opens_nothing(connection: Connection, person: Add) -> No
 
 
 # ------------------------------------------------------------------------- states of the contest
-
-
-def at(hours: float) -> str:
-    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
-
-
-STATES = {
-    "before": f"begins = {at(1)}\nends = {at(9)}\n",
-    "running": f"begins = {at(-1)}\nends = {at(9)}\n",
-    "frozen": f"begins = {at(-9)}\nfrozen_from = {at(-1)}\nends = {at(9)}\n",
-    "ended": f"begins = {at(-9)}\nfrozen_from = {at(-2)}\nends = {at(-1)}\n",
-    "thawed": f"begins = {at(-9)}\nfrozen_from = {at(-2)}\nends = {at(-1)}\nthawed = true\n",
-}
 
 
 @pytest.mark.parametrize(
