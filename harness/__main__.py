@@ -12,9 +12,8 @@ def main() -> int:
     from harness.judge.workers import processes
     from harness.judge.workers.isolation import Role
 
-    # With several GPUs another process compiles.
-    elsewhere = any(word.startswith(("-h", "--help", "--gpus")) for word in sys.argv[2:])
-    if sys.argv[1:2] in (["grade"], ["explain"]) and not elsewhere:
+    helps = any(word.startswith(("-h", "--help")) for word in sys.argv[2:])
+    if sys.argv[1:2] in (["grade"], ["explain"]) and not helps:
         # The compiler starts while the judge does, and is waited for.
         startup.undo = processes.end_ahead
         startup.run(lambda: processes.start_ahead(Role.COMPILER))

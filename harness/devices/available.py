@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
-
-from harness.protocol.errors import UsageError
 
 
 def why_no_cuda() -> str | None:
@@ -21,31 +18,6 @@ def why_no_cuda() -> str | None:
     except pynvml.NVMLError as error:
         return f"the NVIDIA driver does not answer ({error})"
     return None if count else "there is no NVIDIA GPU"
-
-
-def chosen_gpus(text: str, there: Sequence[str]) -> list[str]:
-    """Return the UUIDs that a text names: "all", or numbers, UUIDs and their beginnings, separated
-    by commas. there: the UUIDs of this machine, in the driver's order. Raises UsageError."""
-    if text == "all":
-        return list(there)
-    chosen: list[str] = []
-    for word in text.split(","):
-        if word.isascii() and word.isdecimal():
-            number = int(word)
-            meant = [there[number]] if number < len(there) else []
-        else:
-            meant = [uuid for uuid in there if word and uuid.startswith(word)]
-        if len(meant) != 1:
-            has = f"{len(there)} of them, from 0" if len(there) > 1 else "one, number 0"
-            what = "is more than one GPU" if meant else "is no GPU"
-            raise UsageError(
-                f"{word!r} {what} of this machine; it has {has}: name numbers or UUIDs with commas "
-                "between, or all"
-            )
-        if meant[0] in chosen:
-            raise UsageError(f"GPU {word} is named twice")
-        chosen += meant
-    return chosen
 
 
 def arch_of(gpu: str | None) -> str | None:

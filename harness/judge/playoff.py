@@ -1,122 +1,378 @@
-"""Play-off: grade kernels, then time them together on one GPU after another until their order is
-known."""
+"""A play-off: grade kernels, then time them and cuBLAS alternately in one run, and compare them.
+
+The launches of a round share what differs between two gradings: the time, the temperature and the
+GPU. So the difference of two kernels is known far better than either score.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import math
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness import __version__
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
 from harness.judge.session import Session
+from harness.judge.stages.clocks import judge_clocks
 from harness.judge.stages.compile import compile_kernel, load_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
-from harness.judge.stages.playoff import Ended, Game, Player, PlayOff, differences, play, settled
+from harness.judge.stages.rounds import CheckedLaunch, Extent, MeasurementAborted, Measuring
+from harness.judge.stages.score import MIN_RATIOS, median_interval, score, slower_on
 from harness.protocol.compiler import Compiled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import Report, Submission, Verdict
-from problem.cases import CASES_VERSION
+from harness.protocol.report import (
+    DeviceInfo,
+    Outcome,
+    Report,
+    Round,
+    Score,
+    Sha256,
+    Stage,
+    Submission,
+    Value,
+    Verdict,
+)
+from harness.protocol.timing import TimingWorkers
+from problem.cases import CASES_VERSION, RANKED, Shape
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 
-FEWEST_GPUS = 2
-"""GPUs to play on if the machine has so many: one GPU cannot speak for its model."""
+EQUAL = 0.001
+"""Two kernels that surely differ by less are equal."""
 
-Opening = Callable[[str], AbstractContextManager[Session]]
-"""Opens a session on the GPU with this UUID."""
+STEADY = EQUAL / 2
+"""A run is long enough when the interval of every difference is at most so wide on each side."""
+
+EXTENT = Extent(rounds=40, seconds=30.0)
+"""The length of a run; the seconds are for each kernel."""
+
+
+class Player(Value):
+    """A kernel that takes part."""
+
+    name: str
+    author: str | None
+    sha256: Sha256
+    code: Sha256
+    """The hash of its program, which identifies it on a board."""
+
+
+class Ordered(StrEnum):
+    """The order of two kernels."""
+
+    FASTER = "faster"
+    """The first is faster."""
+    SLOWER = "slower"
+    EQUAL = "equal"
+    UNKNOWN = "unknown"
+
+
+class Difference(Value):
+    """The difference of two players."""
+
+    first: NonNegativeInt
+    second: NonNegativeInt
+    """The index of each among the players."""
+    percent: float
+    """How much faster the first is."""
+    low: float
+    high: float
+    """The 95 % interval of that."""
+    ordered: Ordered
+
+
+class PlayOff(Value):
+    """The result of a play-off. It holds for this GPU: another of its model may differ."""
+
+    schema_version: Literal[2] = 2
+    judge: str
+    cases: PositiveInt
+    created: datetime
+    device: DeviceInfo
+    players: tuple[Player, ...] = Field(min_length=2)
+    rounds: tuple[tuple[Round, ...], ...]
+    """The rounds of each player, in the order of the players; the n-th of all players are one."""
+    differences: tuple[Difference, ...]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the order of all players is known."""
+        return all(each.ordered is not Ordered.UNKNOWN for each in self.differences)
+
+    def places(self) -> list[int]:
+        """Return each player's place: one more than the number of players known to be faster."""
+        slower = [each.second for each in self.differences if each.ordered is Ordered.FASTER]
+        slower += [each.first for each in self.differences if each.ordered is Ordered.SLOWER]
+        return [1 + slower.count(player) for player in range(len(self.players))]
 
 
 def play_off(
     submissions: Sequence[Submission],
-    gpus: Sequence[str],
-    opening: Opening,
+    session: Session,
     progress: Progress,
     graded: Callable[[Report], None] = lambda _: None,
-    options: GradingOptions = GradingOptions(),
 ) -> PlayOff:
     """Order at least two kernels. graded: gets the report of each kernel before the play-off.
 
     Raises UsageError if a kernel is not accepted, and JudgeFailure if the play-off fails.
     """
-    games: list[Game] = []
-    players: tuple[Player, ...] = ()
-    for gpu in gpus:
-        with opening(gpu) as session:
-            if not players:
-                players = _qualified(submissions, session, progress, graded, options)
-            games.append(play_game(submissions, session, progress, options))
-        if len(games) >= FEWEST_GPUS and settled(differences(games)):
-            break
-    return PlayOff(
-        judge=__version__,
-        cases=CASES_VERSION,
-        created=datetime.now(UTC).replace(microsecond=0),
-        players=players,
-        games=tuple(games),
-        differences=differences(games),
-    )
-
-
-def _qualified(
-    submissions: Sequence[Submission],
-    session: Session,
-    progress: Progress,
-    graded: Callable[[Report], None],
-    options: GradingOptions,
-) -> tuple[Player, ...]:
-    """Grade each kernel; only accepted kernels may play."""
+    options = GradingOptions()
     players: list[Player] = []
     for submission in submissions:
         report = grade(submission, session, options, progress)
         graded(report)
-        if report.verdict is not Verdict.ACCEPTED or report.score is None or report.kernel is None:
-            why = getattr(report.outcome, "message", "it has no score")
-            raise UsageError(f"{submission.name} cannot play: {report.verdict.value}: {why}")
-        code = report.kernel.program_sha256
-        assert code is not None, "this judge's reports have it"
-        same = [player.name for player in players if player.code == code]
-        if same:
-            raise UsageError(f"{submission.name} and {same[0]} are one program; leave one out")
-        players.append(
-            Player(
-                name=submission.name, author=submission.author, sha256=submission.sha256, code=code
-            )
-        )
-    return tuple(players)
-
-
-def play_game(
-    submissions: Sequence[Submission],
-    session: Session,
-    progress: Progress,
-    options: GradingOptions = GradingOptions(),
-) -> Game:
-    """Time accepted kernels together on one GPU. Raises JudgeFailure or UsageError."""
+        players.append(_qualified(report, players))
     kernels = [_compiled(submission, session) for submission in submissions]
     with session.exclusive_lock(progress), session.timing_of_each(len(kernels)) as workers:
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
             ready = load_kernel(each.kernel, kernel)
             if not isinstance(ready, Ready):
-                raise _failure(submission, session, getattr(ready, "message", ready.verdict.value))
+                raise _failure(submission, getattr(ready, "message", ready.verdict.value))
         seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
-        game = play(workers, session.info, seconds=seconds, progress=progress)
-    if isinstance(game, Ended):
-        message = getattr(game.outcome, "message", game.outcome.verdict.value)
-        raise _failure(submissions[game.player], session, message)
-    return game
+        rounds = play(workers, seconds=seconds, progress=progress)
+    if isinstance(rounds, Ended):
+        message = getattr(rounds.outcome, "message", rounds.outcome.verdict.value)
+        raise _failure(submissions[rounds.player], message)
+    return PlayOff(
+        judge=__version__,
+        cases=CASES_VERSION,
+        created=datetime.now(UTC).replace(microsecond=0),
+        device=session.info,
+        players=tuple(players),
+        rounds=rounds,
+        differences=differences(rounds),
+    )
+
+
+def _qualified(report: Report, others: Sequence[Player]) -> Player:
+    """Return the player of a report; only accepted kernels may play, and each of them once."""
+    submission, kernel = report.submission, report.kernel
+    if report.verdict is not Verdict.ACCEPTED or report.score is None or kernel is None:
+        why = getattr(report.outcome, "message", "it has no score")
+        raise UsageError(f"{submission.name} cannot play: {report.verdict.value}: {why}")
+    code = kernel.program_sha256
+    assert code is not None, "this judge's reports have it"
+    same = [player.name for player in others if player.code == code]
+    if same:
+        raise UsageError(f"{submission.name} and {same[0]} are one program; leave one out")
+    return Player(
+        name=submission.name, author=submission.author, sha256=submission.sha256, code=code
+    )
 
 
 def _compiled(submission: Submission, session: Session) -> Kernel:
     found = compile_kernel(session.compiler, submission.source, session.arch)
     if not isinstance(found, Compiled):
-        message = getattr(found, "message", found.verdict.value)
-        raise _failure(submission, session, message)
+        raise _failure(submission, getattr(found, "message", found.verdict.value))
     return found.kernel
 
 
-def _failure(submission: Submission, session: Session, message: str) -> JudgeFailure:
-    gpu = session.info.uuid or session.info.name
+def _failure(submission: Submission, message: str) -> JudgeFailure:
     return JudgeFailure(
-        f"the play-off ended: {submission.name}, which had been accepted, on {gpu}: {message}"
+        f"the play-off ended: {submission.name}, which had been accepted: {message}"
     )
+
+
+# ------------------------------------------------------------------------------------ launches
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that was ended by the launch of a player."""
+
+    player: int
+    outcome: Outcome
+
+
+def play(
+    workers: Sequence[TimingWorkers],
+    *,
+    seconds: float,
+    progress: Progress,
+    extent: Extent = EXTENT,
+    shape: Shape | None = None,
+    problem: Problem = MATRIX_MULTIPLICATION,
+) -> tuple[tuple[Round, ...], ...] | Ended:
+    """Time the kernels that are loaded in these workers, which share baseline and checker.
+
+    Return the rounds of each. seconds: time limit of one launch.
+    """
+    progress.begin(Stage.MEASURE, None)
+    match = _Match(
+        [Measuring(each, problem, shape or problem.ranked.shape, seconds) for each in workers]
+    )
+    result: tuple[tuple[Round, ...], ...] | Ended
+    try:
+        progress.step("warm-up")
+        match.warm_up()
+        started = time.monotonic()
+        while not _is_enough(match.rounds, time.monotonic() - started, extent):
+            progress.step(f"round {len(match.rounds) + 1}")
+            match.round()
+        result = match.judged()
+    except _Aborted as aborted:
+        result = aborted.ended
+    match.end()  # not after an interruption, which must not wait for a launch
+    return result
+
+
+class _Aborted(Exception):
+    def __init__(self, ended: Ended) -> None:
+        self.ended = ended
+
+
+@contextmanager
+def _for(player: int) -> Iterator[None]:
+    """Attribute what goes wrong inside to this player."""
+    try:
+        yield
+    except MeasurementAborted as aborted:
+        raise _Aborted(Ended(player, aborted.outcome)) from None
+
+
+class _Match:
+    """The launches of one run."""
+
+    def __init__(self, players: Sequence[Measuring]) -> None:
+        self._players = players
+        self.rounds: list[tuple[Round, ...]] = []
+
+    def warm_up(self) -> None:
+        with _for(0):
+            matrices = self._players[0].lay_out()
+        for place, player in enumerate(self._players):
+            with _for(place):
+                player.attach(matrices)
+        for place, player in enumerate(self._players):
+            with _for(place):
+                player.warm_up()
+
+    def round(self) -> None:
+        """Launch each player and the baseline once, in a random order."""
+        number = len(self.rounds)
+        for place, player in enumerate(self._players):
+            with _for(place):
+                player.unannounced_checks(number)
+        inputs = self._players[0].scored.deal()
+        order: list[int | None] = [None, *range(len(self._players))]
+        secrets.SystemRandom().shuffle(order)
+        launches: dict[int | None, CheckedLaunch] = {}
+        for whose in order:
+            with _for(whose or 0):
+                player = self._players[whose or 0]
+                launches[whose] = player.launch(number, inputs, baseline=whose is None)
+        self.rounds.append(
+            tuple(
+                player.paired(
+                    launches[place],
+                    launches[None],
+                    inputs,
+                    kernel_first=order.index(place) < order.index(None),
+                )
+                for place, player in enumerate(self._players)
+            )
+        )
+
+    def judged(self) -> tuple[tuple[Round, ...], ...]:
+        """Return each player's rounds, without those in which the clocks differ."""
+        judged: list[tuple[Round, ...]] = []
+        for place, rounds in enumerate(zip(*self.rounds, strict=True)):
+            clocks = judge_clocks(rounds)
+            if not isinstance(clocks, tuple):
+                raise _Aborted(Ended(place, clocks))
+            judged.append(clocks)
+        return tuple(judged)
+
+    def end(self) -> None:
+        for player in self._players:
+            player.end()
+
+
+def _is_enough(rounds: Sequence[tuple[Round, ...]], seconds: float, extent: Extent) -> bool:
+    players = len(rounds[0]) if rounds else 1
+    if len(rounds) < extent.fewest(len(rounds), seconds / players):
+        return False
+    if seconds > players * extent.seconds:
+        return True
+    found = [difference(one, other) for one, other in combinations(zip(*rounds, strict=True), 2)]
+    return all(
+        each is not None and max(each.value - each.low, each.high - each.value) <= STEADY
+        for each in found
+    )
+
+
+# --------------------------------------------------------------------------------- differences
+
+
+class Interval(NamedTuple):
+    """The logarithm of how much faster the first of two kernels is, and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def difference(one: Sequence[Round], other: Sequence[Round]) -> Interval | None:
+    """Return the difference of two kernels; None if too many rounds were dropped."""
+    kind = slower_on(one)
+    if kind == slower_on(other):
+        # A score is that of the inputs on which its kernel is slower: here both on the same.
+        ratios = [
+            b.kernel_ms / a.kernel_ms
+            for a, b in zip(one, other, strict=True)
+            if not (a.dropped or b.dropped) and kind in (None, a.inputs)
+        ]
+        if len(ratios) < MIN_RATIOS:
+            return None
+        return Interval(*map(math.log, (statistics.median(ratios), *median_interval(ratios))))
+    first, second = (score(rounds, _ANY, RANKED.shape) for rounds in (one, other))
+    if not (isinstance(first, Score) and isinstance(second, Score)):
+        return None
+    # The interval of a difference follows from both intervals by MOVER (Zou and Donner, Statistics
+    # in Medicine 27, 2008, 1693-1702).
+    value = math.log(first.ratio / second.ratio)
+    below = math.log(first.ratio / first.low), math.log(second.high / second.ratio)
+    above = math.log(first.high / first.ratio), math.log(second.ratio / second.low)
+    return Interval(value, value - math.hypot(*below), value + math.hypot(*above))
+
+
+_ANY = DeviceInfo.model_construct(fp32_peak_tflops=None)
+"""The peak of a GPU does not matter for a ratio of times."""
+
+
+def differences(rounds: Sequence[Sequence[Round]]) -> tuple[Difference, ...]:
+    """Return the difference of every two players."""
+    found = []
+    for first, second in combinations(range(len(rounds)), 2):
+        known = difference(rounds[first], rounds[second]) or Interval(0, -math.inf, math.inf)
+        percent, low, high = (100 * math.expm1(each) for each in known)
+        found.append(
+            Difference(
+                first=first,
+                second=second,
+                percent=percent,
+                low=low,
+                high=high,
+                ordered=_ordered(known),
+            )
+        )
+    return tuple(found)
+
+
+def _ordered(difference: Interval) -> Ordered:
+    if difference.low > -EQUAL and difference.high < EQUAL:
+        return Ordered.EQUAL
+    if difference.low > 0:
+        return Ordered.FASTER
+    return Ordered.SLOWER if difference.high < 0 else Ordered.UNKNOWN

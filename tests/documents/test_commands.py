@@ -79,7 +79,6 @@ RUN: dict[str, tuple[int, str]] = {
     "python3 -m harness grade --quick --seed 12 my_kernel.cu": (0, "seed       12 "),
     "python3 -m harness grade --quick --arch sm_75 my_kernel.cu": (0, "my_kernel  accepted"),
     "python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome": (0, '"accepted"'),
-    "python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl": NEEDS_GPU,
     "python3 -m harness import contest.jsonl --store leaderboard.sqlite": (0, "entered"),
     "python3 -m harness keys": (0, "key"),
     "python3 -m harness leaderboard --badge cuda-cores --site site": (0, "pages written"),
@@ -89,12 +88,11 @@ RUN: dict[str, tuple[int, str]] = {
     ),
     "python3 -m harness merge machine-b.sqlite --store machine-a.sqlite": (0, "1 entered"),
     "python3 -m harness playoff one.cu other.cu": NEEDS_GPU,
-    "python3 -m harness playoff --gpus 0,1 --json result.json one.cu other.cu": NEEDS_GPU,
+    "python3 -m harness playoff --json result.json one.cu other.cu": NEEDS_GPU,
     "python3 -m harness regrade": (0, "othing to regrade"),
     "python3 -m harness submit report.json --store contest.sqlite": (0, "1 entered"),
     "python3 -m harness tune --out best.cu my_kernel.cu": NEEDS_GPU,
     "python3 -m harness tune --limit 20 my_kernel.cu": NEEDS_GPU,
-    "python3 -m harness tune --gpus all my_kernel.cu": NEEDS_GPU,
     "python3 -m harness tune --device cpu my_kernel.cu": (0, "accepted"),
 }
 """By command, without its comment: the exit code and words of what it says."""

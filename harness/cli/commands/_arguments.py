@@ -11,7 +11,6 @@ from pathlib import Path
 from harness.board.ranking import Filter
 from harness.cli.commands._stores import DEFAULT_STORE, Address
 from harness.protocol.compiler import ARCHITECTURES
-from harness.protocol.errors import UsageError
 from harness.protocol.report import Badge
 from problem.cases import Shape
 
@@ -62,32 +61,6 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
         help=f"compile for this GPU and grade on the CPU device: {', '.join(ARCHITECTURES)} "
         "(default there: sm_90a)",
     )
-
-
-def add_gpus(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add --gpus.
-
-    default: what it is if the option is not given.
-    """
-    parser.add_argument(
-        "--gpus",
-        metavar="GPU,…",
-        default=default,
-        help="on several GPUs of this machine: all, or their numbers or UUIDs"
-        + (f" (default: {default})" if default else ""),
-    )
-
-
-def chosen_gpus(arguments: argparse.Namespace) -> list[str]:
-    """Return the UUIDs of the GPUs that --gpus names. Raises UsageError."""
-    from harness.devices import available
-
-    if arguments.device == "cpu":
-        raise UsageError("--gpus names GPUs, and --device cpu is none of them; leave one out")
-    missing = available.why_no_cuda()
-    if missing is not None:
-        raise UsageError(f"--gpus: {missing}")
-    return available.chosen_gpus(arguments.gpus, available.gpus())
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:

@@ -17,22 +17,18 @@ from harness.board.document import signed
 from harness.cli.commands._arguments import (
     add_arch,
     add_device,
-    add_gpus,
     add_seed,
     add_store,
-    chosen_gpus,
 )
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
-from harness.judge.progress import Progress
 from harness.judge.submission import Unreadable
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Submission, Verdict
 
 if TYPE_CHECKING:
-    from harness.judge.gpu_process import Lane
     from harness.judge.grade import GradingOptions
 
 HELP = """\
@@ -43,7 +39,6 @@ examples:
   python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
   python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
   python3 -m harness grade --submit --author ada my_kernel.cu
-  python3 -m harness grade --gpus all --json - solutions/*.cu > reports.jsonl
 
 exit codes:
   0  every file was accepted
@@ -82,7 +77,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
     add_device(parser)
     add_arch(parser)
-    add_gpus(parser)
     add_seed(parser, "draw the inputs of that grading")
     parser.add_argument("--author", help="who wrote it")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
@@ -108,8 +102,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         except UsageError as error:
             terminal.note(f"grade: {error}")
             code = Exit.NO_ANSWER
-    graded = _in_turn if arguments.gpus is None else _on_several
-    with closing(graded(jobs, arguments, options, terminal)) as results:
+    with closing(_graded(jobs, arguments, options, terminal)) as results:
         for job, report in results:
             reports.append(report)
             terminal.show(verdict_line(report) if several else screen(report))
@@ -126,7 +119,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     return code
 
 
-def _in_turn(
+def _graded(
     jobs: Sequence[Job],
     arguments: argparse.Namespace,
     options: GradingOptions,
@@ -144,32 +137,6 @@ def _in_turn(
             with TerminalProgress(terminal.results, job.name) as progress:
                 report = grade(job.submission, session, options, progress)
             yield job, report
-
-
-def _on_several(
-    jobs: Sequence[Job],
-    arguments: argparse.Namespace,
-    options: GradingOptions,
-    terminal: Terminal,
-) -> Graded:
-    """Grade on several GPUs at once, and yield reports in the order in which they are done."""
-    from harness.cli.views.progress import PoolProgress
-    from harness.judge import gpu_process
-    from harness.judge.pool import Lost, working
-
-    def work(job: Job, lane: Lane, progress: Progress) -> Report:
-        return lane.grade(job.submission, options, progress)
-
-    gpus = chosen_gpus(arguments)
-    with (
-        PoolProgress(terminal.results, len(jobs)) as progress,
-        working(jobs, gpus, work, progress, gpu_process.open_gpu) as results,
-    ):
-        for result in results:
-            if isinstance(result, Lost):
-                terminal.note(f"grade: {result.gpu} is not used: {result.why}")
-            else:
-                yield result.job, result.found
 
 
 def exit_code(report: Report) -> Exit:

@@ -1,7 +1,7 @@
 """Find the order of kernels whose scores cannot tell it.
 
-Each kernel is graded. Then all are timed alternately with cuBLAS in one run, GPU after GPU, until
-their order is known or they differ by less than 0.1 %.
+Each kernel is graded. Then all are timed alternately with cuBLAS in one run, until their order is
+known or they differ by less than 0.1 %.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.commands._arguments import add_gpus, chosen_gpus
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.judge.submission import Unreadable, read
@@ -19,14 +22,15 @@ from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Submission
 
 if TYPE_CHECKING:
-    pass
+    from harness.judge.playoff import PlayOff
 
 HELP = """\
 examples:
   python3 -m harness playoff one.cu other.cu
-  python3 -m harness playoff --gpus 0,1 --json result.json one.cu other.cu
+  python3 -m harness playoff --json result.json one.cu other.cu
 
-The result is shown and not entered anywhere: a board ranks by scores alone.
+The result is shown and not entered anywhere: a board ranks by scores alone. It
+holds for this GPU; CUDA_VISIBLE_DEVICES=1 chooses another one.
 
 exit codes:
   0  the order of all is known, or they are equal
@@ -34,22 +38,26 @@ exit codes:
   2  wrong usage, a kernel that was not accepted, or a fault of the judge
 """
 
+_SAID = {
+    "faster": "{first} is faster",
+    "slower": "{second} is faster",
+    "equal": "equal: they differ by less than 0.1 %",
+    "unknown": "not known",
+}
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="two kernels or more")
-    add_gpus(parser, default="all")
     parser.add_argument(
         "--json", type=Path, metavar="PATH", help="write the result as JSON; - for standard output"
     )
-    parser.set_defaults(device="cuda", starts_workers=True)
+    parser.set_defaults(starts_workers=True)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.grading import verdict_line
-    from harness.cli.views.playoff import screen
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.playoff import play_off
-    from harness.judge.stages.playoff import settled
     from harness.judge.workers.session import open_session
 
     to_output = str(arguments.json) == "-"
@@ -58,21 +66,47 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
     submissions = [_read(file) for file in arguments.files]
-    gpus = chosen_gpus(arguments)
 
     def graded(report: Report) -> None:
         terminal.show(verdict_line(report))
 
-    with TerminalProgress(terminal.results, "play-off") as progress:
-        playoff = play_off(
-            submissions, gpus, lambda gpu: open_session("cuda", gpu), progress, graded
-        )
+    with (
+        open_session("cuda") as session,
+        TerminalProgress(terminal.results, "play-off") as progress,
+    ):
+        playoff = play_off(submissions, session, progress, graded)
     terminal.show(screen(playoff))
     if to_output:
         terminal.json(playoff.model_dump_json(indent=2))
     elif arguments.json is not None:
         write_whole(arguments.json, playoff.model_dump_json(indent=2) + "\n")
-    return Exit.YES if settled(playoff.differences) else Exit.NO
+    return Exit.YES if playoff.is_settled else Exit.NO
+
+
+def screen(playoff: PlayOff) -> RenderableType:
+    """Return the differences, and the order that follows."""
+    names = [player.name for player in playoff.players]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("Kernels", overflow="fold")
+    for heading in ("difference", "95 % interval"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Order")
+    for each in playoff.differences:
+        first, second = names[each.first], names[each.second]
+        table.add_row(
+            f"{first} against {second}",
+            f"{each.percent:+.2f} %",
+            f"{each.low:+.2f} to {each.high:+.2f} %",
+            _SAID[each.ordered].format(first=first, second=second),
+        )
+    return Group(
+        table,
+        Text(f"{playoff.device.name}: {len(playoff.rounds[0])} rounds on this GPU.", "dim"),
+        *(
+            Text(f"{place}  {name}", "bold")
+            for place, name in sorted(zip(playoff.places(), names, strict=True))
+        ),
+    )
 
 
 def _read(file: Path) -> Submission:

@@ -6,21 +6,14 @@ Compile, check and time every variant of a file, as a quick grading does.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness.cli.commands._arguments import add_gpus, add_seed, chosen_gpus
+from harness.cli.commands._arguments import add_seed
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Accepted
-
-if TYPE_CHECKING:
-    from harness.judge.session import Session
-    from harness.judge.workers.cores import Cores
 
 HELP = """\
 A constant varies where a comment behind it says so, and the launch line follows
@@ -31,11 +24,9 @@ in expressions over the file's constants:
 examples:
   python3 -m harness tune --out best.cu my_kernel.cu
   python3 -m harness tune --limit 20 my_kernel.cu      20 variants, at random
-  python3 -m harness tune --gpus all my_kernel.cu      on every GPU at once
   python3 -m harness tune --device cpu my_kernel.cu   verdicts, no times
 
-Ctrl-C ends it with the table so far. Of several GPUs one is faster than its
-twin: what comes near the best is timed again, all on the first of them.
+Ctrl-C ends it with the table so far.
 
 exit codes:
   0    a variant was accepted
@@ -59,7 +50,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--limit", type=_limit, default=100, metavar="N", help="variants to try at most (100)"
     )
     add_seed(parser, "draw that sample and those inputs")
-    add_gpus(parser)
     parser.add_argument(
         "--device",
         choices=("cuda", "cpu"),
@@ -72,9 +62,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.tuning import TuningProgress, kept, screen
     from harness.judge.submission import Unreadable, read
-    from harness.judge.tune.several import tune_on
     from harness.judge.tune.tunable import find_tunables
     from harness.judge.tune.tune import TuningOptions, tune
+    from harness.judge.workers.session import open_session
 
     to_output = str(arguments.json) == "-"
     if to_output:
@@ -89,13 +79,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     except UsageError as error:
         raise UsageError(f"{arguments.file}: {error}") from None
     with (
-        _sessions(arguments) as sessions,
+        open_session(arguments.device) as session,
         TuningProgress(terminal.results, arguments.file.name) as progress,
     ):
-        if len(sessions) > 1:
-            tuning = tune_on(submission, sessions, options, progress)
-        else:
-            tuning = tune(submission, sessions[0], options, progress)
+        tuning = tune(submission, session, options, progress)
     terminal.show(screen(tuning))
     try:
         if to_output:
@@ -112,24 +99,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         return Exit.INTERRUPTED
     accepted = any(isinstance(each.outcome, Accepted) for each in tuning.variants)
     return Exit.YES if accepted else Exit.NO
-
-
-@contextmanager
-def _sessions(arguments: argparse.Namespace) -> Iterator[Sequence[Session]]:
-    """Open a session on the device, or on each of the GPUs that are named. Raises UsageError."""
-    from harness.judge.workers.cores import shared_out
-    from harness.judge.workers.session import open_session
-
-    with ExitStack() as stack:
-        if arguments.gpus is None:
-            yield [stack.enter_context(open_session(arguments.device))]
-            return
-        gpus = chosen_gpus(arguments)
-        cores: Sequence[Cores | None] = shared_out(len(gpus)) or [None] * len(gpus)
-        yield [
-            stack.enter_context(open_session("cuda", gpu, mine))
-            for gpu, mine in zip(gpus, cores, strict=True)
-        ]
 
 
 def _limit(text: str) -> int:

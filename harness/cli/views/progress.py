@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import RenderableType
 from rich.progress import (
@@ -20,7 +19,6 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from harness.cli.views.console import SafeConsole
-from harness.judge.progress import Progress
 from harness.protocol.report import Stage
 
 MAX_FOUND = 12
@@ -39,60 +37,20 @@ class _Bar(Bar):
         yield from super().get_renderables()
 
 
-def _bar(console: SafeConsole) -> _Bar:
-    return _Bar(
-        SpinnerColumn(),
-        TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
-        BarColumn(bar_width=10),
-        TextColumn("{task.fields[step]}", markup=False),
-        TimeElapsedColumn(),
-        console=console,
-    )
-
-
-class _Line:
-    """The progress of one grading as one line of a bar."""
-
-    def __init__(self, bar: _Bar, name: str, label: str = "") -> None:
-        """Make a line.
-
-        label: what precedes each finding, if there are several gradings.
-        """
-        self._name = name
-        self._label = label
-        self._bar = bar
-        self._task: TaskID | None = None
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        self.end()
-        self._task = self._bar.add_task(
-            "", total=total, name=self._name[:18], stage=stage.value, step=""
-        )
-        self._done = 0
-
-    def step(self, text: str) -> None:
-        if self._task is not None:
-            self._bar.update(self._task, completed=self._done, step=text[:28])
-            self._done += 1
-
-    def found(self, sentences: Iterable[str]) -> None:
-        new = (
-            Text(self._label + sentence, "dim", no_wrap=True, overflow="ellipsis")
-            for sentence in sentences
-        )
-        self._bar.found = [*self._bar.found, *new][-MAX_FOUND:]
-
-    def end(self) -> None:
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = None
-
-
-class TerminalProgress(_Line):
+class TerminalProgress:
     """The progress of one grading; nothing is shown if there is no terminal."""
 
     def __init__(self, console: SafeConsole, name: str) -> None:
-        super().__init__(_bar(console), name)
+        self._name = name
+        self._bar = _Bar(
+            SpinnerColumn(),
+            TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
+            BarColumn(bar_width=10),
+            TextColumn("{task.fields[step]}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -107,37 +65,19 @@ class TerminalProgress(_Line):
     ) -> None:
         self._bar.stop()
 
+    def begin(self, stage: Stage, total: int | None) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(
+            "", total=total, name=self._name[:18], stage=stage.value, step=""
+        )
+        self._done = 0
 
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
+    def step(self, text: str) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=self._done, step=text[:28])
+            self._done += 1
 
-
-class PoolProgress:
-    """The progress of many gradings: a line for all, and one for each."""
-
-    def __init__(self, console: SafeConsole, total: int) -> None:
-        self._bar = _bar(console)
-        self._total = total
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        self._all = self._bar.add_task("", total=self._total, name="all", stage="", step="")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-    @contextmanager
-    def job(self, job: Named, gpu: str) -> Iterator[Progress]:
-        line = _Line(self._bar, f"{gpu[4:8]} {job.name}", label=f"{job.name}: ")
-        try:
-            yield line
-            self._bar.advance(self._all)
-        finally:
-            line.end()
+    def found(self, sentences: Iterable[str]) -> None:
+        new = (Text(sentence, "dim", no_wrap=True, overflow="ellipsis") for sentence in sentences)
+        self._bar.found = [*self._bar.found, *new][-MAX_FOUND:]

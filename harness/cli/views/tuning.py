@@ -175,10 +175,6 @@ def _tried(tuning: Tuning) -> str:
 
 def _closing(tuning: Tuning) -> list[Text]:
     lines = [Text(f"{tuning.device.name}; {_tried(tuning)}; seed {tuning.seed}", "dim")]
-    gpus = {variant.gpu for variant in tuning.variants if variant.gpu}
-    if len(gpus) > 1:
-        again = "what came near the best was timed again, all on one of them"
-        lines.append(Text(f"on {len(gpus)} GPUs; {again}", "dim"))
     best, before = tuning.best, tuning.as_it_stands
     if not _timed(tuning):
         return [*lines, Text("no times without a GPU: resources and verdicts only", "bold")]

@@ -61,8 +61,6 @@ class Variant(Value):
     outcome: Outcome
     kernel: DisassembledKernel | KernelFacts | None = None
     """The facts of the kernel; None if it did not compile."""
-    gpu: str | None = None
-    """The UUID of the GPU that tried it, if several GPUs tuned."""
 
     @property
     def score(self) -> Score | None:

@@ -1,0 +1,95 @@
+"""The order of kernels follows from the rounds of a play-off."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from harness.judge.playoff import Ordered, difference, differences
+from harness.protocol.report import Round
+from problem.cases import SCALED_GROUPS, UNIFORM
+
+
+def timed(ms: float, inputs: str = UNIFORM, dropped: bool = False) -> Round:
+    return Round(
+        kernel_ms=ms,
+        baseline_ms=8.0,
+        inputs=inputs,
+        kernel_first=True,
+        clock_mhz=1980,
+        power_w=500,
+        dropped=dropped,
+        check=0.1,
+    )
+
+
+def test_a_difference_is_the_median_of_the_ratios_of_one_round() -> None:
+    one = [timed(2.0 + n / 100) for n in range(8)]
+    other = [timed(1.01 * (2.0 + n / 100)) for n in range(8)]
+    found = difference(one, other)
+    assert found is not None and found.value == pytest.approx(math.log(1.01))
+    assert found.low == pytest.approx(found.value) == found.high
+    back = difference(other, one)
+    assert back is not None and back.value == pytest.approx(-math.log(1.01))
+
+
+def test_a_round_that_is_dropped_for_one_counts_for_neither() -> None:
+    one = [timed(2.0), *(timed(2.0) for _ in range(6)), timed(9.0, dropped=True)]
+    other = [timed(9.0, dropped=True), *(timed(2.02) for _ in range(6)), timed(2.02)]
+    found = difference(one, other)
+    assert found is not None and found.value == pytest.approx(math.log(1.01))
+    assert difference(one[1:], other[1:]) is not None  # six are enough
+    assert difference(one[2:], other[2:]) is None  # five are not
+
+
+def by_kind(uniform: float, rescaled: float) -> list[Round]:
+    return [
+        timed(ms * (1 + n / 1e5), kind)
+        for n in range(10)
+        for ms, kind in ((uniform, UNIFORM), (rescaled, SCALED_GROUPS))
+    ]
+
+
+def test_two_that_are_slower_on_one_kind_of_inputs_are_compared_there() -> None:
+    found = difference(by_kind(2.0, 2.4), by_kind(2.2, 2.3))
+    assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
+    found = difference(by_kind(2.4, 2.0), by_kind(2.3, 2.2))
+    assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
+
+
+Rounds = tuple[tuple[Round, ...], ...]
+"""Of each player."""
+
+
+def with_ratio(percent: float, spread: float = 0.0) -> Rounds:
+    """Return rounds of two players, the first of which is faster by so much."""
+    ratios = [1 + (percent + spread * step) / 100 for step in (-1, -0.5, -0.2, 0, 0, 0.2, 0.5, 1)]
+    return (timed(2.0),) * 8, tuple(timed(2.0 * ratio) for ratio in ratios)
+
+
+@pytest.mark.parametrize(
+    ("percent", "spread", "ordered"),
+    [
+        (1.0, 0.0, Ordered.FASTER),
+        (-1.0, 0.0, Ordered.SLOWER),
+        (1.0, 0.9, Ordered.FASTER),
+        (-1.0, 0.9, Ordered.SLOWER),
+        (1.0, 1.5, Ordered.UNKNOWN),
+        (-1.0, 1.5, Ordered.UNKNOWN),
+        (0.08, 0.0, Ordered.EQUAL),
+        (-0.08, 0.0, Ordered.EQUAL),
+        (0.12, 0.0, Ordered.FASTER),
+        (-0.12, 0.0, Ordered.SLOWER),
+        (0.08, 0.03, Ordered.FASTER),
+        (0.0, 0.2, Ordered.UNKNOWN),
+    ],
+)
+def test_an_order_is_known_where_the_interval_says_it(
+    percent: float, spread: float, ordered: Ordered
+) -> None:
+    (found,) = differences(with_ratio(percent, spread))
+    assert found.ordered is ordered
+    assert found.percent == pytest.approx(percent, abs=0.01)
+    assert found.low == pytest.approx(percent - spread, abs=0.02)
+    assert found.high == pytest.approx(percent + spread, abs=0.02)
