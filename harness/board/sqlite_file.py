@@ -37,7 +37,7 @@ class SqliteFile:
     def __init__(self, path: Path, mode: Mode) -> None:
         """Open the file, which "create" makes where there is none. Raises StoreError.
 
-        "read" neither changes nor migrates it: for a store that is merged into another.
+        "read" neither changes nor migrates it: for a store that is imported into another.
         """
         self.path = path
         self.key = path.with_suffix(".key")

@@ -52,7 +52,7 @@ class Store:
         """Open a file, or use a database that is open. Raises StoreError.
 
         mode: for a file: "create" makes it where there is none; "read" neither changes nor
-        migrates it, for a store that is merged into another.
+        migrates it, for a store that is imported into another.
         key: the file of the signing key, which need not exist; default: the database's own.
         """
         self._database = SqliteFile(where, mode) if isinstance(where, Path) else where

@@ -82,8 +82,8 @@ def test_what_stands_leaves_it_signed_and_nothing_else(
     file.write_text(call("export", "--store", data_dir.folder), encoding="utf-8")
     imported = tmp_path / "imported.sqlite"
     assert call("import", file, "--store", imported) == f"2 entered into {imported}.\n"
-    assert call("merge", data_dir.folder, "--store", merged) == f"2 entered into {merged}.\n"
-    assert call("merge", data_dir.folder, "--store", merged).startswith("0 entered")
+    assert call("import", data_dir.folder, "--store", merged) == f"2 entered into {merged}.\n"
+    assert call("import", data_dir.folder, "--store", merged).startswith("0 entered")
     own = SigningKey.at(data_dir.signing_key).public
     for path in (imported, merged):
         with Store(path) as store:
@@ -100,16 +100,18 @@ def test_what_comes_into_it_is_a_claim_on_its_board(
     with Store(file, "create") as store:
         store.enter(factory.report("from a file", "bob", 1.9))
     before = board.version(connection)
-    assert call("merge", file, "--store", data_dir.folder) == f"1 entered into {data_dir.folder}.\n"
+    assert (
+        call("import", file, "--store", data_dir.folder) == f"1 entered into {data_dir.folder}.\n"
+    )
     assert board.version(connection) > before, "whoever watches the board is told"
-    assert call("merge", file, "--store", data_dir.folder).startswith("0 entered")
+    assert call("import", file, "--store", data_dir.folder).startswith("0 entered")
     assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
         ("counts", True),
         ("again", True),
         ("from a file", False),
     }
     assert '"from a file"' in call("leaderboard", "--json", "--store", data_dir.folder)
-    call("merge", data_dir.folder, "--store", file)
+    call("import", data_dir.folder, "--store", file)
     with Store(file) as store:
         assert scores(store)["from a file"] == (1.9, True)
         assert scores(store)["counts"] == (1.5, False)
@@ -165,8 +167,8 @@ def test_two_arenas_exchange_what_they_have_graded(
     with open_store(Address(other), "create") as store:
         store.enter_documents([Document.of(factory.report("before it was an arena", "bob", 1.2))])
     prepare(url, secrets)
-    assert call("merge", data_dir.folder, "--store", other).startswith("2 entered")
-    assert call("merge", other, "--store", data_dir.folder).startswith("1 entered")
+    assert call("import", data_dir.folder, "--store", other).startswith("2 entered")
+    assert call("import", other, "--store", data_dir.folder).startswith("1 entered")
     engine = open_engine(url, connections=1)
     with engine.begin() as connection:
         assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {

@@ -188,6 +188,7 @@ def test_a_connection_that_is_lost_in_the_middle_costs_nothing(
     ("arguments", "key_there", "sentence"),
     [
         (["x.cu", "--arena", "http://127.0.0.1:9"], False, "set MATMUL_ARENA_KEY"),
+        (["report.json", "--arena", "http://127.0.0.1:9"], True, "`import` enters reports"),
         (["none.cu", "--arena", "http://127.0.0.1:9"], True, "there is no file"),
         (["x.cu", "--arena", "arena.example.org"], True, "takes the arena's address"),
     ],

@@ -126,8 +126,8 @@ def test_what_is_submitted_is_exported_and_imported(call: Call, tmp_path: Path, 
     report = factory.report("naïve 🚀", "ada")
     file = tmp_path / "report.json"
     file.write_text(report.model_dump_json(indent=2), encoding="utf-8")
-    assert call("submit", file) == (0, f"1 entered into {path}.\n", "")
-    assert call("submit", file)[1] == f"0 entered into {path}, 1 already there.\n"
+    assert call("import", file) == (0, f"1 entered into {path}.\n", "")
+    assert call("import", file)[1] == f"0 entered into {path}, 1 already there.\n"
 
     _, lines, _ = call("export")
     exported = tmp_path / "all.jsonl"
@@ -165,11 +165,11 @@ def test_merge_enters_what_is_new(call: Call, stored: Enter, tmp_path: Path) -> 
     with Store(other, "create") as store:
         store.enter(factory.report(author="ada"))
         store.enter(factory.report(author="bob"))
-    code, out, _ = call("merge", other)
+    code, out, _ = call("import", other)
     assert code == 0
     assert "1 entered" in out
     assert "1 already there" in out
-    code, _, err = call("merge", tmp_path / "nowhere.sqlite")
+    code, _, err = call("import", tmp_path / "nowhere.sqlite")
     assert code == 2
     assert "nowhere.sqlite" in err
 

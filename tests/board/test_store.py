@@ -149,7 +149,7 @@ def test_merging_in_any_order_gives_the_same(
                 store.enter(report)
 
     def merge(source: Where, into: Where) -> str:
-        code, out, err = call("merge", source.address.text, "--store", into.address.text)
+        code, out, err = call("import", source.address.text, "--store", into.address.text)
         assert (code, err) == (0, "")
         return out.partition(" into ")[0] + out.rpartition(f"{into.address}")[2]
 
@@ -172,7 +172,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         store.enter_documents([stranger])
     with other.open() as store:
         store.enter(factory.report("native"))
-    merged = call("merge", one.address.text, "--store", other.address.text)
+    merged = call("import", one.address.text, "--store", other.address.text)
     assert merged[0] == 0
     with other.open("update") as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
@@ -183,7 +183,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         document = store.document(own)
         assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(stranger.id).signature is None
-    assert call("merge", other.address.text, "--store", one.address.text)[0] == 0
+    assert call("import", other.address.text, "--store", one.address.text)[0] == 0
     with one.open("update") as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": True,

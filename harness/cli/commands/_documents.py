@@ -1,17 +1,15 @@
-"""Reading reports from files and stores, and entering them into stores."""
+"""Reading reports from files and stores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.board.document import Document
 from harness.board.errors import StoreError
 from harness.cli.commands._arguments import ENTRY_HELP
-from harness.cli.commands._stores import Address, open_store
 from harness.cli.preflight import check_regular
-from harness.cli.views.console import Terminal
 
 if TYPE_CHECKING:
     from harness.board.store import Store
@@ -28,11 +26,14 @@ def read(path: Path) -> str:
         raise StoreError(f"{path} is not UTF-8 text: is it a report?") from None
 
 
-def read_lines(path: Path) -> Iterator[Document]:
-    """Yield the reports of a file of JSON lines. Raises StoreError if there is none."""
+def read_all(path: Path) -> Iterator[Document]:
+    """Yield the report of a file, or those of its lines. Raises StoreError if there is none."""
     text = read(path)
     if not text.strip():
         raise StoreError(f"{path} is empty: it holds no report.")
+    if text.startswith("{\n"):  # one report over several lines
+        yield Document.parse(text, str(path))
+        return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield Document.parse(line, f"{path}, line {number},")
@@ -52,12 +53,3 @@ def find(store: Store, name: str) -> Document:
     if len(found) > 1:
         raise StoreError(f"{name} is the beginning of {len(found)} ids; write more of it.")
     return store.document(found[0].id)
-
-
-def enter(address: Address, documents: Iterable[Document], terminal: Terminal) -> None:
-    """Enter all of them or none, and say how many were new."""
-    with open_store(address, "create") as store:
-        entered = store.enter_documents(documents)
-    known = len(entered.ids) - entered.new
-    already = f", {known} already there" if known else ""
-    terminal.show(f"{entered.new} entered into {address}{already}.")

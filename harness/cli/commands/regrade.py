@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
                 f"Nothing was entered. The new reports are in {kept}: `import` applies them."
             )
             return Exit.NO
-        entered = store.enter_documents(_documents.read_lines(kept))
+        entered = store.enter_documents(_documents.read_all(kept))
         kept.unlink()
     terminal.show(f"{entered.new} new results entered.")
     return Exit.YES

@@ -1,4 +1,4 @@
-"""Enter reports that `grade --json` has written, or submit kernel files to an arena."""
+"""Submit kernel files to an arena, and show what it says of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.board.document import Document
-from harness.cli.commands import _documents
-from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import exit_code
 from harness.cli.preflight import check_regular
@@ -25,33 +22,32 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "MATMUL_ARENA_KEY"
 
 HELP = f"""\
-examples:
-  python3 -m harness submit report.json --store contest.sqlite
+example:
   python3 -m harness submit my_kernel.cu --arena https://arena.example.org
 
-For an arena, set {KEY_VARIABLE} to your key. Ctrl-C only ends the watching.
+Set {KEY_VARIABLE} to your key. Ctrl-C only ends the watching.
 Exit codes are those of `grade`: 0 accepted, 1 not accepted, 2 no judgement.
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="REPORT.json or .cu")
-    parser.add_argument("--arena", metavar="URL", help="submit kernel files to this arena")
-    add_store(parser)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.cu")
+    parser.add_argument("--arena", required=True, metavar="URL", help="the arena's address")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    if arguments.arena:
-        return _to_arena(arguments.arena, arguments.files, terminal)
-    kernels = [path for path in arguments.files if path.suffix == ".cu"]
-    if kernels:
-        raise UsageError(
-            f"{kernels[0]} is a kernel, not a report. Name the arena that grades it with "
-            "--arena URL, or grade it here with `grade --submit`."
-        )
-    documents = [Document.parse(_documents.read(path), str(path)) for path in arguments.files]
-    _documents.enter(arguments.store, documents, terminal)
-    return Exit.YES
+    from harness.arena.client import Client, ClientError
+
+    reports = [path for path in arguments.files if path.suffix == ".json"]
+    if reports:
+        raise UsageError(f"{reports[0]} is no kernel; `import` enters reports into a store")
+    key = os.environ.get(KEY_VARIABLE, "")
+    if not key:
+        raise UsageError(f"set {KEY_VARIABLE} to your key, which the arena's organiser gives you")
+    try:
+        return _submit(Client(arguments.arena, key), arguments.files, terminal)
+    except ClientError as error:
+        raise UsageError(str(error)) from None
 
 
 class _Stages:
@@ -64,18 +60,6 @@ class _Stages:
 
     def begin(self, stage: str, total: int | None) -> None:
         self._progress.begin(Stage(stage), total)
-
-
-def _to_arena(address: str, files: Sequence[Path], terminal: Terminal) -> Exit:
-    from harness.arena.client import Client, ClientError
-
-    key = os.environ.get(KEY_VARIABLE, "")
-    if not key:
-        raise UsageError(f"set {KEY_VARIABLE} to your key, which the arena's organiser gives you")
-    try:
-        return _submit(Client(address, key), files, terminal)
-    except ClientError as error:
-        raise UsageError(str(error)) from None
 
 
 def _submit(client: Client, files: Sequence[Path], terminal: Terminal) -> Exit:
