@@ -14,7 +14,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    JsonValue,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
@@ -558,6 +557,24 @@ class FirstLaunch(Value):
     second_launch_ms: NonNegativeFloat
 
 
+class HostMemoryKind(StrEnum):
+    PINNED = "pinned"
+    PAGEABLE = "pageable"
+
+
+class HostMemory(Value):
+    """A, B and C of the ranked size in one kind of host memory: A and B are copied to the device,
+    C is copied back."""
+
+    kind: HostMemoryKind
+    allocate_ms: NonNegativeFloat
+    fill_ms: NonNegativeFloat
+    to_device_ms: NonNegativeFloat
+    to_host_ms: NonNegativeFloat
+    to_device_gb_per_s: NonNegativeFloat
+    to_host_gb_per_s: NonNegativeFloat
+
+
 class Round(Value):
     """One timed launch of the baseline and one of the kernel, on fresh inputs."""
 
@@ -646,10 +663,10 @@ class Measurement(Value):
     """Worst block of one timed launch, chosen after the fact, against the full CPU product; None
     in a quick grading."""
     first_launch: FirstLaunch
-    host_memory: tuple[JsonValue, ...] = ()
-    pinning_pays_after: NonNegativeFloat | None = None
-    """The costs of host memory, which version 0.1 measured: kept so that its reports stay the same.
-    """
+    host_memory: tuple[HostMemory, ...]
+    pinning_pays_after: NonNegativeFloat | None
+    """Round trips of A, B and C after which pinned memory has paid for its allocation;
+    None where it never does or only one kind was measured."""
     sizes: tuple[SizeScore, ...] = ()
     """Scores at other sizes, where they were asked for."""
     by_inputs: tuple[InputsTime, ...] = ()

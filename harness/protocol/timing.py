@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import DeviceRequest, Finished, LaunchInputs
 from harness.protocol.matrix import SentMatrix
-from harness.protocol.report import FirstLaunch, Value
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
     Answer_co,
@@ -62,6 +62,13 @@ class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
     @property
     def time_limit(self) -> float:
         return 2 * self.seconds + GRACE_SECONDS
+
+
+class MeasureHostMemory(TimingRequest[HostMemory]):
+    """Allocate, fill and copy all buffers in one kind of host memory."""
+
+    memory: HostMemoryKind
+    arguments: Arguments
 
 
 class RunBaseline(TimingRequest[Finished]):

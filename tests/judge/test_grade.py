@@ -31,6 +31,7 @@ from harness.protocol.report import (
     Finding,
     FirstLaunch,
     Hazard,
+    HostMemory,
     JudgeError,
     Place,
     Race,
@@ -57,6 +58,7 @@ from harness.protocol.timing import (
     MeasuredErrors,
     MeasureErrors,
     MeasureFirstLaunch,
+    MeasureHostMemory,
     SharedMatrices,
     Sustain,
     SustainedLaunches,
@@ -122,11 +124,16 @@ class FakeGpu(FakeDevice):
                 return launch_time(ms)
             case Sustain():
                 return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
+            case MeasureHostMemory():
+                return HostMemory(kind=request.memory, **dict.fromkeys(HOST_FIELDS, 1.0))
             case MeasureFirstLaunch():
                 C = np.tile(right(*request.parts), (SMALL.shape.M // 256, SMALL.shape.K // 256))
                 times = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 1.0))
                 return FirstLaunches(times=times, output=0 * C if self.first_is_idle else C)
         return super().ask(request)
+
+
+HOST_FIELDS = [name for name in HostMemory.model_fields if name != "kind"]
 
 
 def session(device: FakeDevice, **parts: Any) -> FakeSession:

@@ -26,7 +26,7 @@ from harness.cli.views.console import Terminal
 from harness.judge.submission import Unreadable
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Report, Submission, Verdict
+from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
 
 if TYPE_CHECKING:
     from harness.judge.grade import GradingOptions
@@ -78,6 +78,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_arch(parser)
     add_seed(parser, "draw the inputs of that grading")
+    parser.add_argument(
+        "--host-memory",
+        choices=("pinned", "pageable", "both"),
+        default="both",
+        help="host memory to measure copies with",
+    )
     parser.add_argument("--author", help="who wrote it")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
@@ -92,7 +98,16 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.leave_output_to_programs()
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
-    options = GradingOptions(quick=arguments.quick, sizes=arguments.sizes, seed=arguments.seed)
+    options = GradingOptions(
+        quick=arguments.quick,
+        sizes=arguments.sizes,
+        seed=arguments.seed,
+        host_memory=(
+            tuple(HostMemoryKind)
+            if arguments.host_memory == "both"
+            else (HostMemoryKind(arguments.host_memory),)
+        ),
+    )
     reports: list[Report] = []
     code = Exit.YES
     jobs: list[Job] = []

@@ -17,6 +17,7 @@ from harness.devices.cuda import memory
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import faults_told
 from harness.devices.cuda.first_launch import first_launch
+from harness.devices.cuda.host_memory import host_memory
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
@@ -31,7 +32,7 @@ from harness.protocol.device import (
     Uncounted,
 )
 from harness.protocol.profile import NoProfile, Profile, ReadCounters
-from harness.protocol.report import DeviceInfo, DeviceKind, Value
+from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Attach,
@@ -39,6 +40,7 @@ from harness.protocol.timing import (
     FirstLaunches,
     LaunchTime,
     MeasureFirstLaunch,
+    MeasureHostMemory,
     RunBaseline,
     SharedMatrices,
     Sustain,
@@ -130,6 +132,10 @@ class CudaDevice:
     @answer.register
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunches:
         return first_launch(request)
+
+    @answer.register
+    def host_memory(self, request: MeasureHostMemory) -> HostMemory:
+        return host_memory(request)
 
     @answer.register
     def attach(self, request: Attach) -> Done:

@@ -21,12 +21,15 @@ from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
     Badge,
     FirstLaunch,
+    HostMemory,
+    HostMemoryKind,
     JudgeError,
     Measurement,
     Outcome,
     Round,
     Rule,
     RuleViolation,
+    RuntimeFault,
     Score,
     Stage,
     StageTime,
@@ -40,6 +43,7 @@ from harness.protocol.timing import (
     Fetched,
     FirstLaunches,
     MeasureFirstLaunch,
+    MeasureHostMemory,
     TimingWorkers,
 )
 from problem.accuracy import INPUTS
@@ -64,9 +68,16 @@ SMALL = Case(Shape(256, 16, 512))
 SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 """The other sizes that are measured, for information."""
 
+KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
 STUCK = Fault(cause="time-limit", message="no end")
 FETCHED = Fetched(seed=1, output=np.zeros((256, 512), np.float32))
 TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
+
+
+def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
+    names = [name for name in HostMemory.model_fields if name != "kind"]
+    given = {"allocate_ms": once, "fill_ms": 2 * once, "to_device_ms": each, "to_host_ms": 3 * each}
+    return HostMemory(kind=kind, **dict.fromkeys(names, 1.0) | given)
 
 
 class Device:
@@ -76,6 +87,7 @@ class Device:
         self.asked: list[Any] = []
         self.ready: Any = Ready()
         self.first: Callable[[MeasureFirstLaunch], Any] = self.launched
+        self.memory: Callable[[HostMemoryKind], Any] = host_memory
 
     def ask(self, request: Any) -> Any:
         self.asked.append(request)
@@ -84,6 +96,8 @@ class Device:
                 return self.ready
             case MeasureFirstLaunch():
                 return self.first(request)
+            case MeasureHostMemory():
+                return self.memory(request.memory)
         raise AssertionError(request)
 
     @staticmethod
@@ -133,7 +147,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
 
 
 def run(device: Device, **options: Any) -> Measured | Outcome:
-    chosen: dict[str, Any] = {"seed": 9, "seconds": 4.0} | options
+    chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
     timing = TimingWorkers(device, device, checker=Device())
     made = grading(on_gpu(FakeDevice(), timing=timing), problem=PROBLEM, **chosen)
     made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
@@ -152,14 +166,18 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
     assert measured.audit_error is None and measured.first_launch == TIMES
     assert found.timed is FETCHED and found.first.result().passed
-    assert measured.sizes == ()
+    assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
+    assert measured.sizes == () and measured.pinning_pays_after is None
 
 
 def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> None:
     device = Device()
     found = run(device)
     first, *others = device.asked
-    assert others == [Load(kernel=kernel())]
+    assert others == [
+        *(MeasureHostMemory(memory=kind, arguments=first.arguments) for kind in KINDS),
+        Load(kernel=kernel()),
+    ]
     assert (first.kernel, first.arguments.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     assert isinstance(found, Measured)
     assert all(map(np.array_equal, first.parts, Case(Shape(256, 16, 256)).draw(9)))
@@ -324,6 +342,17 @@ def test_a_wrong_timed_launch_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shown.elements[0].row, shown.elements[0].column) == (255, 511)
 
 
+def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
+    device = Device()
+    device.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
+    assert run(device) == RuntimeFault(
+        stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
+    )
+    device.memory = lambda _: STUCK
+    found = run(device)
+    assert isinstance(found, TimeLimit) and found.seconds == 4
+
+
 def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
     device = Device()
     device.ready = STUCK
@@ -354,6 +383,7 @@ def test_what_is_wrong_near_the_ranked_size_is_run_again_to_explain_it(
     made = grading(
         on_gpu(device, timing=TimingWorkers(Device(), Device(), checker=Device())),
         problem=PROBLEM,
+        host_memory=(),
     )
     outcome = measure(made)
     if alone:
@@ -369,3 +399,24 @@ def test_what_is_possible_depends_on_the_cores() -> None:
     assert possible_tflops(INFO, tensor) == 67 * 16
     unknown = INFO.model_copy(update={"fp32_peak_tflops": None})
     assert possible_tflops(unknown, facts) == possible_tflops(unknown, tensor) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("pageable", "pinned", "expected"),
+    [
+        ((1, 2), (5, 1), 12 / 4),  # once: 3 and 15; each: 8 and 4
+        ((1, 1.125), (5, 1), 12 / 0.5),
+        ((1, 2), (1, 1), 0.0),
+        ((9, 2), (1, 1), 0.0),
+        ((1, 2), (5, 2), None),
+        ((1, 1), (5, 2), None),
+    ],
+)
+def test_pinned_memory_pays_after_some_round_trips(
+    rounds: Rounds, pageable: Any, pinned: Any, expected: float | None
+) -> None:
+    costs = dict(zip(KINDS, (pageable, pinned), strict=True))
+    device = Device()
+    device.memory = lambda kind: host_memory(kind, *costs[kind])
+    found = run(device)
+    assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected
