@@ -19,8 +19,8 @@ from harness.board.errors import StoreError
 from harness.board.provenance import facts, own, usual
 from harness.board.ranking import rank
 from harness.board.version import Version
+from harness.cli.commands.leaderboard import screen
 from harness.cli.views.console import SafeConsole
-from harness.cli.views.leaderboard import screen
 from harness.protocol.report import Badge, Report
 from tests.board import factory
 

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
 
 from harness.cli.commands._arguments import add_seed
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.files import write_whole
+from harness.protocol.report import Score
+
+if TYPE_CHECKING:
+    from harness.judge.calibrate import Calibration
 
 HELP = """\
 example:
@@ -28,7 +36,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.calibration import screen
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.calibrate import calibrate
     from harness.judge.workers.session import open_session
@@ -47,3 +54,28 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     elif arguments.json is not None:
         write_whole(arguments.json, found.model_dump_json(indent=2) + "\n")
     return Exit.YES
+
+
+def screen(found: Calibration) -> RenderableType:
+    """Return a table of the score and the errors."""
+    from problem.reference import MAX_ERROR
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row("device", found.device.name)
+    score = found.score
+    if isinstance(score, Score):
+        interval = f"{score.ratio:.4f} (95 %: {score.low:.4f} to {score.high:.4f}), should be 1"
+        table.add_row("cuBLAS beside itself", interval)
+        table.add_row("time", f"{score.kernel_ms:.3f} ms, {score.tflops:.1f} TFLOP/s")
+    else:
+        table.add_row("cuBLAS beside itself", score.message)
+    for precision in found.precision:
+        times = precision.worst_block / MAX_ERROR
+        verdict = "accepted" if times <= 1 else "rejected"
+        table.add_row(
+            f"worst block, {precision.arithmetic}",
+            f"{precision.worst_block:.2g}, {times:.2g} times the limit: {verdict}",
+        )
+    return table

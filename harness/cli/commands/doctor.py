@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from harness.cli.commands._arguments import add_device
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+
+if TYPE_CHECKING:
+    from harness.judge.doctor import Part
 
 HELP = """\
 examples:
@@ -25,7 +33,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.doctor import line
     from harness.judge.doctor import examine
     from harness.judge.progress import Silent
     from harness.judge.workers.session import open_session
@@ -36,3 +43,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             terminal.show(line(part))
             code = code if part.works or not part.needed else Exit.NO
     return code
+
+
+def line(part: Part) -> RenderableType:
+    """Return the part's name, whether it works, and what was found."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", width=12, no_wrap=True)
+    table.add_column(width=5)
+    table.add_column()
+    table.add_row(part.name, Text("works" if part.works else "no"), Text(part.says))
+    return table

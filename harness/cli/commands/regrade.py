@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from harness.board.ranking import rank
-from harness.board.regrade import Grader, as_data, regrade, to_regrade
+from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
 from harness.board.version import Version
 from harness.cli.commands import _documents
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
+from harness.judge import figures
 from harness.protocol.errors import UsageError
 
 HELP = """\
@@ -42,7 +47,6 @@ def _grader() -> Iterator[Grader]:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.regrading import screen
 
     kept = arguments.store.beside(".regraded.jsonl")
     if arguments.json:
@@ -77,3 +81,22 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         kept.unlink()
     terminal.show(f"{entered.new} new results entered.")
     return Exit.YES
+
+
+def screen(changes: Iterable[Change]) -> RenderableType:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Kernel", "Author", "Before", "After", "Change", ""):
+        right = heading in ("Before", "After", "Change")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for change in changes:
+        before, after = change.before, change.after
+        scored = after is not None and after.score is not None
+        table.add_row(
+            before.name,
+            before.author,
+            figures.ratio(before.score),
+            figures.ratio(after.score if after else None),
+            figures.change(before.score or 1, after.score or 1) if after and scored else "",
+            Text(change.why, "" if change.applies else "yellow"),
+        )
+    return table

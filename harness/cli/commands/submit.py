@@ -32,7 +32,7 @@ Exit codes are those of `grade`: 0 accepted, 1 not accepted, 2 no judgement.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.cu")
-    parser.add_argument("--arena", required=True, metavar="URL", help="the arena's address")
+    parser.add_argument("--arena", metavar="URL", help="the arena's address")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -41,6 +41,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     reports = [path for path in arguments.files if path.suffix == ".json"]
     if reports:
         raise UsageError(f"{reports[0]} is no kernel; `import` enters reports into a store")
+    if not arguments.arena:
+        raise UsageError(
+            "name the arena with --arena URL; on your own board, `grade --submit` enters a result"
+        )
     key = os.environ.get(KEY_VARIABLE, "")
     if not key:
         raise UsageError(f"set {KEY_VARIABLE} to your key, which the arena's organiser gives you")

@@ -1,1 +1,1 @@
-"""The screens of the terminal: reports, explanations, rankings and progress."""
+"""The parts of screens that several commands show: reports, explanations and progress."""

@@ -20,7 +20,9 @@ from harness.board.entry import Entry
 from harness.board.ranking import rank
 from harness.board.regrade import Change
 from harness.board.site import Site
-from harness.cli.views import calibration, comparison, grading, leaderboard, regrading, tuning
+from harness.cli.commands import calibrate, leaderboard, regrade, tune
+from harness.cli.commands import compare as comparison
+from harness.cli.views import grading
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
 from harness.judge.calibrate import Calibration
@@ -110,7 +112,7 @@ def ranking() -> RenderableType:
 def changes() -> RenderableType:
     one, other = (entry(report) for report in poisoned_reports()[:2])
     changed = [Change(one, other, True, ATTACK), Change(other, None, False, "x")]
-    return regrading.screen(changed)
+    return regrade.screen(changed)
 
 
 def compared() -> RenderableType:
@@ -128,7 +130,7 @@ SCREENS: dict[str, Callable[[], RenderableType]] = {
     "leaderboard": ranking,
     "comparison": compared,
     "regrading": changes,
-    "calibration": lambda: calibration.screen(poisoned(read("h100-calibration.json", Calibration))),
+    "calibration": lambda: calibrate.screen(poisoned(read("h100-calibration.json", Calibration))),
 }
 
 
@@ -160,7 +162,7 @@ def test_progress_lets_no_text_act() -> None:
     out = io.StringIO()
     console = SafeConsole(file=out, width=200)
     variant = Variant(setting={ATTACK: 1}, outcome=RuntimeFault(stage="verify", message=ATTACK))
-    with tuning.TuningProgress(console, ATTACK) as progress:
+    with tune.TuningProgress(console, ATTACK) as progress:
         progress.plan(1, 1, 0)
         progress.trying(1, variant.setting)
         progress.step(ATTACK)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from harness.cli.commands.tune import kept, screen
 from harness.cli.views.console import SafeConsole
-from harness.cli.views.tuning import kept, screen
 from harness.compiling.compiler import compile_source
 from harness.compiling.source import parse
 from harness.judge.tune.tunable import find_tunables
