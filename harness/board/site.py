@@ -267,8 +267,9 @@ def templates() -> Environment:
 
 
 def _harmless(value: object) -> object:
-    """Return a value that a template prints, without control characters; HTML is escaped later."""
-    return escaping.one_line(value) if type(value) is str else value
+    """Return a value that a template prints, without control characters but line breaks and tabs;
+    HTML is escaped later."""
+    return escaping.laid_out(value) if type(value) is str else value
 
 
 def _lines(text: str) -> Markup:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, update
 
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
-from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE
+from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
@@ -80,6 +80,14 @@ def in_the_middle(status: Status) -> bool:
     return status.state is State.GRADING and status.progress.stages != ()
 
 
+def assert_gives_way(worker: int) -> None:
+    """Each session of a worker is nicer than the web service's, where Linux has such groups."""
+    for child in psutil.Process(worker).children(recursive=True):
+        group = Path(f"/proc/{child.pid}/autogroup")
+        if group.exists() and os.getsid(child.pid) != os.getsid(worker):
+            assert group.read_text().endswith(f"nice {NICENESS}\n")
+
+
 def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     connection: Connection,
     owner: Engine,
@@ -127,6 +135,7 @@ def test_a_killed_grading_child_is_retried_and_cancelling_ends_it(
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as process:
         eventually(lambda: len(status().progress.stages) > 1, "it runs the kernel")
+        assert_gives_way(process.pid)
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 child.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,29 @@ def test_a_board_shows_what_is_new_by_itself(
     done(connection, attempts, 3.0)
     visitor.sees("has changed", "[data-changed]")
     assert "third" not in visitor.text("#ranking")
+
+
+def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
+    visitor: Visitor, connection: Connection, person: Add
+) -> None:
+    chrome = visitor.chrome
+    visitor.sign_in(connection, person("olga", Role.ORGANISER))
+    ada = person("ada")
+    chrome.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    try:
+        visitor.go("organiser/people")
+        box = "//tr[contains(., 'ada')]//input[@name='until']"
+        chrome.execute_script("arguments[0].value = '2026-12-20T00:30'", visitor.find(box))
+        visitor.press("Set", near="ada")
+        visitor.until(lambda: people.course_of(connection, ada.id).extended)
+        extended = people.course_of(connection, ada.id).extended
+        assert extended == datetime(2026, 12, 19, 19, tzinfo=UTC)
+        visitor.until(lambda: visitor.find(box).get_attribute("value") == "2026-12-20T00:30")
+        visitor.press("Set", near="ada")
+        visitor.sees("Everybody")
+        assert people.course_of(connection, ada.id).extended == extended
+    finally:
+        chrome.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 
 
 @pytest.fixture

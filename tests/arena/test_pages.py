@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import COOKIE, Site
 from harness.protocol.report import Stage
+from problem import starter
 from tests.arena.submitting import FakeWorker, graded, joined, submit, take
 from tests.board import factory
 
@@ -119,6 +121,20 @@ def test_what_was_pasted_is_a_submission_and_what_is_wrong_is_said_beside_it(
     assert "The file is empty" in ada.post("/submit", 422, pasted="  ", name="x")
     assert "queued" in ada.post("/submit", pasted=factory.SOURCE, name="pasted")
     assert "pasted" in ada.get("/mine")
+
+
+def test_text_of_many_lines_stays_so(
+    olga: Browser, browser: Callable[[], Browser], rules: Path
+) -> None:
+    """A browser sends the lines of a text area with carriage returns."""
+    stranger = browser()
+    assert html.escape(starter.text()) in stranger.get("/problem").replace("&#34;", "&quot;")
+    olga.get("/organiser")
+    olga.post("/organiser/announce", text="one\r\ntwo")
+    assert "one\ntwo" in stranger.get("/")
+    olga.get("/submit")
+    page = olga.post("/submit", 422, pasted="int x;\r\n\tint y;\0", name="x")
+    assert ">int x;\n\tint y;\N{REPLACEMENT CHARACTER}</textarea>" in page
 
 
 def test_the_same_form_sent_twice_is_one_submission(

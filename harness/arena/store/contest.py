@@ -107,7 +107,7 @@ class Announcement:
 
 
 def announce(connection: Connection, actor: Person, words: str) -> None:
-    words = words.strip()[:1000]
+    words = words.replace("\r\n", "\n").strip()[:1000]
     if not words:
         raise NotPossible("an announcement says something")
     connection.execute(insert(announcements).values(made_by=actor.id, text=words))

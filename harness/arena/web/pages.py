@@ -223,7 +223,7 @@ def _submit_page(
         visitor=visitor,
         status=problem.status if problem else 200,
         problem=problem,
-        pasted=pasted,
+        pasted=pasted.replace("\r\n", "\n"),
         once=secrets.token_hex(16),
         closed=site.rules.closed(now(), own.section, own.extended),
         deadline=site.rules.deadline(own.section, own.extended),

@@ -41,7 +41,7 @@ from harness.arena.workers.api import (
 )
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.board.document import Document
-from harness.judge.workers.cores import keep_to, shared_out
+from harness.judge.workers.cores import as_nice, keep_to, shared_out
 from harness.protocol.report import Stage
 
 log = logging.getLogger(__name__)
@@ -279,6 +279,7 @@ def main(arguments: Sequence[str]) -> int:
     log_as(options.name)
     end_with_parent()
     os.nice(NICENESS)
+    as_nice(os.getpid())
     shares = shared_out(options.gpus) if options.gpus else None
     cores = shares[options.gpu] if shares else None
     if cores is not None:

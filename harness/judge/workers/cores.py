@@ -48,3 +48,15 @@ def keep_to(process: int, cores: frozenset[int]) -> None:
         for thread in Path(f"/proc/{process}/task").glob("*"):
             with suppress(OSError):  # the thread has just ended
                 os.sched_setaffinity(int(thread.name), cores)
+
+
+def as_nice(process: int) -> None:
+    """Make a session as nice as this process. process: its leader.
+
+    Linux weighs sessions against each other, and the niceness of processes within one only
+    (autogroup in sched(7)).
+    """
+    if sys.platform == "linux" and os.getsid(process) == process:
+        with suppress(OSError):  # this Linux has no such groups
+            niceness = os.getpriority(os.PRIO_PROCESS, 0)
+            Path(f"/proc/{process}/autogroup").write_text(str(niceness))

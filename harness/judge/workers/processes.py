@@ -16,6 +16,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from harness.judge.workers.cores import as_nice
 from harness.judge.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
 from harness.judge.workers.scratch import Scratch, sweep
 from harness.protocol.files import cache_directory
@@ -97,6 +98,8 @@ def start(role: Role, gpu: str | None) -> Started:
         raise
     finally:
         theirs.close()
+    with suppress(ProcessLookupError):
+        as_nice(process.pid)
     return Started(process, ours, scratch)
 
 
