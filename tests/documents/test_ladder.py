@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.board import committed, readme
+from harness.board import committed
 from harness.protocol.report import Report, Score
+from lab import readme
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "reports" / "README.md"
@@ -16,10 +17,9 @@ def test_the_committed_reports_match_kernels_and_page() -> None:
     reports = committed.read(REPORTS)
     shown = readme.section(README.read_text(encoding="utf-8"))
     assert reports
-    assert committed.mismatches(reports, SOLUTIONS) == []
+    assert readme.mismatches(reports, SOLUTIONS) == []
     assert shown == readme.markdown(reports, SOLUTIONS, README), (
-        "the README is out of step; run: python3 -m harness leaderboard --reports reports "
-        "--readme reports/README.md"
+        "the README is out of step; run: python3 -m lab readme"
     )
 
 

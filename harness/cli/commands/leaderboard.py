@@ -25,7 +25,6 @@ from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store
 from harness.cli.views.console import Terminal
 from harness.judge import figures
-from harness.protocol.errors import UsageError
 from harness.protocol.report import Badge
 
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
@@ -33,7 +32,7 @@ REPORTS = Path(__file__).resolve().parents[3] / "reports"
 HELP = """\
 examples:
   python3 -m harness leaderboard --badge cuda-cores --site site
-  python3 -m harness leaderboard --reports reports --readme reports/README.md
+  python3 -m harness leaderboard --reports reports
 
 exit codes:
   0  there is a ranking
@@ -50,19 +49,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="rank the files DIR/GPU/KERNEL.json instead of a store",
     )
-    parser.add_argument(
-        "--readme",
-        type=Path,
-        metavar="FILE",
-        help="with --reports: write the table between FILE's board markers",
-    )
-    parser.add_argument(
-        "--solutions",
-        type=Path,
-        default=Path("solutions"),
-        metavar="DIR",
-        help="with --readme: the kernels that the reports are of (default: %(default)s)",
-    )
     parser.add_argument("--site", type=Path, metavar="DIR", help="write a static site there")
     parser.add_argument("--json", action="store_true", help="print the boards as JSON")
     add_store(parser)
@@ -74,8 +60,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         boards = rank(entries, chosen(arguments))
         if arguments.site:
             _write_site(arguments, entries, document, terminal)
-    if arguments.readme:
-        _write_readme(arguments)
     if arguments.json:
         terminal.json([as_data(board) for board in boards])
     else:
@@ -106,19 +90,6 @@ def _source(
 
     reports = {one.document.id: one for one in committed.read(folder)}
     yield [one.entry for one in reports.values()], lambda id: reports[id].document
-
-
-def _write_readme(arguments: argparse.Namespace) -> None:
-    from harness.board import committed, readme
-
-    if not arguments.reports:
-        raise UsageError("--readme needs --reports: its table is made from committed reports.")
-    reports = committed.read(arguments.reports)
-    problems = committed.mismatches(reports, arguments.solutions)
-    if problems:
-        raise UsageError("the README was not written.\n" + "\n".join(problems))
-    board = readme.markdown(reports, arguments.solutions, arguments.readme)
-    readme.write(arguments.readme, board)
 
 
 def _write_site(

@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import committed, readme
+from harness.board import committed
 from harness.board.version import Version
+from harness.cli.main import main
 from harness.protocol.report import Report, SizeScore, Unscored
+from lab import commands, readme
 from problem.cases import Shape
 from tests.board import factory
-from tests.board.conftest import Call
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """Two kernels with their reports, and a README with markers."""
     (tmp_path / "solutions").mkdir()
-    (tmp_path / "README.md").write_text(f"# Title\n\n{readme.BEGIN}\n{readme.END}\n\nend\n")
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "README.md").write_text(
+        f"# Title\n\n{readme.BEGIN}\n{readme.END}\n\nend\n"
+    )
     commit(tmp_path, factory.report("tile", "ada", 0.9))
     commit(tmp_path, factory.report("wide | tile", "ada", 1.031))
     return tmp_path
@@ -35,7 +39,7 @@ def commit(repository: Path, report: Report, name: str | None = None) -> Path:
 
 
 def problems(repository: Path) -> list[str]:
-    return committed.mismatches(committed.read(repository / "reports"), repository / "solutions")
+    return readme.mismatches(committed.read(repository / "reports"), repository / "solutions")
 
 
 def test_comments_may_change_and_code_may_not(repository: Path) -> None:
@@ -68,24 +72,18 @@ def test_a_mismatch_is_named(repository: Path, report: Report, name: str | None,
     assert said in problems(repository)[-1]
 
 
-def written(call: Call, repository: Path) -> tuple[int, str]:
-    code, _, err = call(
-        "leaderboard",
-        *("--reports", repository / "reports"),
-        *("--solutions", repository / "solutions"),
-        *("--readme", repository / "README.md"),
-    )
-    return code, err
+def written(repository: Path) -> int:
+    return main(["readme", "--reports", str(repository / "reports")], commands)
 
 
-def test_the_readme_gets_the_table(call: Call, repository: Path) -> None:
-    assert written(call, repository) == (0, "")
-    text = (repository / "README.md").read_text()
+def test_the_readme_gets_the_table(repository: Path) -> None:
+    assert written(repository) == 0
+    text = (repository / "reports" / "README.md").read_text()
     assert text.startswith("# Title\n\n<!-- board -->\n")
     assert text.endswith("<!-- /board -->\n\nend\n")
-    assert "| [wide \\| tile](solutions/wide%20|%20tile.cu) | [**1.031**](" in text
+    assert "| [wide \\| tile](../solutions/wide%20|%20tile.cu) | [**1.031**](" in text
     assert (
-        "| [tile](solutions/tile.cu) | [**0.900**](reports/h100/tile.json) | 0.898 to 0.902 | 2 "
+        "| [tile](../solutions/tile.cu) | [**0.900**](h100/tile.json) | 0.898 to 0.902 | 2 "
         "| 8.000 | 77 % | cuda |"
     ) in text
     columns = [
@@ -95,11 +93,11 @@ def test_the_readme_gets_the_table(call: Call, repository: Path) -> None:
     assert "driver 580.95.05, CUDA 13.0, cuBLAS 13.0.2" in text
     assert "bar [0.900, 1.031]" in text
     again = text
-    assert written(call, repository) == (0, "")
-    assert (repository / "README.md").read_text() == again
+    assert written(repository) == 0
+    assert (repository / "reports" / "README.md").read_text() == again
 
 
-def test_the_readme_shows_scores_at_other_sizes(call: Call, repository: Path) -> None:
+def test_the_readme_shows_scores_at_other_sizes(repository: Path) -> None:
     report = factory.report("tile", "ada", 0.9)
     assert report.measurement is not None and report.score is not None
     sizes = (
@@ -108,30 +106,32 @@ def test_the_readme_shows_scores_at_other_sizes(call: Call, repository: Path) ->
     )
     measurement = report.measurement.model_copy(update={"sizes": sizes})
     commit(repository, report.model_copy(update={"measurement": measurement}))
-    assert written(call, repository) == (0, "")
-    text = (repository / "README.md").read_text()
+    assert written(repository) == 0
+    text = (repository / "reports" / "README.md").read_text()
     assert "| size | tile |\n|---|---:|\n| 64×8×4 | 0.900 |\n| 5×6×7 | – |" in text
 
 
-def test_results_of_two_versions_are_not_ranked_together(call: Call, repository: Path) -> None:
+def test_results_of_two_versions_are_not_ranked_together(repository: Path) -> None:
     old = Version("0.0.1", Version.current().cases)
     commit(repository, factory.report("tile", "ada", 0.9, version=old))
-    assert written(call, repository)[0] == 0
-    assert "| other version |" in (repository / "README.md").read_text()
+    assert written(repository) == 0
+    assert "| other version |" in (repository / "reports" / "README.md").read_text()
 
 
-def test_mismatches_do_not_reach_the_readme(call: Call, repository: Path) -> None:
-    before = (repository / "README.md").read_text()
+def test_mismatches_do_not_reach_the_readme(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (repository / "reports" / "README.md").read_text()
     (repository / "solutions" / "tile.cu").write_text("changed")
-    code, err = written(call, repository)
-    assert code == 2
-    assert "has changed since" in err
-    assert (repository / "README.md").read_text() == before
+    assert written(repository) == 2
+    assert "has changed since" in capsys.readouterr().err
+    assert (repository / "reports" / "README.md").read_text() == before
 
 
-def test_a_readme_without_markers_is_left_alone(call: Call, repository: Path) -> None:
-    (repository / "README.md").write_text("# Title\n")
-    code, err = written(call, repository)
-    assert code == 2
-    assert "needs one <!-- board -->" in err
-    assert (repository / "README.md").read_text() == "# Title\n"
+def test_a_readme_without_markers_is_left_alone(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "reports" / "README.md").write_text("# Title\n")
+    assert written(repository) == 2
+    assert "needs one <!-- board -->" in capsys.readouterr().err
+    assert (repository / "reports" / "README.md").read_text() == "# Title\n"

@@ -1,9 +1,14 @@
-"""The board in a README, between two markers, with a table and a chart for each GPU."""
+"""The committed reports: whether they match their kernels, and their table in a README.
+
+reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu: a kernel whose code has changed
+cannot keep an old score. Comments may change.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -18,6 +23,8 @@ from harness.protocol.report import Report, Score, Unscored
 
 BEGIN, END = "<!-- board -->", "<!-- /board -->"
 EMPTY = "No report is committed yet."
+_TOKEN = re.compile(r'// solve:[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\w+|\S', re.DOTALL)
+
 COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "cores", "accuracy")
 """The columns; accuracy only where a report has it. The score links to the report with the rest."""
 
@@ -187,3 +194,38 @@ def _cell(text: str) -> str:
 
 def _label(text: str) -> str:
     return escaping.one_line(text).replace('"', "'")
+
+
+def mismatches(reports: Iterable[Committed], solutions: Path) -> list[str]:
+    """Return a sentence for each report that does not match its kernel or its folder."""
+    return [
+        f"{committed.path}: {problem}"
+        for committed in reports
+        for problem in _problems(committed, solutions)
+    ]
+
+
+def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
+    report = committed.document.report
+    kernel = solutions / f"{committed.path.stem}.cu"
+    if report.submission.name != committed.path.stem:
+        yield f"is the report of {report.submission.name}, not of {committed.path.stem}."
+    elif not kernel.is_file():
+        yield f"there is no {kernel}; remove the report."
+    elif _tokens(kernel.read_text(encoding="utf-8")) != _tokens(report.submission.source):
+        yield f"{kernel} has changed since; grade it again."
+    gpu = report.device.name if report.device else "none"
+    folder = committed.path.parent.name
+    if folder.replace("-", " ").casefold() not in gpu.casefold():
+        yield f"was graded on {gpu}, which is not {folder}."
+    if report.score is None or report.quick:
+        yield "is no complete accepted run on a GPU; grade the kernel again."
+
+
+def _tokens(source: str) -> list[str]:
+    """Return the words of a source of this repository, without comments but the launch line."""
+    return [
+        token
+        for token in _TOKEN.findall(source)
+        if token.startswith("// solve:") or not token.startswith(("//", "/*"))
+    ]
