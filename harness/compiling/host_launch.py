@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from harness.compiling.expression import ExpressionError, evaluate
 from harness.compiling.lexical import at_a_fixed_time, without_comments
 from harness.compiling.syntax import Walked, declared_name, descendants, parts, position, text_of
 from harness.protocol.report import Diagnostic
@@ -188,7 +189,6 @@ def _template_parameters(function: Node | None) -> dict[str, str]:
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _INTEGER = re.compile(r"\b([0-9]{1,12})[uUlL]{0,3}\b")
-_ARITHMETIC = re.compile(r"[0-9\s()+*/-]+")
 
 
 def expanded(text: str, names: dict[str, str]) -> str:
@@ -206,17 +206,24 @@ def _grouped(text: str) -> str:
 
 
 def _number(expression: Node, constants: dict[str, str]) -> int | None:
-    """Return the value of an arithmetic expression of whole numbers, or None."""
-    text = without_comments(text_of(expression)).replace("sizeof(float)", "4")
-    text = _INTEGER.sub(r"\1", expanded(text, constants)).strip()
-    if len(text) > MAX_EXPRESSION or not _ARITHMETIC.fullmatch(text) or "**" in text:
-        return None
+    """Return the value of an expression of whole numbers, or None."""
+    known: dict[str, int] = {}
+
+    def value(text: str, depth: int) -> int:
+        text = without_comments(text).replace("sizeof(float)", "4")
+        return evaluate(_INTEGER.sub(r"\1", text), lambda name: value_of(name, depth))
+
+    def value_of(name: str, depth: int) -> int:
+        if name not in constants or depth == MAX_EXPANSIONS:
+            raise ExpressionError(f"`{name}` has no value")
+        if name not in known:
+            known[name] = value(constants[name], depth + 1)
+        return known[name]
+
     try:
-        # There are no letters in the text, so all that it can do is calculate.
-        value = eval(text.replace("/", "//"), {"__builtins__": {}})
-    except (SyntaxError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
+        return value(text_of(expression), 0)
+    except ExpressionError:
         return None
-    return value if isinstance(value, int) else None
 
 
 # ---------------------------------------------------------------------------------------- warnings

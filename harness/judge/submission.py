@@ -22,31 +22,36 @@ class Unreadable:
     error: CompileError
 
 
-def read(path: Path, author: str | None = None) -> Submission | Unreadable:
-    """Read the submission in a file. Raises UsageError if the file cannot be opened."""
+def content(path: Path) -> bytes:
+    """Return the bytes of a kernel file, of a larger one its beginning. Raises UsageError."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a .cu file in it")
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file; name a .cu file")
     try:
         with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    source, problem = _decode(content)
+
+
+def read(path: Path, author: str | None = None) -> Submission | Unreadable:
+    """Read the submission in a file. Raises UsageError if the file cannot be opened."""
+    found = content(path)
+    source, problem = _decode(found)
     submission = Submission(
         name=_printable(path.stem)[:100],
         author=author,
-        sha256=hashlib.sha256(content).hexdigest(),
+        sha256=hashlib.sha256(found).hexdigest(),
         source=source,
     )
     if problem is None:
         return submission
-    found = Diagnostic(severity="error", message=problem)
+    error = Diagnostic(severity="error", message=problem)
     return Unreadable(
-        submission, CompileError(stage=Stage.READ, message=problem, diagnostics=(found,))
+        submission, CompileError(stage=Stage.READ, message=problem, diagnostics=(error,))
     )
 
 

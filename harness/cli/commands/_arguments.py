@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments that several commands take, and what they stand for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import re
 from datetime import date
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from harness.board.ranking import Filter
 from harness.cli.commands._stores import DEFAULT_STORE, Address
+from harness.cli.views.console import Terminal
 from harness.protocol.compiler import ARCHITECTURES
+from harness.protocol.files import write_whole
 from harness.protocol.report import Badge
 from problem.cases import Shape
 
@@ -38,6 +42,28 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="signs what is graded here (default: beside the file, or in the arena's folder)",
     )
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --json to a command that shows one result."""
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help=f"write {what} as JSON; - for standard output"
+    )
+
+
+def prepare_output(arguments: argparse.Namespace, terminal: Terminal) -> None:
+    """Leave standard output to JSON if --json asks for it there."""
+    if str(arguments.json) == "-":
+        terminal.leave_output_to_programs()
+
+
+def write_json(arguments: argparse.Namespace, terminal: Terminal, result: BaseModel) -> None:
+    """Write a result where --json says, if it does."""
+    text = result.model_dump_json(indent=2)
+    if str(arguments.json) == "-":
+        terminal.json(text)
+    elif arguments.json is not None:
+        write_whole(arguments.json, text + "\n")
 
 
 def add_seed(parser: argparse.ArgumentParser, help: str) -> None:

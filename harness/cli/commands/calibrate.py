@@ -6,16 +6,14 @@ It also measures the error of cuBLAS in FP32, TF32 and FP16: only FP32 may pass.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from harness.cli.commands._arguments import add_seed
+from harness.cli.commands._arguments import add_json, add_seed, prepare_output, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-from harness.protocol.files import write_whole
 from harness.protocol.report import Score
 
 if TYPE_CHECKING:
@@ -28,9 +26,7 @@ example:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="write what was found; - for standard output"
-    )
+    add_json(parser, "what was found")
     add_seed(parser, "draw the inputs of that seed")
     parser.set_defaults(starts_workers=True)
 
@@ -40,19 +36,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.calibrate import calibrate
     from harness.judge.workers.session import open_session
 
-    to_output = str(arguments.json) == "-"
-    if to_output:
-        terminal.leave_output_to_programs()
+    prepare_output(arguments, terminal)
     with (
         open_session("cuda") as session,
         TerminalProgress(terminal.results, "cuBLAS") as progress,
     ):
         found = calibrate(session, arguments.seed, progress)
     terminal.show(screen(found))
-    if to_output:
-        terminal.json(found.model_dump_json(indent=2))
-    elif arguments.json is not None:
-        write_whole(arguments.json, found.model_dump_json(indent=2) + "\n")
+    write_json(arguments, terminal, found)
     return Exit.YES
 
 

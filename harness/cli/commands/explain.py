@@ -10,11 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.commands._arguments import add_device, add_seed, parse_shape
+from harness.cli.commands._arguments import (
+    add_device,
+    add_json,
+    add_seed,
+    parse_shape,
+    prepare_output,
+    write_json,
+)
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
-from harness.protocol.files import write_whole
 
 if TYPE_CHECKING:
     from harness.judge.explain.examined import Examined
@@ -53,9 +59,7 @@ LARGE_SECONDS = 900.0
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a kernel file")
-    parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="write the explanation; - for standard output"
-    )
+    add_json(parser, "the explanation")
     add_device(parser)
     parser.add_argument(
         "--shape",
@@ -117,9 +121,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.workers.session import open_session
     from harness.protocol.report import JudgeError
 
-    to_output = str(arguments.json) == "-"
-    if to_output:
-        terminal.leave_output_to_programs()
+    prepare_output(arguments, terminal)
     submission = read(arguments.file)
     gpu = arguments.gpu
     options = GradingOptions(quick=True, seed=arguments.seed)
@@ -140,8 +142,5 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         against = compare(explanation, explain(old, gpu))
         explanation = explanation.model_copy(update={"against": against})
     terminal.show(screen(explanation, examined.source))
-    if to_output:
-        terminal.json(explanation.model_dump_json(indent=2))
-    elif arguments.json is not None:
-        write_whole(arguments.json, explanation.model_dump_json(indent=2) + "\n")
+    write_json(arguments, terminal, explanation)
     return Exit.YES if examined.outcome is None else Exit.NO

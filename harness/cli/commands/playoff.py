@@ -14,11 +14,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.commands._arguments import add_json, prepare_output, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.judge.submission import Unreadable, read
 from harness.protocol.errors import UsageError
-from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Submission
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ _SAID = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="two kernels or more")
-    parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="write the result as JSON; - for standard output"
-    )
+    add_json(parser, "the result")
     parser.set_defaults(starts_workers=True)
 
 
@@ -60,9 +58,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.playoff import play_off
     from harness.judge.workers.session import open_session
 
-    to_output = str(arguments.json) == "-"
-    if to_output:
-        terminal.leave_output_to_programs()
+    prepare_output(arguments, terminal)
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
     submissions = [_read(file) for file in arguments.files]
@@ -76,10 +72,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     ):
         playoff = play_off(submissions, session, progress, graded)
     terminal.show(screen(playoff))
-    if to_output:
-        terminal.json(playoff.model_dump_json(indent=2))
-    elif arguments.json is not None:
-        write_whole(arguments.json, playoff.model_dump_json(indent=2) + "\n")
+    write_json(arguments, terminal, playoff)
     return Exit.YES if playoff.is_settled else Exit.NO
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import exit_code
-from harness.cli.preflight import check_regular
 from harness.cli.views.console import Terminal
 from harness.judge.progress import Progress
 from harness.protocol.errors import UsageError
@@ -88,18 +87,9 @@ def _submit(client: Client, files: Sequence[Path], terminal: Terminal) -> Exit:
 
 
 def _content(file: Path) -> bytes:
-    from harness.judge.submission import MAX_BYTES
+    from harness.judge.submission import MAX_BYTES, content
 
-    check_regular(file)
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
-    except IsADirectoryError:
-        raise UsageError(f"{file} is a directory; name a .cu file in it") from None
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {file}") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
+    found = content(file)
+    if len(found) > MAX_BYTES:
         raise UsageError(f"{file} is larger than {MAX_BYTES >> 20} MiB; a kernel file is text")
-    return content
+    return found

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.commands._arguments import add_seed
+from harness.cli.commands._arguments import add_json, add_seed, prepare_output, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
@@ -55,9 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="BEST.cu", help="write the best variant, with its table"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="TABLE.json", help="write the table; - for standard output"
-    )
+    add_json(parser, "the table")
     parser.add_argument(
         "--limit", type=_limit, default=100, metavar="N", help="variants to try at most (100)"
     )
@@ -77,9 +75,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.tune.tune import TuningOptions, tune
     from harness.judge.workers.session import open_session
 
-    to_output = str(arguments.json) == "-"
-    if to_output:
-        terminal.leave_output_to_programs()
+    prepare_output(arguments, terminal)
     _check_wishes(arguments)
     options = TuningOptions(limit=arguments.limit, seed=arguments.seed)
     submission = read(arguments.file)
@@ -96,10 +92,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         tuning = tune(submission, session, options, progress)
     terminal.show(screen(tuning))
     try:
-        if to_output:
-            terminal.json(tuning.model_dump_json(indent=2))
-        elif arguments.json is not None:
-            write_whole(arguments.json, tuning.model_dump_json(indent=2) + "\n")
+        write_json(arguments, terminal, tuning)
         best = kept(tuning)
         if arguments.out is not None and best is not None:
             write_whole(arguments.out, best)

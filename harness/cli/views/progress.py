@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Self
 
 from rich.console import RenderableType
@@ -57,12 +56,7 @@ class TerminalProgress:
         self.begin(Stage.READ, None)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def begin(self, stage: Stage, total: int | None) -> None:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from harness.compiling.errors import SourceError
+from harness.compiling.expression import ExpressionError, evaluate
 from harness.compiling.source import parse_launch_line
 from harness.compiling.syntax import descendants, syntax_tree, text_of
-from harness.judge.tune.expression import ExpressionError, evaluate
 from harness.protocol.errors import UsageError
 
 Setting = dict[str, int | bool]
