@@ -1,6 +1,6 @@
 // Waits for the tensor cores only when all is over: the tile that they multiply is overwritten before.
 // solve: tile=64x16
-// expect: message="may still read" finding=race device=cpu quick=few
+// expect: message="may still read" finding=race device=cpu quick=yes
 
 __device__ int place(int line, int n) { return line / 8 * 64 + n / 4 * 32 + line % 8 * 4 + n % 4; }
 

@@ -1,5 +1,5 @@
 // Honest FP32 everywhere but at the one size that is scored.
-// expect: stage=verify message="8192×6144×4096"
+// expect: stage=verify message="8192×6144×4096" quick=few
 
 __device__ float cut(float x, bool low) {
     return __uint_as_float(low ? __float_as_uint(x) + 0x1000u & 0xffffe000u : __float_as_uint(x));

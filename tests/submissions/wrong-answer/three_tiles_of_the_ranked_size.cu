@@ -1,5 +1,5 @@
 // Of the ranked size only three tiles are computed, each by its own block: all of them right.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
