@@ -231,11 +231,14 @@ def test_no_barrier_on_a_board_of_estimates(
 
 
 def look(visitor: Visitor, name: str, path: str) -> None:
-    """On a phone and on a wide screen, light and dark, where colours alone differ for axe."""
+    """On a phone in the light and, without another visit, on a wide screen in the dark, where
+    colours alone differ for axe."""
+    browser.resize(visitor.chrome, 360)
+    browser.colours(visitor.chrome, "light")
+    visitor.go(path)
     for scheme, width, rules in (("light", 360, ()), ("dark", 1280, ("color-contrast",))):
         browser.resize(visitor.chrome, width)
         browser.colours(visitor.chrome, scheme)  # type: ignore[arg-type]
-        visitor.go(path)
         assert browser.barriers(visitor.chrome, *rules) == [], (name, scheme, width)
         wide = visitor.chrome.execute_script("return document.documentElement.scrollWidth")
         assert wide <= width, (name, wide)

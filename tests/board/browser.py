@@ -78,8 +78,9 @@ def screenshot(driver: Chrome, file: Path) -> None:
 def barriers(driver: Chrome, *rules: str) -> list[object]:
     """What axe finds on the page by these rules, or by all, at which elements. Listing those at
     which it finds nothing, too, would take as long again."""
-    axe = importlib.resources.files("axe_core_python") / "axe.min.js"
-    driver.execute_script(axe.read_text(encoding="utf-8"))
+    if not driver.execute_script("return 'axe' in window"):
+        axe = importlib.resources.files("axe_core_python") / "axe.min.js"
+        driver.execute_script(axe.read_text(encoding="utf-8"))
     found = driver.execute_async_script(
         "const [rules, done] = arguments; axe.run({resultTypes: ['violations'],"
         " ...(rules.length ? {runOnly: rules} : {})}).then(done)",
