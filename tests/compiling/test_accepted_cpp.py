@@ -81,23 +81,22 @@ TEMPLATES = {
 }
 
 HEADERS = {
-    "integers": "#include <cstdint>\n#include <cstddef>\n"
-    + kernel("std::uint32_t i = 1; std::size_t j = i; std::ptrdiff_t d = 2; C[j] = d;"),
-    "cmath": "#include <cmath>\n"
-    + kernel("C[0] = std::fma(A[0], A[1], std::sqrt(std::abs(A[2]))) + std::fmod(A[3], 2.0f);"),
-    "algorithm": "#include <algorithm>\n"
-    + kernel("C[0] = std::clamp(std::max(A[0], std::min(A[1], 2.0f)), 0.0f, 1.0f);"),
-    "utility": "#include <utility>\n#include <tuple>\n"
-    + kernel("auto [a, b] = std::make_tuple(1, 2.0f); std::swap(C[0], C[1]); C[a] = std::move(b);"),
-    "limits": "#include <limits>\n" + kernel("C[0] = std::numeric_limits<float>::max();"),
-    "traits": "#include <type_traits>\n"
-    + kernel("static_assert(std::is_same_v<std::remove_const_t<const int>, int>); C[0] = 1;"),
-    "array": "#include <array>\n" + kernel("std::array<float, 4> a{}; C[0] = a[1] + a.size();"),
-    "others": "#include <optional>\n#include <bit>\n#include <span>\n"
+    "of the standard library": "#include <algorithm>\n#include <array>\n#include <bit>\n"
+    "#include <cmath>\n#include <cstddef>\n#include <cstdint>\n#include <limits>\n"
+    "#include <optional>\n#include <span>\n#include <tuple>\n#include <type_traits>\n"
+    "#include <utility>\n"
     + kernel(
-        "std::span<const float> a(A, N); std::optional<float> s; for (auto x : a) s = x;\n"
-        "C[0] = s.value_or(1) + std::countr_zero(8u);"
+        "std::uint32_t i = 1; std::size_t j = i; std::ptrdiff_t d = 2; C[j] = d;\n"
+        "C[0] = std::fma(A[0], A[1], std::sqrt(std::abs(A[2]))) + std::fmod(A[3], 2.0f);\n"
+        "C[1] = std::clamp(std::max(A[0], std::min(A[1], 2.0f)), 0.0f, 1.0f);\n"
+        "auto [a, b] = std::make_tuple(1, 2.0f); std::swap(C[0], C[1]); C[a] = std::move(b);\n"
+        "C[2] = std::numeric_limits<float>::max();\n"
+        "static_assert(std::is_same_v<std::remove_const_t<const int>, int>);\n"
+        "std::array<float, 4> four{}; C[3] = four[1] + four.size();\n"
+        "std::span<const float> s(A, N); std::optional<float> o; for (auto x : s) o = x;\n"
+        "C[4] = o.value_or(1) + std::countr_zero(8u);"
     ),
+    "one of the standard library": "#include <cmath>\n" + kernel("C[0] = std::sqrt(A[0]);"),
     "no header": kernel("C[0] = std::min(A[0], A[1]);"),
     "namespace std": "#include <array>\n#include <cmath>\nusing namespace std;\n"
     + kernel("array<float, 2> a{}; C[0] = abs(max(sqrt(A[0]), a[0])) + abs(N) + pow(A[1], 2.0f);"),
