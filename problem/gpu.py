@@ -16,7 +16,7 @@ from cupy.cuda import cublas
 
 from problem.cases import Case
 from problem.inputs import Distribution, Draw, Kind, Tolerance
-from problem.reference import LIMITS, MAX_ERROR, long_sums
+from problem.reference import LIMITS, MAX_ERROR, norms_scale
 
 _BLOCK = 256
 _GRID = 132 * 16
@@ -110,7 +110,7 @@ def worst_block(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> floa
     """The largest error of some blocks of C, chosen by the seed, over what is allowed."""
     by_block, by_norms, _ = block_errors(A, B, C, seed)
     if tolerance is Tolerance.STRUCTURED:
-        return by_norms / LIMITS[tolerance]
+        return by_norms / norms_scale(tolerance, A.shape[1]) / LIMITS[tolerance]
     return by_block / MAX_ERROR
 
 
@@ -131,10 +131,11 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
 
     Freivalds 1979. Row i of C·x - A·B·x is the sum of the row's errors with random signs: about
     ‖e_i‖₂, and at most LIMIT · ‖S_i‖₂ if every block is within the limit (problem.reference), with
-    ‖S_i‖₂ = ‖a_i‖₂ · ‖B‖_F / √N, or times long_sums(N) where inputs are structured. Six deviations
-    are allowed: 8192 rows and hundreds of launches never reach them by chance, one wrong element
-    does. All rows together are known far better than one: the root of the sum of their squares is
-    ‖C - A·B‖_F to within 1/√(2M), and is allowed six such deviations more than LIMIT · ‖S‖_F.
+    ‖S_i‖₂ = ‖a_i‖₂ · ‖B‖_F · norms_scale(tolerance, N). Six deviations are allowed: 8192 rows and
+    hundreds of launches never reach them by chance, one wrong element does. All rows together are
+    known far better than one, unless structured inputs let their errors agree: the root of the sum
+    of their squares is ‖C - A·B‖_F to within 1/√(2M), and is allowed six such deviations more than
+    LIMIT · ‖S‖_F.
     """
     M, N = A.shape
     K = B.shape[1]
@@ -152,13 +153,12 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
     square_norms((M,), (_BLOCK,), (A, norms_A, np.int32(N)))
     square_norms((N,), (_BLOCK,), (B, norms_B, np.int32(K)))
     residual = np.abs(Cx.get() - ABx.get())
-    size = long_sums(N) if tolerance is Tolerance.STRUCTURED else 1 / np.sqrt(N)
-    S = size * np.sqrt(norms_A.get() * norms_B.get().sum())
+    S = norms_scale(tolerance, N) * np.sqrt(norms_A.get() * norms_B.get().sum())
     limit = LIMITS[tolerance]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(residual == 0, 0.0, residual / (6 * limit * S))
         together = np.linalg.norm(residual) / np.linalg.norm(limit * S)
-    if residual.any():
+    if residual.any() and tolerance is not Tolerance.STRUCTURED:
         ratio = np.append(ratio, together / (1 + 6 / np.sqrt(2 * M)))
     return float(np.where(np.isfinite(ratio), ratio, np.inf).max())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +37,11 @@ def long_sums(N: int) -> float:
     since all of their rounding errors have one sign.
     """
     return max(1.0, N * 2.0**-24 / MAX_STRUCTURED_ERROR)
+
+
+def norms_scale(tolerance: Tolerance, N: int) -> float:
+    """Return what ‖a_i‖₂ · ‖b_j‖₂ is multiplied by: errors are relative to the product."""
+    return long_sums(N) if tolerance is Tolerance.STRUCTURED else 1 / math.sqrt(N)
 
 
 LIMITS = {
@@ -123,9 +129,7 @@ class Expected:
     def of(cls, A: Matrix, B: Matrix, *, tolerance: Tolerance = Tolerance.RANDOM) -> Expected:
         R = np.empty((A.shape[0], B.shape[1]))
         B64 = B.astype(np.float64)
-        N = A.shape[1]
-        size = long_sums(N) if tolerance is Tolerance.STRUCTURED else 1 / np.sqrt(N)
-        norms_B = np.linalg.norm(B64, axis=0) * size
+        norms_B = np.linalg.norm(B64, axis=0) * norms_scale(tolerance, A.shape[1])
         special = np.zeros(R.shape, np.bool_)
 
         def scale(rows: slice) -> Float64:

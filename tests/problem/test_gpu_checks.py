@@ -81,17 +81,26 @@ def test_an_error_in_every_block_hides_from_no_sum_over_all_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "limit"), [("positive", MAX_ERROR), ("constant lines", MAX_STRUCTURED_ERROR)]
+    ("inputs", "inner", "limit"),
+    [
+        ("positive", N, MAX_ERROR),
+        ("constant lines", 1024, MAX_STRUCTURED_ERROR),
+        ("constant lines", 7168, 7168 * 2.0**-24),  # what a plain float32 sum may be off
+    ],
 )
-def test_errors_of_one_sign_are_held_to_what_the_rule_allows(inputs: str, limit: float) -> None:
+def test_errors_of_one_sign_are_held_to_what_the_rule_allows(
+    inputs: str, inner: int, limit: float
+) -> None:
     from problem import gpu
 
     kind = Kind.parse(inputs)
-    A, B, C = product(kind)
-    right = C.get().astype(np.float64)
-    for factor, passed in ((0.5, True), (1.5, False)):
-        C.set((right * (1 - factor * limit)).astype(np.float32))
-        assert (gpu.worst_error(A, B, C, kind, 3) <= 1) is passed
+    A, B, _ = product(kind, N=inner)
+    C = A.astype(np.float64) @ B.astype(np.float64)
+    for factor, passed in ((0.8, True), (1.25, False)):
+        wrong = (C * (1 - factor * limit)).astype(np.float32)
+        for seed in range(9):
+            assert (gpu.worst_error(A, B, wrong, kind, seed) <= 1) is passed
+        assert compare(A.get(), B.get(), wrong.get(), tolerance=kind.tolerance).passed is passed
 
 
 def test_thinly_spread_coarse_blocks_are_found_by_looking_at_blocks() -> None:
