@@ -5,6 +5,9 @@ A file of one person and the database of an arena have the same tables.
 
 from __future__ import annotations
 
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -19,6 +22,8 @@ from sqlalchemy import (
     table,
 )
 
+from harness.board.entry import INDEXED, Entry
+
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -27,6 +32,16 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 metadata = MetaData(naming_convention=NAMING)
+
+_TYPES = {str: Text, int: BigInteger, bool: Boolean, float: Float}
+_FIELDS = get_type_hints(Entry)
+
+
+def _column(name: str) -> Column[Any]:
+    """Return the column of a field of entries."""
+    kinds = get_args(_FIELDS[name]) or (_FIELDS[name],)
+    (kind,) = (each for each in kinds if each is not NoneType)
+    return Column(name, _TYPES[kind], nullable=NoneType in kinds)
 
 
 reports = Table(
@@ -41,37 +56,9 @@ entries = Table(
     "entries",
     metadata,
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
-    Column("created", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("author", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("stage", Text),
-    Column("quick", Boolean, nullable=False),
-    Column("judge", Text, nullable=False),
-    Column("cases", BigInteger, nullable=False),
-    Column("seed", Text, nullable=False),
-    Column("device", Text),
-    Column("on_gpu", Boolean, nullable=False),
-    Column("driver", Text),
-    Column("cuda", Text),
-    Column("cublas", Text),
-    Column("clock_mhz", BigInteger),
-    Column("score", Float),
-    Column("low", Float),
-    Column("high", Float),
-    Column("kernel_ms", Float),
-    Column("baseline_ms", Float),
-    Column("tflops", Float),
-    Column("peak_share", Float),
-    Column("cores", Text),
-    Column("launch", Text),
-    Column("registers", BigInteger),
-    Column("uuid", Text),
-    Column("accuracy", Text),
+    *(_column(name) for name in INDEXED if name != "id"),
 )
-"""What ranking needs of each report, column for column `harness.board.entry.INDEXED`."""
+"""What ranking needs of each report: a column for each field of `harness.board.entry.INDEXED`."""
 
 signatures = Table(
     "signatures",

@@ -126,8 +126,7 @@ class CudaDevice:
         assert self._kernel is not None
         from harness.devices.cuda.profiler import profile  # ncu-report, which only this needs
 
-        found = profile(self._kernel, (request.shape,), request.seconds)
-        return found if isinstance(found, NoProfile) else found[0]
+        return profile(self._kernel, request.shape, request.seconds)
 
     @answer.register
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunches:

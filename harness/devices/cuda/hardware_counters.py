@@ -46,23 +46,13 @@ _FURTHEST = 600
 """Instructions to walk back from who waits to what it waits for."""
 
 
-def read(
-    path: Path, functions: Sequence[Function], entry: str, shapes: Sequence[Shape]
-) -> tuple[Profile, ...]:
-    """The launches in the report, which were of these shapes. Raises ValueError where it holds
-    fewer."""
+def read(path: Path, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
+    """Return the launch in the report, which was of this shape. Raises ValueError without one."""
     context = ncu_report.load_report(str(path))
     launches = list(context.range_by_idx(0)) if context.num_ranges() else []
-    if len(launches) < len(shapes):
-        raise ValueError(f"ncu saw {len(launches)} of {len(shapes)} launches of the kernel")
-    return tuple(
-        _profile(launch, functions, entry, shape)
-        for launch, shape in zip(launches, shapes, strict=False)
-    )
-
-
-def _profile(action: Any, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
-    """One launch."""
+    if not launches:
+        raise ValueError("ncu saw no launch of the kernel")
+    action = launches[0]
     known = set(action.metric_names())
     code = next((each.instructions for each in functions if each.name == entry), ())
     totals = {

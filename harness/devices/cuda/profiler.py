@@ -1,11 +1,9 @@
-"""Profile launches of a kernel with NVIDIA's ncu."""
+"""Profile a launch of a kernel with NVIDIA's ncu."""
 
 from __future__ import annotations
 
 import secrets
 import subprocess
-from collections.abc import Sequence
-from itertools import count, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,11 +31,8 @@ _PERMIT = (
 )
 
 
-def profile(
-    kernel: Kernel, shapes: Sequence[Shape], seconds: float
-) -> tuple[Profile, ...] | NoProfile:
-    """Return the counters of a launch of each shape, by source line. There are none if a launch
-    under ncu had a wrong result."""
+def profile(kernel: Kernel, shape: Shape, seconds: float) -> Profile | NoProfile:
+    """Return the counters of a launch, by source line. There are none if its result was wrong."""
     program = pathfinder.find_nvidia_binary_utility("ncu")
     if program is None:
         return NoProfile(why="ncu is not installed: it comes with the CUDA toolkit")
@@ -45,13 +40,13 @@ def profile(
         folder = Path(scratch)
         results = folder / "results"
         results.mkdir()
-        launches = [_inputs(shape) for shape in shapes]
-        watched.write_job(kernel, launches, folder)
+        launch = _inputs(shape)
+        watched.write_job(kernel, [launch], folder)
         watched.give_job(folder, results)
         report = folder / "counters.ncu-rep"
         try:
             done = subprocess.run(
-                (program, *options(report, len(shapes)), *watched.command(results)),
+                (program, *options(report), *watched.command(results)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -66,12 +61,12 @@ def profile(
         if not report.is_file():
             last = (said.strip().splitlines() or ["it printed nothing"])[-1]
             return NoProfile(why=f"ncu wrote no report: {last[:200]}")
-        wrong = next(filter(None, map(_wrong, launches, count(), repeat(results))), None)
+        wrong = _wrong(launch, results)
         if wrong is not None:
             return NoProfile(why=wrong)
         functions = disassemble(kernel.cubin, FILE_NAME)
         try:
-            return hardware_counters.read(report, functions, kernel.entry, shapes)
+            return hardware_counters.read(report, functions, kernel.entry, shape)
         except ValueError as error:
             return NoProfile(why=str(error))
 
@@ -81,10 +76,10 @@ def _inputs(shape: Shape) -> LaunchInputs:
     return LaunchInputs(arguments=MATRIX_MULTIPLICATION.arguments(shape), matrices=inputs)
 
 
-def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
-    """Return why the counters of a launch cannot be used, if they cannot."""
+def _wrong(launch: LaunchInputs, results: Path) -> str | None:
+    """Return why the counters of the launch cannot be used, if they cannot."""
     try:
-        C: Matrix = np.load(watched.file(results, "C", number), allow_pickle=False)
+        C: Matrix = np.load(watched.file(results, "C", 0), allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return f"the launch at {launch.shape} did not come to its end under ncu"
     A, B = launch.matrices
@@ -97,7 +92,7 @@ def _wrong(launch: LaunchInputs, number: int, results: Path) -> str | None:
     )
 
 
-def options(report: Path, launches: int) -> tuple[str, ...]:
+def options(report: Path) -> tuple[str, ...]:
     """Return the options of ncu, which does not change the clocks of the GPU."""
     return (
         f"--export={report}",
@@ -105,7 +100,7 @@ def options(report: Path, launches: int) -> tuple[str, ...]:
         "--clock-control=none",
         "--kernel-name-base=function",
         f"--kernel-name={SIGNATURE.kernel}",
-        f"--launch-count={launches}",
+        "--launch-count=1",
         f"--section={hardware_counters.SECTION}",
         f"--metrics={','.join(hardware_counters.METRICS)}",
     )

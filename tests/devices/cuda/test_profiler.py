@@ -47,7 +47,7 @@ def profiled_by(said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> NoP
         patched.setattr(
             profiler.pathfinder, "find_nvidia_binary_utility", {"ncu": str(ncu)}.__getitem__
         )
-        found = profiler.profile(kernel, (Shape(32, 32, 32),), 60)
+        found = profiler.profile(kernel, Shape(32, 32, 32), 60)
     assert isinstance(found, NoProfile)
     return found
 
