@@ -13,7 +13,7 @@ import hashlib
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -184,12 +184,7 @@ def oracle(session: Session, source: str, guard: Guard, generator: random.Random
     return answer.findings[0].message if answer.findings else ""
 
 
-def fuzz(
-    session: Session,
-    kernels: Sequence[Submission],
-    seed: int,
-    told: Callable[[Tried], None] = lambda tried: None,
-) -> Iterator[Tried]:
+def fuzz(session: Session, kernels: Sequence[Submission], seed: int) -> Iterator[Tried]:
     """Try mutants of these kernels, for as long as somebody asks for the next one."""
     generator = random.Random(seed)
     places = {kernel.name: changes(kernel.source) for kernel in kernels}
@@ -221,7 +216,6 @@ def fuzz(
             report = grade(submission, session, GradingOptions(seed=chosen_seed, seconds=SECONDS))
             found = {"verdict": report.verdict.value, "seed": chosen_seed}
             tried = tried.model_copy(update=found)
-        told(tried)
         yield tried
 
 

@@ -1,8 +1,8 @@
-"""What is wrong with a source before it is compiled."""
+"""What is wrong with a submission: as a source, or as found by compiling it."""
 
 from __future__ import annotations
 
-from harness.protocol.report import Diagnostic
+from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stage, Unsupported
 
 
 class SourceError(Exception):
@@ -11,3 +11,28 @@ class SourceError(Exception):
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
         self.diagnostic = Diagnostic(severity="error", message=message, line=line, column=column)
+
+
+class Refused(Exception):
+    """A submission does not compile; the outcome says why."""
+
+    def __init__(self, outcome: CompileError | RuntimeFault | Unsupported) -> None:
+        self.outcome = outcome
+
+
+def refuse(message: str, *found: Diagnostic) -> Refused:
+    return Refused(CompileError(stage=Stage.COMPILE, message=message, diagnostics=found))
+
+
+def refuse_for(
+    first: Diagnostic, *others: Diagnostic, warnings: tuple[Diagnostic, ...] = ()
+) -> Refused:
+    """Refuse a submission because of errors. The first says what is wrong; warnings may say why."""
+    where = f"line {first.line}: " if first.line else ""
+    more = f" (and {len(others)} more)" if others else ""
+    return refuse(f"{where}{first.message}{more}", first, *others, *warnings)
+
+
+def refuse_as_unsupported(message: str, feature: str | None) -> Refused:
+    """Refuse a submission because the architecture lacks something."""
+    return Refused(Unsupported(stage=Stage.COMPILE, message=message, instruction=feature))

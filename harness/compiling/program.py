@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 
 from harness.compiling import diagnostics, entries, machine_code, parameters
 from harness.compiling.architectures import lacking
+from harness.compiling.errors import Refused, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.occupancy import occupancy
-from harness.compiling.ptxas import assemble
-from harness.compiling.refusal import Refused, refuse, refuse_as_unsupported, refuse_for
-from harness.compiling.resources import resources
+from harness.compiling.ptxas import assemble, resources
 from harness.compiling.source import Source
 from harness.protocol.compiler import ARCHITECTURES, Compiled, Kernel, ModuleVariable
 from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage

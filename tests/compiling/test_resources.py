@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.compiling.machine_code import EntryPoint
-from harness.compiling.resources import resources
+from harness.compiling.ptxas import resources
 from harness.protocol.report import Resources
 from problem.launcher import LaunchLine
 

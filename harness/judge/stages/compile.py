@@ -124,9 +124,9 @@ def disassemble_kernel(compiler: Compiler, kernel: Kernel) -> Disassembled | Out
     return _compile_outcome(answer, request.time_limit)
 
 
-def load_kernel(device: Device, kernel: Kernel, *, mostly_checked: bool = False) -> Ready | Outcome:
+def load_kernel(device: Device, kernel: Kernel) -> Ready | Outcome:
     """Load the kernel on a device; what keeps it from running there is a verdict."""
-    return load_outcome_of(device.ask(Load(kernel=kernel, mostly_watched=mostly_checked)))
+    return load_outcome_of(device.ask(Load(kernel=kernel)))
 
 
 def load_outcome_of(answer: Ready | Refusal | Fault) -> Ready | Outcome:

@@ -31,18 +31,15 @@ mostly on the processor, so with more of them the GPU waits less."""
 
 
 @contextmanager
-def open_session(
-    choice: Choice, gpu: str | None = None, cores: Cores | None = None, arch: str | None = None
-) -> Iterator[Session]:
+def open_session(choice: Choice, arch: str | None = None) -> Iterator[Session]:
     """Open a session on the device asked for; "auto" is the GPU if there is one.
 
-    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else. arch: the
-    architecture that a CPU device stands for.
+    arch: the architecture that a CPU device stands for.
 
     Raises UsageError if there is no such device. A device that does not work is found out by the
     first who needs it, and raises JudgeFailure there: compiling does not wait for it.
     """
-    with open_sessions(choice, gpu, cores, count=1, arch=arch) as (session,):
+    with open_sessions(choice, count=1, arch=arch) as (session,):
         yield session
 
 
@@ -54,7 +51,10 @@ def open_sessions(
     count: int = SESSIONS,
     arch: str | None = None,
 ) -> Iterator[Sequence[Session]]:
-    """Open sessions that take turns on one device; without cores for several, open one."""
+    """Open sessions that take turns on one device; without cores for several, open one.
+
+    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else.
+    """
     role = Role.CPU if arch else _role(choice)
     if arch and choice == "cuda":
         raise UsageError("an architecture can only be chosen for the CPU device")

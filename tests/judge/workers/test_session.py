@@ -102,7 +102,7 @@ def on_gpu(machine: Machine) -> list[str]:
 
 @contextmanager
 def opened(cores: Cores | None = None) -> Iterator[Any]:
-    with open_session("cuda", "GPU-7", cores) as session:
+    with open_sessions("cuda", "GPU-7", cores, count=1) as (session,):
         assert session.info
         yield session
 
