@@ -24,8 +24,7 @@ def check(arguments: Namespace) -> None:
     for name in ("json", "out"):
         path = getattr(arguments, name, None)
         if isinstance(path, Path) and str(path) != "-":
-            is_folder = name == "json" and _names_a_folder(arguments)
-            _check_output(path, f"--{name}", is_folder)
+            _check_output(path, f"--{name}", is_folder=_names_a_folder(arguments, name))
     store = getattr(arguments, "store", None)
     if isinstance(store, Address):
         check_place(store)
@@ -36,8 +35,10 @@ def check(arguments: Namespace) -> None:
         _check_limits()
 
 
-def _names_a_folder(arguments: Namespace) -> bool:
-    """Whether --json names a folder, as that of `grade` does for several files."""
+def _names_a_folder(arguments: Namespace, name: str) -> bool:
+    """Whether this option names a folder, as `grade --json` does for several files."""
+    if name == "out":
+        return bool(getattr(arguments, "out_is_folder", False))
     files = getattr(arguments, "files", ())
     return arguments.command == "grade" and (len(files) != 1 or bool(arguments.json.is_dir()))
 
