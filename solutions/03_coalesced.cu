@@ -8,9 +8,9 @@
 // Expected gain: about 4 sectors a warp and step instead of 18, so several times the speed of 01
 // for two swapped letters. What stays: every thread reads 2N floats through the caches for N
 // products.
-// In the judge, on an H100: 0.097 x cuBLAS (95 %: 0.097 to 0.097), 84.016 ms, 5.04 x the speed
+// In the judge, on an H200: 0.096 x cuBLAS (95 %: 0.096 to 0.097), 84.414 ms, 5.02 x the speed
 // of 01; 32 registers, 0 B of shared memory, 8 blocks a multiprocessor.
-// reports/h100/03_coalesced.json has the rest.
+// reports/h200/03_coalesced.json has the rest.
 // Elsewhere: 8.5 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

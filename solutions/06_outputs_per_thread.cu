@@ -11,9 +11,9 @@
 // memory let fewer blocks share a multiprocessor, and because the loads of A never get fewer.
 //
 // Expected gain: towards 16/9 = 1.8 times 02.
-// In the judge, on an H100: 0.363 x cuBLAS (95 %: 0.363 to 0.363), 22.392 ms, 2.26 x the speed
+// In the judge, on an H200: 0.363 x cuBLAS (95 %: 0.363 to 0.363), 22.391 ms, 2.27 x the speed
 // of 02; 47 registers, 9216 B of shared memory, 5 blocks a multiprocessor.
-// reports/h100/06_outputs_per_thread.json has the rest.
+// reports/h200/06_outputs_per_thread.json has the rest.
 
 constexpr int OUTPUTS = 8;
 constexpr int TILE = 16;

@@ -9,9 +9,9 @@
 // Expected gain: 17 shared loads for 16 products as against 9 for 8 in 06, which is the same
 // ratio; so what is left to win is global traffic, and the win is small. The ratio itself needs
 // 08.
-// In the judge, on an H100: 0.344 x cuBLAS (95 %: 0.344 to 0.344), 23.642 ms, 0.95 x the speed
+// In the judge, on an H200: 0.344 x cuBLAS (95 %: 0.344 to 0.344), 23.655 ms, 0.95 x the speed
 // of 06; 64 registers, 8192 B of shared memory, 4 blocks a multiprocessor.
-// reports/h100/07_block_tile_1d.json has the rest.
+// reports/h200/07_block_tile_1d.json has the rest.
 // Elsewhere: 36.5 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
 
 constexpr int BM = 64, BN = 64, BK = 16;

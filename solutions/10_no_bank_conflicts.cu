@@ -12,9 +12,9 @@
 //
 // Expected gain: a fifth or so of the time of 09, which waits on shared memory; nothing else
 // changes.
-// In the judge, on an H100: 0.753 x cuBLAS (95 %: 0.753 to 0.754), 10.813 ms, 1.14 x the speed
+// In the judge, on an H200: 0.753 x cuBLAS (95 %: 0.752 to 0.753), 10.807 ms, 1.13 x the speed
 // of 09; 109 registers, 8320 B of shared memory, 2 blocks a multiprocessor.
-// reports/h100/10_no_bank_conflicts.json has the rest.
+// reports/h200/10_no_bank_conflicts.json has the rest.
 // Elsewhere: 69.7 and 70.8 % on an RTX A6000, before 09 (S. Boehm, SGEMM_CUDA, 4096^3).
 
 constexpr int BM = 128, BN = 128, BK = 8;

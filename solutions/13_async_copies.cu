@@ -11,9 +11,9 @@
 // Expected gain: the block no longer waits for global memory at all; but the 4-byte copies of A
 // cost 8 instructions a thread and stage where 12 needed 2 loads and 8 stores, so not much more
 // speed.
-// In the judge, on an H100: 0.812 x cuBLAS (95 %: 0.811 to 0.812), 10.017 ms, 0.97 x the speed
+// In the judge, on an H200: 0.811 x cuBLAS (95 %: 0.811 to 0.811), 10.044 ms, 0.97 x the speed
 // of 12; 127 registers, 49920 B of shared memory, 2 blocks a multiprocessor.
-// reports/h100/13_async_copies.json has the rest.
+// reports/h200/13_async_copies.json has the rest.
 
 constexpr int BM = 128, BN = 128,  // the block's tile of C
     BK = 16,                       // tune: 8 16 32

@@ -18,9 +18,9 @@
 //     free, and the compiler places nearly all of them right.
 //
 // Expected gain: a tenth, for 128 additions at the end of a tile.
-// In the judge, on an H100: 1.096 x cuBLAS (95 %: 1.095 to 1.096), 7.421 ms, 1.13 x the speed
+// In the judge, on an H200: 1.092 x cuBLAS (95 %: 1.091 to 1.093), 7.441 ms, 1.13 x the speed
 // of 15; 198 registers, 49664 B of shared memory, 1 block a multiprocessor.
-// reports/h100/16_register_banks.json has the rest.
+// reports/h200/16_register_banks.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
 constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns

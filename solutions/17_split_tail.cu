@@ -17,8 +17,8 @@
 // for 2184; nothing else in that loop knows of edges.
 //
 // Expected gain: 8 / 7.76 = 3 % over 16, less about 10 microseconds for the partial sums.
-// In the judge, on an H100: 1.117 x cuBLAS (95 %: 1.116 to 1.117), 7.273 ms.
-// reports/h100/17_split_tail.json has the rest.
+// In the judge, on an H200: 1.116 x cuBLAS (95 %: 1.116 to 1.117), 7.285 ms.
+// reports/h200/17_split_tail.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
 constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns

@@ -11,9 +11,9 @@
 // Expected gain: the speed of 17 less the time to start and end 130 000 empty blocks: a block
 // that uses all the registers of a multiprocessor leaves no room for another beside it, so they
 // come one after the other, 0.2 ms in all (2.5 %).
-// In the judge, on an H100: 1.090 x cuBLAS (95 %: 1.090 to 1.090), 7.459 ms;
+// In the judge, on an H200: 1.091 x cuBLAS (95 %: 1.091 to 1.091), 7.463 ms;
 // 255 registers, 49152 B of shared memory, 1 block a multiprocessor.
-// reports/h100/18_default_launch.json has the rest.
+// reports/h200/18_default_launch.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
 constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns

@@ -26,8 +26,8 @@
 //
 // Expected gain: 8/7 over 17, less 4 % for phase one and adding up: 1.25 x cuBLAS. Found, outside
 // the judge: 1.22. 254 registers, 49936 B of shared memory, a pool of 512 MiB.
-// In the judge, on an H100: 1.072 x cuBLAS (95 %: 1.070 to 1.073), 7.590 ms. That is
-// the slowest kind of inputs; on uniform ones it is 1.220. reports/h100/19_strassen_two_phases.json
+// In the judge, on an H200: 1.071 x cuBLAS (95 %: 1.068 to 1.071), 7.592 ms. That is
+// the slowest kind of inputs; on uniform ones it is 1.220 reports/h200/19_strassen_two_phases.json
 // has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds

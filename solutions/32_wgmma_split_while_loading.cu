@@ -13,9 +13,9 @@
 // the split parts once more in than a copy would.
 // Registers: 250, of them 64 accumulators, 64 sums and 64 loaded values. Shared memory: 2 stages,
 // 128 KiB.
-// In the judge, on an H100: 3.185 x cuBLAS (95 %: 3.177 to 3.189), 2.553 ms, 1.57 x the speed
+// In the judge, on an H200: 3.181 x cuBLAS (95 %: 3.177 to 3.183), 2.558 ms, 1.59 x the speed
 // of 31; 250 registers, 132096 B of shared memory, 1 block a multiprocessor.
-// reports/h100/32_wgmma_split_while_loading.json has the rest.
+// reports/h200/32_wgmma_split_while_loading.json has the rest.
 // Elsewhere: 2.96 x at 8192^3 on an H100, the best public library, in several kernels.
 
 constexpr int BM = 128;  // rows of C a block computes: wgmma's N

@@ -15,13 +15,13 @@ from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report
 
-REPORTS = SOLUTIONS.parent / "reports" / "h100"
+REPORTS = SOLUTIONS.parent / "reports" / "h200"
 
 HELP = """\
 It takes some minutes: large kernels take long to compile and to translate.
 
 example:
-  python3 -m lab predict --out reports/h100-predictions.md
+  python3 -m lab predict --out predictions.md
 """
 
 

@@ -22,7 +22,7 @@ from harness.judge import figures
 HELP = """\
 examples:
   python3 -m harness compare ada/tile report.json
-  python3 -m harness compare reports/h100/02_*.json reports/h100/17_*.json
+  python3 -m harness compare reports/h200/02_*.json reports/h200/17_*.json
 """
 
 

@@ -113,7 +113,7 @@ def test_where_accesses_are_not_known_the_machine_code_is() -> None:
 
 def test_what_was_counted_must_fit_what_was_measured() -> None:
     """36 multiplies in FP32 at the size that its grading drew: 24 ms of work; it takes 1.3."""
-    text = (SOLUTIONS.parent / "reports" / "h100" / "02_shared_tile.json").read_text()
+    text = (SOLUTIONS.parent / "reports" / "h200" / "02_shared_tile.json").read_text()
     examined = from_report(Report.model_validate_json(text))
     assert examined is not None and examined.measured_ms is not None
     assert explain(examined).findings and not explain(examined).notes

@@ -15,7 +15,7 @@ from tests.judge.explain.ladder import (
 )
 from tests.judge.explain.test_kernels import EXPECTED
 
-REPORTS = SOLUTIONS.parent / "reports" / "h100"
+REPORTS = SOLUTIONS.parent / "reports" / "h200"
 
 SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
 
@@ -144,7 +144,7 @@ def test_every_rule_says_why_and_what_helps() -> None:
     ],
 )
 def test_a_rule_promises_what_the_named_file_gains(before: str, after: str, rule: str) -> None:
-    """Within 30 % of what the two files took on an H100."""
+    """Within 30 % of what the two files took on an H200."""
     chosen = tuple(each for each in RULES if each.name == rule)
     (found,) = advice(recorded(before), chosen)
     assert found.see is not None and after in found.see
@@ -152,7 +152,7 @@ def test_a_rule_promises_what_the_named_file_gains(before: str, after: str, rule
 
 
 def measured(solution: str) -> float:
-    """Return the milliseconds that a solution took on an H100."""
+    """Return the milliseconds that a solution took on an H200."""
     report = Report.model_validate_json((REPORTS / f"{solution}.json").read_bytes())
     assert report.score is not None
     return report.score.kernel_ms
