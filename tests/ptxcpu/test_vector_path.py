@@ -11,12 +11,16 @@ import pytest
 from harness.devices.cpu.device import parameter_kinds
 from harness.protocol.device import Ready, Sanitize, Sanitized
 from harness.protocol.report import Hazard, Tool, WatchedBlocks
+from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.results import Result
 from harness.ptxcpu.runtime.layout import Cause
+from harness.ptxcpu.vector.translator import COMPUTED
+from harness.ptxcpu.vector.unroll import unrolled
 from problem.cases import Shape
 from problem.signature import SIGNATURE
 from tests.ptxcpu.runner import Runner, compiled, inputs
@@ -24,7 +28,7 @@ from tests.requests import inputs_of
 
 ROOT = Path(__file__).parents[2]
 KINDS = parameter_kinds(SIGNATURE)
-SOLUTIONS = ("01", "02", "03", "06", "08", "12", "13")
+SOLUTIONS = ("01", "02", "03", "06", "07", "08", "10", "12", "13")
 
 Floats = npt.NDArray[np.float32]
 
@@ -69,6 +73,21 @@ def test_solutions_give_the_same_bits_on_both_paths(number: str, cache_directory
         assert done.fault is None
         assert done.vector_blocks > 0
         assert fast.tobytes() == slow.tobytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["takes_tickets_with_cooperative_groups", "looks_back_with_fences", "second_kernel"]
+)
+def test_accepted_kernels_give_the_same_bits_on_both_paths(
+    name: str, cache_directory: Path
+) -> None:
+    source = (ROOT / "tests" / "submissions" / "accepted" / f"{name}.cu").read_text()
+    vector, threads = kernels(source, cache_directory)
+    assert vector.blocks_depend is (vector.units is None)
+    fast, quick = run(vector, (5, 5, 1), 70, 33, 65)
+    slow, steady = run(threads, (5, 5, 1), 70, 33, 65)
+    assert quick.fault is steady.fault is None
+    assert np.isfinite(fast).all() and fast.tobytes() == slow.tobytes()
 
 
 def test_blocks_that_depend_on_one_another_stay_with_threads(cache_directory: Path) -> None:
@@ -125,6 +144,40 @@ BODIES = {
     "an index that wraps around": "*c = A[(unsigned)(thread + 4294967290u + 6u * (N > 0)) & 255u];",
     "mathematics": "*c = __sinf(A[col]) / (1 + __expf(B[row])) + fminf(A[row], B[col]);",
 }
+
+COUNTED = """float sum[8] = {{}};
+    int k = {first};
+    _Pragma("unroll 1") for (; {condition}; k += {by}) {{
+        float a = A[row * N + k] + k;
+        _Pragma("unroll") for (int j = 0; j < 8; ++j) sum[j] += a * B[{index}];
+    }}
+    for (int j = 0; j < 8; ++j) *c = j ? *c + sum[j] : sum[j] + k;"""
+"""A loop with more sums than stay in registers, whose steps are known or not."""
+
+LOOPS = {
+    "counts up": ("0", "k < 24", "3", "k * K + j"),
+    "counts down": ("20", "k >= 0", "-4", "k * K + j"),
+    "an index that is shifted": ("0", "k != 16", "1", "(k << 3) + 2 * col + j"),
+    "an address that moves out": ("0", "k < 10", "1", "(blockIdx.x == 2 ? k << 18 : k) + j"),
+    "an unknown bound": ("0", "k < N", "1", "k + j"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_counted_loops_end_alike_on_both_paths(name: str, cache_directory: Path) -> None:
+    keys = ("first", "condition", "by", "index")
+    loop = dict(zip(keys, LOOPS[name], strict=True))
+    source = KERNEL.format(body=COUNTED.format(**loop))
+    kernel = inline(parse(compiled(source).ptx), "matrix_multiplication_kernel", 0, kinds=KINDS)
+    assert (len(unrolled(kernel, COMPUTED).body) > len(kernel.body)) is (name != "an unknown bound")
+    vector, threads = kernels(source, cache_directory)
+    fast, quick = run(vector, (4, 4, 1), 64, 50, 64)
+    slow, steady = run(threads, (4, 4, 1), 64, 50, 64)
+    assert quick.fault == steady.fault
+    assert (quick.fault is None) is (name != "an address that moves out")
+    assert steady.fault is not None or fast.tobytes() == slow.tobytes()
+    assert quick.vector_blocks > 0
+
 
 SPOILS_A_NEIGHBOUR = "*c = 1; if (col + 16 < K) c[16] = 2; if (row >= 16) c[-16 * K] = 3;"
 

@@ -323,9 +323,9 @@ class _Inliner:
         if isinstance(item, Label):
             body.append(Label(names[item.name]))
             return
-        guard = item.guard and _rename(item.guard, names)
+        guard = item.guard and renamed(item.guard, names)
         assert guard is None or isinstance(guard, Register | Not)
-        operands = tuple(_rename(x, names) for x in item.operands)
+        operands = tuple(renamed(x, names) for x in item.operands)
         if item.opcode.startswith("ret") and depth:
             self.branch(end, guard, item)
         elif _is_call(item):
@@ -422,7 +422,7 @@ def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:
     return target.name, names(results), names(arguments)
 
 
-def _rename(operand: Operand, names: dict[str, str]) -> Operand:
+def renamed(operand: Operand, names: dict[str, str]) -> Operand:
     if isinstance(operand, Register):
         return Register(names.get(operand.name, operand.name))
     if isinstance(operand, Symbol):
@@ -430,10 +430,10 @@ def _rename(operand: Operand, names: dict[str, str]) -> Operand:
     if isinstance(operand, Not):
         return Not(Register(names.get(operand.register.name, operand.register.name)))
     if isinstance(operand, Address):
-        base = _rename(operand.base, names)
+        base = renamed(operand.base, names)
         return Address(base, operand.offset)  # type: ignore[arg-type]
     if isinstance(operand, Pair):
-        return Pair(_rename(operand.first, names), _rename(operand.second, names))
+        return Pair(renamed(operand.first, names), renamed(operand.second, names))
     if isinstance(operand, Vector | Group):
-        return type(operand)(tuple(_rename(x, names) for x in operand.items))
+        return type(operand)(tuple(renamed(x, names) for x in operand.items))
     return operand

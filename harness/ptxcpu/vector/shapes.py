@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.ptx.syntax import (
     Address,
+    Group,
     Instruction,
     Integer,
     Not,
@@ -229,6 +230,26 @@ def written_by(item: Instruction) -> tuple[str, ...]:
     if not item.operands or item.opcode.split(".")[0] in _NO_RESULT:
         return ()
     return tuple(written(item.operands[0]))
+
+
+def read_by(item: Instruction) -> set[str]:
+    """The registers that an instruction reads."""
+    sources = item.operands[1:] if written_by(item) else item.operands
+    found = {name for operand in sources for name in _read(operand)}
+    return found | (set(_read(item.guard)) if item.guard is not None else set())
+
+
+def _read(operand: Operand) -> Iterator[str]:
+    match operand:
+        case Not():
+            yield operand.register.name
+        case Address():
+            yield from _read(operand.base)
+        case Group():
+            for item in operand.items:
+                yield from _read(item)
+        case _:
+            yield from written(operand)
 
 
 def _defined_once(kernel: InlinedKernel) -> frozenset[str]:

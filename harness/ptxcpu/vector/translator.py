@@ -43,8 +43,9 @@ from harness.ptxcpu.vector.access import Access, LaneMemory, decode
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
 from harness.ptxcpu.vector.cfg import Region
 from harness.ptxcpu.vector.shapes import Shape, ShapeAnalysis, special_lanes, uniform, written_by
+from harness.ptxcpu.vector.unroll import unrolled
 
-_COMPUTED = {
+COMPUTED = {
     *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
     *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fma", "lg2", "lop3"),
     *("mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
@@ -105,10 +106,11 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         block: tuple[int, int, int],
         lanes: int,
     ) -> None:
-        super().__init__(kernel, table, block, Mode.RUN)
         reason = refusal(kernel, block, lanes)
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
+        kernel = unrolled(kernel, COMPUTED)
+        super().__init__(kernel, table, block, Mode.RUN)
         self.lanes = lanes
         self.shapes = ShapeAnalysis(kernel, block, lanes)
         self._slots: dict[str, list[str]] = {}
@@ -402,7 +404,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
                 self._mask_bits = None
                 self.jump(skip)
 
-            may_part = root in _COMPUTED or root == "cp" or index in self._accesses
+            may_part = root in COMPUTED or root == "cp" or index in self._accesses
             self._part(item.guard, do, skip, run_apart if may_part else None)
             self._continue_at(do)
             self._instruction(index, item, root)
@@ -423,7 +425,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self._leave()
         elif root == "cp":
             self._copy_async(index, item)
-        elif root in _COMPUTED or item.opcode.startswith("ld.param"):
+        elif root in COMPUTED or item.opcode.startswith("ld.param"):
             self._compute(index, item)
         else:
             raise CannotTranslate(f"the instruction {item.opcode!r} in vector code")
