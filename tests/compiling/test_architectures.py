@@ -34,17 +34,9 @@ OTHERS = [arch for arch in ARCHITECTURES if arch != DEFAULT_ARCH]
 """The tests of the solutions compile them for the default one, too."""
 
 
-COMBINATIONS = [
-    (path, arch)
-    for turn, arch in enumerate(OTHERS)
-    for place, path in enumerate(SOLUTIONS)
-    if (place + turn) % 3 == 0 or lacks(int(path.stem[:2]), arch) == SHARED_MEMORY
-]
-"""A third of all: for each architecture every third solution, and those too large for it."""
-
-
 @pytest.mark.architectures
-@pytest.mark.parametrize(("path", "arch"), COMBINATIONS, ids=lambda each: Path(each).stem)
+@pytest.mark.parametrize("arch", OTHERS)
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
 def test_a_solution_compiles_for_each_gpu_that_has_what_it_needs(path: Path, arch: str) -> None:
     answer = compile_source(Compile(source=path.read_text(encoding="utf-8"), arch=arch))
     lack = lacks(int(path.stem[:2]), arch)
