@@ -21,9 +21,16 @@ Blocks = NDArray[np.bool_]
 
 
 def counterexample(
-    problem: Problem, case: Case, seed: int, inputs: Inputs, output: Matrix, comparison: Comparison
+    problem: Problem,
+    case: Case,
+    seed: int,
+    inputs: Inputs,
+    output: Matrix,
+    comparison: Comparison,
+    corner: tuple[int, int] = (0, 0),
 ) -> Counterexample:
-    """Explain an output that differs from what it should be."""
+    """Explain an output that differs from what it should be. corner: its first row and column, if
+    it is a part of the whole."""
     row, column = comparison.worst_block
     wrong = comparison.wrong
     return Counterexample(
@@ -33,17 +40,24 @@ def counterexample(
         worst_block=(row, column),
         wrong_blocks=int(wrong.sum()),
         blocks=wrong.size,
-        elements=_elements(problem, inputs, output, row * BLOCK_SIZE, column * BLOCK_SIZE),
+        elements=_elements(
+            problem, inputs, output, (row * BLOCK_SIZE, column * BLOCK_SIZE), corner
+        ),
         map=block_map(wrong),
         pattern=pattern(problem, inputs, output, comparison),
     )
 
 
 def _elements(
-    problem: Problem, inputs: Inputs, output: Matrix, top: int, left: int
+    problem: Problem,
+    inputs: Inputs,
+    output: Matrix,
+    block: tuple[int, int],
+    corner: tuple[int, int],
 ) -> tuple[Element, ...]:
-    """Return the worst elements of one block, the worst first."""
-    rows, columns = slice(top, top + BLOCK_SIZE), slice(left, left + BLOCK_SIZE)
+    """Return the worst elements of the block that begins there, the worst first."""
+    rows, columns = (slice(start, start + BLOCK_SIZE) for start in block)
+    top, left = (first + start for first, start in zip(corner, block, strict=True))
     R = problem.reference(problem.part(inputs, rows, columns))
     found = output[rows, columns]
     distance = np.abs(found - R)
@@ -192,22 +206,8 @@ def wrong_answer(
     comparison: Comparison,
     corner: tuple[int, int] = (0, 0),
 ) -> WrongAnswer:
-    """Return the verdict for an output that is too far from what it should be. corner: its first
-    row and column, if it is a part of the whole."""
-    found = counterexample(problem, case, seed, inputs, output, comparison)
-    found = found.model_copy(
-        update={
-            "elements": tuple(
-                element.model_copy(
-                    update={
-                        "row": element.row + corner[0],
-                        "column": element.column + corner[1],
-                    }
-                )
-                for element in found.elements
-            )
-        }
-    )
+    """Return the verdict for an output that is too far from what it should be; corner: as above."""
+    found = counterexample(problem, case, seed, inputs, output, comparison, corner)
     limit = "must be exact" if case.exact else f"error at most {comparison.limit:g}"
     return WrongAnswer(
         stage=stage,
