@@ -55,7 +55,8 @@ per_day = 100000
 device_seconds_per_day = 10000000
 per_address_per_minute = 1000000
 """
-"""As many of a person's may wait as usual: so they hand in all the while, and are told to wait."""
+"""Each person may have as many submissions waiting as usual. So they submit all the while, and are
+told to wait."""
 
 AGAIN_SECONDS = 0.3
 

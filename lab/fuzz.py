@@ -88,7 +88,7 @@ class Tried(Value):
     verdict: str = ""
     """The judge's; empty where the oracle saw nothing, and the judge was not asked."""
     seed: int = 0
-    """Of the grading."""
+    """The seed of the grading."""
 
     @property
     def missed(self) -> bool:

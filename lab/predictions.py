@@ -13,8 +13,8 @@ from harness.protocol.report import Value
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one file to another; rule: whose advice the step follows. None: no rule recommends it,
-    so that no gain is predicted."""
+    """A step from one file to another. rule: the rule whose advice it follows; None where no rule
+    recommends it, so that no gain is predicted."""
 
     before: str
     after: str
@@ -98,7 +98,7 @@ class Predictions(Value):
 def predict(
     gpu: str, evidence: Mapping[str, Evidence], measured_ms: Mapping[str, float]
 ) -> Predictions:
-    """For all steps and files of which both are known."""
+    """Predict all steps and files of which evidence and time are known."""
     known = evidence.keys() & measured_ms.keys()
     return Predictions(
         gpu=gpu,

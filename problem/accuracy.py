@@ -38,7 +38,7 @@ from problem.reference import MAX_ERROR, Float64, compare, reference
 UNIT_ROUNDOFF = 2.0**-24
 
 FACTOR = 4
-"""Of √N u."""
+"""The factor of √N u in the limits of the accuracy grades."""
 
 TIMES_BASELINE = 2
 

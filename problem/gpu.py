@@ -49,7 +49,7 @@ class Drawn:
         draw((self._A, self._B)[place], self._draws[place])
 
     def changed(self) -> list[int]:
-        """Which of the inputs are no longer what was drawn."""
+        """Return the indices of the inputs that are no longer what was drawn."""
         matrices = zip((self._A, self._B), self._draws, strict=True)
         return [place for place, each in enumerate(matrices) if changed(*each)]
 

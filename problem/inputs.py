@@ -56,7 +56,7 @@ class Distribution(StrEnum):
 
 
 class Structure(StrEnum):
-    """Which elements are kept, repeated or zero."""
+    """The elements that are kept, repeated or zero."""
 
     DENSE = "dense"
     ZERO = "zero"
@@ -91,11 +91,11 @@ class Magnitude(StrEnum):
     INNER = "inner dimension"
     """All lines alike, in groups of 8 along N."""
     INNER_INVERSE = "inverse inner dimension"
-    """By the other matrix's factors, inverted: A = X·D, B = D⁻¹·Y."""
+    """The inverse of the other matrix's factors: A = X·D, B = D⁻¹·Y."""
     CHANGING = "lines from a place on"
     """Each line, from a place of its own on: its first elements say nothing of the rest."""
     RECTANGLES = "rectangles"
-    """Up to six, wherever they lie."""
+    """Up to six rectangles, wherever they lie."""
     ELEMENTS = "elements"
 
 

@@ -85,7 +85,7 @@ class Clusters:
         )
 
     def blocks(self, cluster: int) -> list[int]:
-        """Of one cluster, by rank."""
+        """Return the blocks of one cluster, by their ranks."""
         first = [n * c for n, c in zip(_place(cluster, self.sizes), self.cluster, strict=True)]
         return [
             _number(

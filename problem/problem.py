@@ -97,7 +97,7 @@ class Problem:
         )
 
     def small_cases(self, seed: int, count: int, max_work: int) -> Sequence[Case]:
-        """Those of the unknown cases that are little work, for slow tools."""
+        """Return the unknown cases that are little work, for slow tools."""
         how = self.extent(False, True)
         drawn = cases.drawn_cases(seed, how.small, how.small_work)
         return [case for case in drawn if cases.work(case.shape) <= max_work][:count]

@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which blocks are wrong."""
+        """Return for each block whether it is wrong."""
         return self.block_errors > self.limit
 
     @property
@@ -187,8 +187,8 @@ def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
 
 
 def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
-    """As `compare`, where A is made of these few rows and B of these few columns, over and over;
-    their numbers are multiples of BLOCK_SIZE and divide those of C."""
+    """Compare as `compare` does, where A repeats these few rows and B these few columns. Their
+    numbers are multiples of BLOCK_SIZE and divide those of C."""
     R = reference(rows, columns)
     norms = np.linalg.norm(rows.astype(np.float64), axis=1), np.linalg.norm(columns, axis=0)
     scale = _block_scale(R, norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1]))

@@ -44,7 +44,7 @@ class Comparison:
     conclusion: str
     """Whether the difference is larger than the noise, in one sentence."""
     larger_than_noise: bool | None
-    """None where the two cannot be compared."""
+    """Whether it is; None where the two cannot be compared."""
     facts: tuple[Fact, ...]
     diff: str
     """The unified diff of the sources; empty where they are equal or too long to compare."""

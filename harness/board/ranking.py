@@ -79,11 +79,11 @@ class Row(NamedTuple):
     high: float
     """The interval of that run, widened by what GPUs of this board were found to differ."""
     rank: int | None = None
-    """Set where the status is "ranked"."""
+    """The rank, where the status is "ranked"."""
     runs: int = 1
     """How many verified runs of this program there are, of which this is the median."""
     gpus: int = 1
-    """On how many GPUs they were graded."""
+    """The number of GPUs on which they were graded."""
     duplicates: tuple[str, ...] = ()
     """Other authors with a verified result of the same program."""
     variants: int = 1
@@ -118,7 +118,7 @@ class Board:
     gpus: tuple[str, ...] = ()
     """The GPUs on which ranked runs were graded."""
     spread: Spread | None = None
-    """None where no program was graded on two GPUs."""
+    """The spread between GPUs; None where no program was graded on two of them."""
 
     @property
     def scope(self) -> str:

@@ -57,7 +57,7 @@ code otherwise, even those in kernels; nvcc does not."""
 
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
-    """As far as PTX; what is refused only as machine code is not refused here."""
+    """Compile to PTX. What is refused only as machine code is not refused here."""
     began = time.process_time()
     found = _translated(request)
     _kept.clear()

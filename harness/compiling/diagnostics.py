@@ -130,7 +130,8 @@ def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
 def with_host_lines(
     errors: Iterable[Diagnostic], host_lines: Mapping[str, int]
 ) -> tuple[Diagnostic, ...]:
-    """With what to do where something is unknown because it was set aside as code for the host."""
+    """Return the errors; where a name is unknown because it was set aside as host code, with what
+    to do about it."""
     return tuple(_with_host_line(error, host_lines) for error in errors)
 
 

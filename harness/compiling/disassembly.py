@@ -17,7 +17,7 @@ from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
 
 INSTRUCTION_BYTES = 16
-"""On every architecture since sm_70."""
+"""The size of an instruction on every architecture since sm_70."""
 
 _TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
 _SECONDS = 60
@@ -28,7 +28,7 @@ class Instruction:
     """One machine instruction. line: of the submission's file, where the compiler names one."""
 
     opcode: str
-    """With its modifiers: LDG.E.128."""
+    """The opcode with its modifiers: LDG.E.128."""
     operands: str
     predicate: str | None
     line: int | None
@@ -40,7 +40,7 @@ class Instruction:
 
     @property
     def target(self) -> int | None:
-        """Where a branch goes, as the index of an instruction."""
+        """Return the index of the instruction that a branch goes to."""
         if self.name not in ("BRA", "BRX") or not self.operands:
             return None
         last = self.operands.rpartition(",")[2].strip()

@@ -35,7 +35,7 @@ def misuse(program: Program) -> Diagnostic | None:
 
 
 def _sizes(function: Function) -> dict[str, int]:
-    """Of its own parameters, and of those that it gives to others."""
+    """Return the sizes of a function's own parameters, and of those that it gives to others."""
     given = (v for v in function.variables.values() if v.space == "param")
     return {v.name: v.size for v in (*function.parameters, *function.results, *given)}
 

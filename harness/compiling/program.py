@@ -155,7 +155,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
 
 
 def _identity(program: Program, entry: Function, source: Source) -> str:
-    """Of the program and how it is launched."""
+    """Return the hash of the program and of how it is launched."""
     first = list(program.functions).index(entry.name)
     parts = (fingerprint(program), str(first), repr(source.launch))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -58,8 +58,8 @@ _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
 @functools.cache
 def program() -> str:
-    """Where ptxas is. Raises RuntimeError where none of NVRTC's release is found: another would
-    make other machine code."""
+    """Return the path of ptxas. Raises RuntimeError where none of NVRTC's release is found: another
+    would make other machine code."""
     path = pathfinder.find_nvidia_binary_utility("ptxas")
     wanted = nvrtc.version()
     if path is None:
@@ -80,8 +80,9 @@ _STACK = re.compile(r"(\d+) bytes cumulative stack size")
 
 
 def resources(log: str, name: str, entry: EntryPoint, launch: LaunchLine) -> Resources:
-    """Of one kernel. After it ptxas tells what each function spills that it can call: its registers
-    and its stack are those of all. Raises RuntimeError where log and machine code do not agree."""
+    """Return what one kernel takes. Behind it, ptxas tells what each function spills that it can
+    call; its registers and its stack are those of all. Raises RuntimeError where log and machine
+    code do not agree."""
     compiling = ""
     stack = stores = loads = registers = shared = 0
     for line in log.splitlines():

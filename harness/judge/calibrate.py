@@ -29,7 +29,7 @@ from problem.reference import compare
 class Precision(Value):
     arithmetic: str
     worst_block: NonNegativeFloat
-    """Of the ranked size; the rule allows 1e-5."""
+    """The worst block of the ranked size; the rule allows 1e-5."""
 
 
 class Calibration(Value):

@@ -44,7 +44,7 @@ class ModuleVariable(Value):
 
     name: str
     size: int
-    """In bytes."""
+    """The size in bytes."""
     is_zero: bool
     """It has no initial value, so it is zero."""
 
@@ -100,7 +100,7 @@ class _OfSource(Value):
     seconds: PositiveFloat = COMPILE_SECONDS
     """Time limit."""
     signature: Signature = SIGNATURE
-    """Of the kernel that the source must define."""
+    """The signature of the kernel that the source must define."""
 
     @property
     def time_limit(self) -> float:

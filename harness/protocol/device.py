@@ -73,7 +73,7 @@ class Finished(Value):
     output: SentMatrix
     """Outside the blocks asked for it is still poisoned."""
     changed_inputs: tuple[str, ...] = ()
-    """Their names."""
+    """The names of the inputs that the launch changed."""
     wrote_outside: tuple[str, ...] = ()
     """Canaries that were overwritten, as a person would name them: "behind C"."""
     printed: str = ""
@@ -112,7 +112,7 @@ class Product(Value):
     """The tool; None if one launch serves all tools."""
     output: SentMatrix
     changed_inputs: tuple[str, ...] = ()
-    """Their names."""
+    """The names of the inputs that the launch changed."""
 
 
 class Stopped(Value):
@@ -156,7 +156,7 @@ class OtherWay(Value):
 
     kind: Literal["other-way"] = "other-way"
     line: int
-    """Of the comparison."""
+    """The line of the comparison."""
 
 
 class Count(Launching, DeviceRequest[Counted | Uncounted | OtherWay]):

@@ -40,7 +40,7 @@ class Profile(Value):
     fma_active: NonNegativeFloat
     """Shares of the time, from 0 to 1, of multiprocessors that work."""
     tensor_active: NonNegativeFloat
-    """By mma.sync and wgmma."""
+    """The tensor cores' share, by mma.sync and wgmma."""
     issue_active: NonNegativeFloat
     l1_active: NonNegativeFloat
     """The data path of shared memory and L1; wavefronts that TMA wins over others are in it."""

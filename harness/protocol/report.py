@@ -172,11 +172,11 @@ class KernelFacts(Value):
     """The facts about every kernel that compiles."""
 
     code_sha256: Sha256
-    """Of the words of the source and its launch line: it tells which file was graded, however
+    """The hash of the source's words and its launch line. It tells which file was graded, however
     that is commented."""
     program_sha256: Sha256 | None = None
-    """Of the program that ran, in PTX without lines and with its names numbered, and its launch
-    line: what tells one kernel from another. None in reports older than it."""
+    """The hash of the program that ran, in PTX without lines and with its names numbered, and of
+    its launch line. It tells one kernel from another. None in older reports."""
     arch: str
     launch: LaunchLine
     resources: Resources
@@ -188,8 +188,8 @@ class DisassembledKernel(KernelFacts):
     that is explained."""
 
     badges: tuple[Badge, ...]
-    """The launch's, behind that of the cores; the launch's alone where the machine code could not
-    be read."""
+    """The badge of the cores, then that of the launch. The first is missing where the machine code
+    could not be read."""
     instructions: dict[str, PositiveInt]
     """How often each opcode stands in the machine code (static, not executed); empty where it
     could not be read."""
@@ -213,7 +213,7 @@ class DeviceInfo(Value):
     arch: str
     """What to compile for: sm_90a."""
     uuid: str | None = None
-    """Which GPU of the machine, as NVIDIA's tools name it."""
+    """The GPU of the machine, as NVIDIA's tools name it."""
     driver: str | None = None
     cuda_runtime: str | None = None
     cublas: str | None = None
@@ -463,15 +463,15 @@ class CaseResult(Value):
     """The error of the worst block; for exact inputs the largest |C - R|."""
     seconds: NonNegativeFloat
     sampled_blocks: PositiveInt | None = None
-    """Set where only so many of the launch's blocks were run and compared."""
+    """The number of blocks that were run and compared, where it was not the whole launch."""
     blocks: PositiveInt | None = None
-    """Of the whole launch, where only some were run."""
+    """The number of blocks of the whole launch, where only some were run."""
 
 
 class Verification(Value):
     cases: tuple[CaseResult, ...]
     worst_error: NonNegativeFloat
-    """Over the cases that are not exact."""
+    """The largest error of the cases that are not exact."""
     note: str | None = None
     """What this device could not verify, in one sentence."""
 
@@ -528,11 +528,11 @@ class WatchedBlocks(Value):
     """How much a sanitizer ran of a launch that is too large for all tools."""
 
     blocks: PositiveInt
-    """Of the whole launch."""
+    """The number of blocks of the whole launch."""
     watched: NonNegativeInt
-    """By all tools, to their end."""
+    """How many blocks all tools watched to their end."""
     bounded: NonNegativeInt
-    """With the bounds of every access checked."""
+    """In how many blocks the bounds of every access were checked."""
 
 
 class Sanitizing(Value):
@@ -543,7 +543,7 @@ class Sanitizing(Value):
     shapes: tuple[Shape, ...]
     tools: tuple[ToolRun, ...]
     ranked: WatchedBlocks | None = None
-    """Of the ranked size, where this program ran some of it."""
+    """The blocks of the ranked size that were run, where this program ran some."""
 
 
 class FirstLaunch(Value):
@@ -622,12 +622,12 @@ class Sustained(Value):
     multiplies all the time: power may hold the clock down, which it does not in a single launch."""
 
     seconds: float
-    """For each of the two."""
+    """How long each of the two was launched."""
     kernel_ms: float
-    """A launch."""
+    """The time of one launch."""
     baseline_ms: float
     kernel_joules: NonNegativeFloat | None = None
-    """A launch; None where the GPU does not count its energy."""
+    """The energy of one launch; None where the GPU does not count it."""
     baseline_joules: NonNegativeFloat | None = None
 
     @property
@@ -688,16 +688,16 @@ class LineCounters(Value):
     global_passes: NonNegativeInt = 0
     """Cycles that the L1 cache takes for them: it looks up one line of 128 bytes a cycle."""
     copy_passes: NonNegativeInt = 0
-    """Of these, those of asynchronous copies, whose data goes on to shared memory: the wavefronts
-    there are the same passes."""
+    """The passes among these that asynchronous copies take. Their data goes on to shared memory,
+    where the wavefronts are the same passes."""
     shared_requests: NonNegativeInt = 0
     shared_wavefronts: NonNegativeInt = 0
     shared_min_wavefronts: NonNegativeInt = 0
     """Wavefronts that the same requests could take at best."""
     instructions: NonNegativeInt = 0
-    """By threads."""
+    """How many instructions the threads executed."""
     warp_instructions: NonNegativeInt = 0
-    """By warps: 32 threads share one, unless the warp diverged."""
+    """How many the warps executed: 32 threads share one, unless the warp diverged."""
 
 
 class Counters(Value):
@@ -711,7 +711,8 @@ class Counters(Value):
     counted_blocks: PositiveInt
     blocks: PositiveInt
     blocks_depend: bool = False
-    """On one another, so that all of them were counted, and need not be equally long."""
+    """Whether the blocks depend on one another. Then all were counted, and need not be equally
+    long."""
     global_load_requests: NonNegativeInt
     global_load_sectors: NonNegativeInt
     global_store_requests: NonNegativeInt
@@ -779,16 +780,16 @@ class Report(Value):
     kernel: DisassembledKernel | KernelFacts | None = None
     verification: Verification | None = None
     accuracy: Accuracy | None = None
-    """In a full grading of a correct kernel."""
+    """The accuracy, which a full grading of a correct kernel finds."""
     sanitizing: tuple[Sanitizing, ...] = ()
-    """By compute-sanitizer where there is a GPU, and always by the CPU device."""
+    """What compute-sanitizer found, where there is a GPU, and what the CPU device found."""
     measurement: Measurement | None = None
     counters: Counters | None = None
     printed: str = ""
     """The beginning of what the kernel printed: shown as its words, never interpreted."""
     stages: tuple[StageTime, ...] = ()
     signature: Signature | None = None
-    """Of the leaderboard whose judge wrote it."""
+    """The signature of the leaderboard whose judge wrote it."""
 
     @property
     def verdict(self) -> Verdict:

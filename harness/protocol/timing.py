@@ -113,9 +113,9 @@ class LaunchTime(Value):
 
     kind: Literal["launch-time"] = "launch-time"
     ms: NonNegativeFloat
-    """By the GPU's events."""
+    """The time by the GPU's events."""
     host_ms: NonNegativeFloat
-    """By the host's clock. It is longer by the time that the host needs to notice the end."""
+    """The time by the host's clock, which is longer by what the host takes to notice the end."""
     cycles: NonNegativeInt
     """Cycles of the multiprocessors: the median over all of them."""
     clock_mhz: NonNegativeInt
@@ -142,7 +142,7 @@ class Sustain(Limited, TimingRequest[SustainedLaunches]):
     """Launch on the checker's matrices back to back."""
 
     duration: PositiveFloat
-    """For so many seconds; `seconds` is what one launch may take."""
+    """How many seconds to launch; `seconds` is what one launch may take."""
 
     @property
     def time_limit(self) -> float:
@@ -186,7 +186,7 @@ class Checked(Value):
     error: NonNegativeFloat
     """The error of the output over what is allowed."""
     changed_inputs: tuple[str, ...] = ()
-    """Their names."""
+    """The names of the inputs that the launch changed."""
     wrote_outside: tuple[str, ...] = ()
     """Canaries that were overwritten, as a person would name them: "behind C"."""
 

@@ -27,7 +27,7 @@ class Change:
     """One change of one function."""
 
     function: str
-    """As Python qualifies it in its module: `Class.method`."""
+    """The name as Python qualifies it in its module: `Class.method`."""
     before: str
     after: str
 
@@ -83,8 +83,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def changes(path: Path) -> Iterator[Change]:
-    """Of all functions of a file and methods of its classes, each once: two operators may make the
-    same of a function."""
+    """Yield the changes of all functions and methods of a file. Each comes once, though two
+    operators may make the same change."""
     module = cst.parse_module(path.read_text(encoding="utf-8"))
     for owner, function in _functions(module):
         bare = function.with_changes(decorators=(), leading_lines=())

@@ -35,13 +35,13 @@ SPARE_SECONDS = 1.0
 besides: of the processor's time, or six times that by the clock."""
 
 ASKED_SECONDS = 6.0
-"""Of the tests that could notice a change as many are asked as take this together, those of its
-file's own first, then the quickest: there are thousands of changes."""
+"""How long the tests of one change may take together. Those of the file's own come first, then the
+quickest: there are thousands of changes."""
 
 NOTICED = ("noticed", "endless")
 
 Function = tuple[str, str]
-"""Its file, and its name as Python qualifies it."""
+"""The file of a function, and its name as Python qualifies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CleanRun:
 
     failed: list[str]
     seconds: list[float]
-    """By the clock."""
+    """How long each test took by the clock."""
     work: list[float]
     """The processor's seconds, which are the same whatever else the machine does."""
     calls: dict[Function, list[int]]
@@ -86,7 +86,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     for file in files:
         known, found = outcomes.get(file, {}), dict[str, str]()
         noticed = Counter[int]()
-        """By each test, of this file's changes: who noticed one is asked first about the next."""
+        """How many of this file's changes each test noticed. It is asked first about the next."""
         unchanged = set[str]()
         """Functions of which the same tests notice nothing while they are not changed."""
         for change in changes(ROOT / file):

@@ -106,7 +106,7 @@ def _lines(action: Any, known: set[str], code: tuple[Instruction, ...]) -> tuple
 
 
 def _instances(action: Any, metric: str) -> dict[int, int]:
-    """Its values by the address of the instruction."""
+    """Return the values of a metric by the address of the instruction."""
     found = action.metric_by_name(metric)
     if not found.has_correlation_ids():
         return {}

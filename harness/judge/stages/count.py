@@ -25,7 +25,8 @@ from problem.launcher import LaunchLine
 from problem.problem import Problem
 
 COUNTED_ELEMENTS, COUNTED_BLOCKS = 4096, 4
-"""Of C, by which blocks of the ranked size are sampled: at least one, and at most so many."""
+"""The sample of the ranked size: blocks that compute so many elements of C together, but at least
+one block and at most so many."""
 
 ALL_BLOCKS = 1 << 30
 

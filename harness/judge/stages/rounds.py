@@ -142,13 +142,13 @@ class Timed:
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
     audited: Fetched | None
-    """None where no launch was to be."""
+    """The launch; None where none was to be compared."""
     by_inputs: tuple[InputsTime, ...] = ()
     """How long the kernel takes on each kind of inputs, the slowest first."""
     accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
     """The errors of kernel and baseline on each kind of inputs that was asked for."""
     sustained: Sustained | None = None
-    """None where it was not asked for."""
+    """Launches back to back; None where they were not asked for."""
 
 
 def timed_rounds(
@@ -334,7 +334,7 @@ class Measuring:
                 return WarmUp(launches, elapsed)
 
     def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
-        """A launch of each, on inputs of its own."""
+        """Launch each of the two, on inputs of its own."""
         if kernel_first:
             kernel = self.launch(number, inputs)
             baseline = self.launch(number, inputs, baseline=True)
@@ -452,14 +452,14 @@ class Measuring:
         return _judges(self.workers.checker.ask(FetchLaunch()))
 
     def _kernel(self, inputs: str, where: str) -> CheckedLaunch:
-        """A launch of the kernel, checked."""
+        """Launch the kernel, and check the result."""
         self._draw(inputs)
         request = TimeLaunch(seconds=self.seconds)
         timed = self._kernels(self._ask(self.workers.kernel, request))
         return timed, self._check_kernel(where, inputs)
 
     def _baseline(self, inputs: str, where: str) -> CheckedLaunch:
-        """A launch of the baseline, checked."""
+        """Launch the baseline, and check the result."""
         self._draw(inputs)
         timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
         return timed, self._check_baseline(where)
