@@ -226,6 +226,17 @@ def test_several_files_end_with_a_table_despite_a_missing_one(
     assert sources == {"broken.json": BROKEN, "broken-2.json": other.read_text()}
 
 
+def test_a_solution_for_other_gpus_fails_only_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(shutil.copy(ROOT / "solutions" / "33_wgmma_two_phase.cu", tmp_path))
+    monkeypatch.setattr("harness.cli.commands.grade.SOLUTIONS", tmp_path)
+    wanted = ("grade", "--quick", "--device", "cpu", "--arch", "sm_75")
+    for files, expected in (((), 0), ((path,), 2)):
+        code, out, _ = called(capsys, *wanted, *files)
+        assert code == expected and "unsupported" in out and "sm_75" in out
+
+
 def test_an_error_shows_the_users_line(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = called(capsys, "grade", broken)
     assert "broken.cu:1:" in out and "int x = ;" in out and "^" in out
