@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import problem
+from harness.protocol.files import cache_directory
 from harness.ptxcpu import nvrtc
 from harness.ptxcpu.arguments import Argument, Buffer, ParameterKind
+from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from problem.accuracy import errors
 from problem.cases import Case, Shape
@@ -29,7 +31,8 @@ def ptx() -> str:
 
 @cache
 def kernel(entry: str, *kinds: ParameterKind) -> Kernel:
-    return Kernel(ptx(), entry, block=(256, 1, 1), kinds=kinds)
+    cache = Cache(cache_directory())
+    return Kernel(ptx(), entry, block=(256, 1, 1), kinds=kinds, cache=cache)
 
 
 def run(entry: str, grid: int, *arguments: Argument) -> None:

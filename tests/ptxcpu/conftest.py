@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from harness.devices.cpu.device import CpuDevice
+from harness.protocol import files
 from tests.ptxcpu.runner import Runner
 
 
 @pytest.fixture(scope="session")
-def cache_directory(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """Empty at first, and one for the processes of a run (each has a folder in the run's): the
-    device's runtime takes five seconds to compile."""
-    if worker_id == "master":
-        return tmp_path_factory.mktemp("cache")
-    return tmp_path_factory.getbasetemp().parent / "cache"
+def cache_directory() -> Path:
+    """That of the judge's own CPU devices: the runtime takes five seconds to compile."""
+    return files.cache_directory()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -118,9 +117,9 @@ def test_damage_in_the_folder_costs_nothing_but_time(
 ) -> None:
     kernel = compiled((KERNELS / "naive.cu").read_text())
     cpu_device.load(Load(kernel=kernel))
-    shutil.copytree(cache_directory / "cpu", tmp_path / "cpu")
-    for path in (tmp_path / "cpu").iterdir():
-        path.write_bytes(b"garbage")  # the secret among them
+    (tmp_path / "cpu").mkdir(mode=0o700)
+    for path in (cache_directory / "cpu").iterdir():
+        (tmp_path / "cpu" / path.name).write_bytes(b"garbage")  # the secret among them
     bench = Runner(CpuDevice(tmp_path))
     assert isinstance(bench.device.load(Load(kernel=kernel)), Ready)
     assert bench.error(Shape(9, 9, 9)) < 1e-5

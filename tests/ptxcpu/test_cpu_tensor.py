@@ -426,10 +426,7 @@ def check_integer_wgmma(
     assert np.array_equal(result.output.view(np.int32), expected.astype(np.int32))
 
 
-INTEGER_WIDTHS = (8, 16, 24, 32, *range(48, 257, 16))
-
-
-@pytest.mark.parametrize("width", INTEGER_WIDTHS)
+@pytest.mark.parametrize("width", [8, 24, 32, 48, 144, 256])
 def test_integer_wgmma_widths(cpu: Runner, width: int) -> None:
     check_integer_wgmma(cpu, width)
 
