@@ -6,15 +6,19 @@ import json
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cuda import pathfinder
 
-from harness.compiling.waits import waits
+from harness.compiling.register_banks import issue_clocks
+from harness.compiling.waits import loads_together, waits
 from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
+
+_Span = tuple[int, int]
+"""The indices of a loop's first and last instruction."""
 
 INSTRUCTION_BYTES = 16
 """The size of an instruction on every architecture since sm_70."""
@@ -116,7 +120,7 @@ def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
 def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
     """The innermost loops that compute something: what spins or copies within one belongs to it."""
     instructions = _instructions_of(functions, name)
-    spans = sorted(
+    spans: list[_Span] = sorted(
         {
             (each.target, index)
             for index, each in enumerate(instructions)
@@ -130,7 +134,27 @@ def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
         for span in spans
         if not any(span != other and span[0] <= other[0] and other[1] <= span[1] for other in spans)
     ]
-    return tuple(_loop(instructions[first : last + 1]) for first, last in innermost)
+    return tuple(
+        _loop(
+            instructions[first : last + 1], _around((first, last), spans, innermost, instructions)
+        )
+        for first, last in innermost
+    )
+
+
+def _around(
+    span: _Span, spans: Iterable[_Span], innermost: Iterable[_Span], code: Sequence[Instruction]
+) -> tuple[Instruction, ...]:
+    """The smallest loop around a loop, without the loops in it that compute."""
+    outer = [each for each in spans if each != span and each[0] <= span[0] and span[1] <= each[1]]
+    if not outer:
+        return ()
+    first, last = min(outer, key=lambda each: each[1] - each[0])
+    return tuple(
+        code[index]
+        for index in range(first, last + 1)
+        if not any(start <= index <= end for start, end in innermost)
+    )
 
 
 def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruction, ...]:
@@ -141,13 +165,15 @@ def _computes(body: tuple[Instruction, ...]) -> bool:
     return any(each.name in ("FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES) for each in body)
 
 
-def _loop(body: tuple[Instruction, ...]) -> CodeLoop:
+def _loop(body: tuple[Instruction, ...], around: tuple[Instruction, ...]) -> CodeLoop:
     numbers = [each.line for each in body if each.line is not None]
     return CodeLoop(
         first_line=min(numbers, default=None),
         last_line=max(numbers, default=None),
         opcodes=dict(Counter(each.opcode for each in body)),
         waits=waits(body),
+        issue_clocks=issue_clocks(body),
+        loads_around=loads_together(around),
     )
 
 

@@ -35,6 +35,9 @@ class Instruction(Protocol):
     @property
     def operands(self) -> str: ...
 
+    @property
+    def line(self) -> int | None: ...
+
 
 def waits(body: Sequence[Instruction]) -> tuple[Wait, ...]:
     """Return the waits of one iteration, without those that an earlier wait includes.
@@ -50,7 +53,25 @@ def waits(body: Sequence[Instruction]) -> tuple[Wait, ...]:
             latest[wait.producer] = wait.issued
             kept.append(wait)
     start = (_COPIES - 1) * size
-    return tuple(Wait(each.producer, each.issued - start, each.used - start) for each in kept)
+    return tuple(each._replace(issued=each.issued - start, used=each.used - start) for each in kept)
+
+
+def loads_together(body: Sequence[Instruction]) -> tuple[dict[int, int], ...]:
+    """Return the loads from global memory that are under way when a warp waits for one of them, by
+    source line: one entry for each such wait."""
+    found: list[dict[int, int]] = []
+    together: dict[int, int] = {}
+    pending: set[int] = set()
+    for each in body:
+        written, read = _registers(each)
+        if pending & read:
+            found.append(together)
+            together, pending = {}, set()
+        pending -= set(written)
+        if _PRODUCERS.get(each.name) is Producer.GLOBAL and each.line is not None:
+            together[each.line] = together.get(each.line, 0) + 1
+            pending |= set(written)
+    return tuple(found)
 
 
 def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
@@ -62,7 +83,9 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
             producer, issued = pending.get(register, (Producer.ARITHMETIC, index))
             near = index - issued <= _ARITHMETIC_DISTANCE
             if issued < index and (producer is not Producer.ARITHMETIC or near):
-                yield Wait(producer, issued, index)
+                loads = producer is Producer.GLOBAL
+                line = body[issued % len(body)].line if loads else None
+                yield Wait(producer, issued, index, line)
         if each.name == "LDGDEPBAR":
             groups.append(index)
         elif each.opcode.startswith("DEPBAR.LE") and groups:

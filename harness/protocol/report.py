@@ -156,6 +156,8 @@ class Wait(NamedTuple):
     issued: int
     """Index of the producer in the loop; negative where it stands in an earlier iteration."""
     used: int
+    line: int | None = None
+    """The source line of a load from global memory."""
 
 
 class CodeLoop(Value):
@@ -166,6 +168,12 @@ class CodeLoop(Value):
     opcodes: dict[str, PositiveInt]
     waits: tuple[Wait, ...] = ()
     """The waits that can delay a warp, in the order of use; empty in reports older than this."""
+    issue_clocks: NonNegativeInt = 0
+    """Clocks that a scheduler takes to issue one iteration of one warp, as the banks of registers
+    permit; 0 in reports older than this."""
+    loads_around: tuple[dict[int, PositiveInt], ...] = ()
+    """Loads from global memory in the loop around this one, by source line: one entry for those
+    that a warp waits for together."""
 
 
 class KernelFacts(Value):

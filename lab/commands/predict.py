@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.explain.rules import Evidence
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
-    from lab.predictions import STEPS, markdown, predict
+    from lab.predictions import markdown, predict
 
     reports = {path.stem: path for path in sorted(arguments.reports.glob("*.json"))}
     measured: dict[str, float] = {}
@@ -56,10 +56,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             gpu = gpu_of(report.device) or gpu
     if gpu is None:
         raise UsageError(f"{arguments.reports} has no accepted reports of a GPU")
-    wanted = {step.before for step in STEPS} & measured.keys()
     evidence: dict[str, Evidence] = {}
     with open_session("cpu") as session:
-        for name in terminal.track(sorted(wanted), "explaining", len(wanted)):
+        for name in terminal.track(sorted(measured), "explaining", len(measured)):
             examined = examine(read(SOLUTIONS / f"{name}.cu"), session)
             if isinstance(examined, Examined) and examined.counters is not None:
                 evidence[name] = Evidence(

@@ -38,11 +38,7 @@ def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
     gpu = named or known or H100
     # Counters of earlier judges say less of a line.
     counted = counters if counters is not None and counters.warp_instructions else None
-    evidence = (
-        Evidence(facts, counted, gpu, examined.blocks_share_work, examined.profile)
-        if counted
-        else None
-    )
+    evidence = Evidence(facts, counted, gpu, examined.blocks_share_work) if counted else None
     shared = examined.blocks_share_work
     notes = [examined.note] if examined.note else []
     elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from harness.protocol.report import CodeLoop, Producer
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.protocol.report import CodeLoop, Producer, Wait
 
 LATENCY = {
     Producer.ARITHMETIC: 4,
@@ -18,31 +21,83 @@ Arithmetic, shared memory, L1 and tensor cores: "Dissecting the NVIDIA Hopper Ar
 Microbenchmarking and Multiple Level Analysis". Global memory is what a warp waits for on average
 while others use the L2 cache and the memory, too (an idle L2 cache answers in about 270 clocks):
 it was set so that two kernels with few warps are estimated as they were measured. FP64 and special
-functions are assumptions."""
+functions: microbenchmarks on an H200, chains of DFMA and of MUFU."""
+
+L1_HIT = 41
+"""Clocks for a result out of the L1 cache: measured on an H200."""
 
 BARRIER = 30
 """Clocks that a barrier takes after the last warp has arrived."""
+
+
+def barriers(loop: CodeLoop) -> int:
+    """Return how many barriers one iteration comes to."""
+    return sum(count for opcode, count in loop.opcodes.items() if opcode.startswith("BAR."))
+
 
 _COPIES = 4
 """Iterations to follow: the last two differ by what an iteration takes when the loop is busy."""
 
 
-def iteration_clocks(loop: CodeLoop, spills_leave_l1: bool) -> float:
-    """Return the clocks of one iteration, in which a warp waits for each result that it needs."""
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The clocks that one iteration takes a warp, and how many of them it waits for memory."""
+
+    clocks: float
+    waiting: float
+
+
+def iteration(
+    loop: CodeLoop,
+    spills_leave_l1: bool,
+    misses: Mapping[int, float],
+    clocks_to_issue: float = 1,
+) -> Iteration:
+    """Follow a warp that waits for each result that it needs through some iterations.
+
+    misses: the share of a line's loads that do not find their sectors in the L1 cache.
+    clocks_to_issue: from one of its instructions to the next, where others issue theirs between.
+    """
+    missed = _missed(loop.waits, misses)
+
+    def latency_of(wait: Wait) -> float:
+        producer = wait.producer
+        if producer is Producer.LOCAL and spills_leave_l1:
+            producer = Producer.GLOBAL
+        share = missed.get(wait, 1.0)
+        return share * LATENCY[producer] + (1 - share) * L1_HIT
+
     size = sum(loop.opcodes.values())
-    barriers = sum(count for opcode, count in loop.opcodes.items() if opcode.startswith("BAR."))
-    delays: dict[int, list[tuple[Producer, int]]] = {}
+    delays: dict[int, list[Wait]] = {}
     for wait in loop.waits:
-        delays.setdefault(wait.used, []).append((wait.producer, wait.issued))
-    issued: list[int] = []
-    now = 0
+        delays.setdefault(wait.used, []).append(wait)
+    issued: list[float] = []
+    now = waiting = 0.0
     for copy in range(_COPIES):
+        waiting = 0.0
         for index in range(size):
-            for producer, at in delays.get(index, ()):
-                if copy * size + at >= 0:
-                    local = producer is Producer.LOCAL and spills_leave_l1
-                    latency = LATENCY[Producer.GLOBAL if local else producer]
-                    now = max(now, issued[copy * size + at] + latency)
+            for wait in delays.get(index, ()):
+                at = copy * size + wait.issued
+                if at >= 0:
+                    ready = issued[at] + latency_of(wait)
+                    if wait.producer is Producer.GLOBAL:
+                        waiting += max(ready - now, 0)
+                    now = max(now, ready)
             issued.append(now)
-            now += 1
-    return now - issued[(_COPIES - 1) * size] + BARRIER * barriers
+            now += clocks_to_issue
+    clocks = now - issued[(_COPIES - 1) * size] + BARRIER * barriers(loop)
+    return Iteration(clocks, waiting)
+
+
+def _missed(waits: Iterable[Wait], misses: Mapping[int, float]) -> dict[Wait, float]:
+    """Return how probable it is that a load from global memory, or one that is under way with it,
+    misses the L1 cache."""
+    left = [wait for wait in waits if wait.producer is Producer.GLOBAL]
+    found: dict[Wait, float] = {}
+    while left:
+        together = [wait for wait in left if wait.issued < left[0].used]
+        lines = (1.0 if wait.line is None else misses.get(wait.line, 1.0) for wait in together)
+        share = min(sum(lines), 1.0)
+        found.update(dict.fromkeys(together, share))
+        left = [wait for wait in left if wait not in found]
+    return found

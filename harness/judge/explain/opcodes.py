@@ -80,3 +80,9 @@ def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
     if not kinds:
         return None
     return kinds[-1], m * n * k, 128 if ptx_opcode.startswith("wgmma") else 32
+
+
+def columns_at_once(ptx_opcode: str) -> int | None:
+    """The columns of a product that one matrix instruction of a warp group computes."""
+    shape = re.search(r"\bm\d+n(\d+)k\d+\b", ptx_opcode)
+    return int(shape[1]) if shape is not None and ptx_opcode.startswith("wgmma") else None

@@ -39,7 +39,7 @@ _THROUGHPUT = {
 }
 """The table "Throughput of Native Arithmetic Instructions" of the CUDA C++ Programming Guide. The
 conversions that go through the pipeline for special functions (I2F, F2I) are held to its 16. The
-figures were not compared with the table again; those of 9.0 fit a kernel measured on an H100."""
+figures were not compared with the table again; those of 9.0 fit microbenchmarks on an H200."""
 
 _INTEGER = (
     *("IADD3", "VIADD", "LOP3", "SHF", "ISETP", "FSETP", "LEA", "IABS", "SEL", "FSEL", "PRMT"),
@@ -50,6 +50,11 @@ _INTEGER = (
 def is_double_conversion(opcode: str) -> bool:
     """Return whether an instruction converts from or to float64."""
     return kind_of(opcode) is Kind.SPECIAL and "F64" in opcode.split(".")
+
+
+def is_special(opcode: str) -> bool:
+    """Return whether an instruction goes through the pipeline for special functions."""
+    return kind_of(opcode) is Kind.SPECIAL
 
 
 def pipeline_clocks(opcodes: Mapping[str, int], gpu: Gpu) -> dict[Unit, float]:

@@ -16,25 +16,33 @@ from typing import ClassVar
 from harness.compiling.occupancy import WARP
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Unit
-from harness.judge.explain.gpu import L2_BYTES, MMA_SYNC_SHARE, SUSTAINED, Gpu
+from harness.judge.explain.gpu import (
+    L2_BYTES,
+    MMA_SYNC_SHARE,
+    SUSTAINED,
+    WARP_INSTRUCTIONS,
+    Gpu,
+)
 from harness.judge.explain.opcodes import Kind, kind_of, mix
-from harness.judge.explain.pipelines import is_double_conversion, pipeline_clocks
+from harness.judge.explain.pipelines import is_double_conversion, is_special, pipeline_clocks
 from harness.judge.explain.workload import (
     LINE,
+    SECTOR,
     Workload,
     active_share,
     blocks_and_waves,
     fma_warps,
     hot_loop,
+    instructions_around,
     iterations,
     l1_clocks,
     local_passes,
     scale,
     spills_to,
+    stores_in,
     tensor_work,
     workload,
 )
-from harness.protocol.profile import Profile
 from harness.protocol.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
 from problem.launcher import BLOCK
@@ -56,8 +64,6 @@ class Evidence:
     counters: Counters
     gpu: Gpu
     blocks_share_work: bool = False
-    profile: Profile | None = None
-    """What the GPU's own counters say."""
 
     @cached_property
     def work(self) -> Workload:
@@ -109,8 +115,9 @@ class Evidence:
         passes = self.rounds * (local_passes(before) - local_passes(opcodes))
         saved[Unit.L1] = passes / self.gpu.l1_passes
         home = spills_to(self.facts, self.gpu)
-        if passes and home is not Unit.L1:
-            saved[Unit.L2] = passes * LINE / L2_BYTES
+        stores = local_passes(before, ("STL",)) - local_passes(opcodes, ("STL",))
+        on_to_l2 = self.rounds * stores if home is Unit.L1 else passes
+        saved[Unit.L2] = on_to_l2 * LINE / L2_BYTES
         if passes and home is Unit.DRAM:
             saved[Unit.DRAM] = passes * LINE / self.gpu.memory_bytes_per_clock
         if Unit.LATENCY in left.clocks:
@@ -339,6 +346,16 @@ class NarrowLoads(Rule):
     remedy = "lay the tiles so that a thread reads four floats at a time, A transposed"
     see = "09_vector_loads"
 
+    FEWER = 0.75
+    """Of the instructions: one in place of four."""
+
+    @staticmethod
+    def _copies_are_narrow(evidence: Evidence, loop: CodeLoop) -> bool:
+        """Return whether the tiles are copied from global memory by 4 bytes a thread, too."""
+        lines = {line for together in loop.loads_around for line in together}
+        opcodes = [op for each in evidence.facts.lines if each.line in lines for op in each.opcodes]
+        return "LDG.E" in opcodes and "LDG.E.128" not in opcodes
+
     def look(self, evidence: Evidence) -> Saving | None:
         loop = evidence.loop
         fma = evidence.loop_mix.get(Kind.FMA, 0)
@@ -348,9 +365,12 @@ class NarrowLoads(Rule):
         narrow = loop.opcodes.get("LDS", 0)
         if 2 * narrow <= loads:
             return None
-        saved = 0.75 * narrow / fma * fma_warps(evidence.counters)
+        saved = self.FEWER * narrow / fma * fma_warps(evidence.counters)
         left = evidence.work.without(Unit.L1, evidence.clocks(saved / 2))
-        issue = evidence.work.clocks[Unit.ISSUE] * 0.75 * narrow / sum(loop.opcodes.values())
+        if self._copies_are_narrow(evidence, loop):
+            saved += self.FEWER * instructions_around(loop, evidence.counters)
+        ratio = scale(evidence.facts, evidence.counters) / evidence.gpu.multiprocessors
+        issue = saved * ratio / WARP_INSTRUCTIONS
         line = max(evidence.counters.lines, key=lambda each: each.shared_requests)
         return Saving(
             f"{narrow} of {loads} shared loads of the loop bring 4 bytes a thread",
@@ -384,6 +404,37 @@ class Overhead(Rule):
             self.IDEAL,
             evidence.work.without(Unit.ISSUE, max(issue * (1 - share / self.IDEAL), 0.0)),
             evidence.most_in_loop(Kind.OTHER),
+        )
+
+
+class RegisterBanks(Rule):
+    name = "register-banks"
+    why = "Each of the two banks of the register file gives one register a clock."
+    remedy = "walk through the products in serpentine order, and keep sums apart from stored values"
+    see = "16_register_banks"
+
+    LEAN = 0.9
+    """The share of multiply-adds from which there is little else to take out of a loop."""
+
+    IDEAL = 1.06
+    """Clocks for each instruction in the loop of 16_register_banks."""
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        fma = evidence.loop_mix.get(Kind.FMA, 0)
+        everything = sum(evidence.loop_mix.values())
+        if evidence.loop is None or evidence.uses_tensor_cores or fma < self.LEAN * everything:
+            return None
+        figure = evidence.loop.issue_clocks / everything
+        issue = evidence.work.clocks[Unit.ISSUE]
+        return Saving(
+            f"operands out of the same bank of registers hold instructions up: {figure:.2f} clocks "
+            "for each",
+            figure,
+            self.IDEAL,
+            evidence.work.without(Unit.ISSUE, max(issue * (1 - self.IDEAL / figure), 0.0))
+            if figure > self.IDEAL
+            else evidence.work,
+            evidence.most_in_loop(Kind.FMA),
         )
 
 
@@ -451,6 +502,59 @@ class DoublePrecision(Rule):
         )
 
 
+class SpecialFunctions(Rule):
+    name = "special-functions"
+    why = "Roots, reciprocals, sines and conversions leave a multiprocessor at 16 in a clock."
+    remedy = "compute them once, before the loop, or from multiply-adds"
+    see = None
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        code = dict(evidence.loop.opcodes) if evidence.loop else {}
+        special = {opcode: code.pop(opcode) for opcode in tuple(code) if is_special(opcode)}
+        if not special:
+            return None
+        return Saving(
+            f"{sum(special.values())} of the loop's {sum(evidence.loop_mix.values())} instructions "
+            f"are special functions or conversions ({', '.join(sorted(special))})",
+            sum(special.values()),
+            0,
+            evidence.with_loop(code),
+            evidence.most(is_special),
+        )
+
+
+class StoresInLoop(Rule):
+    name = "stores"
+    why = "Each store goes to the L2 cache; a sum in a register costs nothing until it is complete."
+    remedy = "add up in a register, and store once, after the loop"
+    see = None
+
+    OFTEN = 2.0
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        counters = evidence.counters
+        if evidence.loop is None or counters.blocks_depend or not stores_in(evidence.loop.opcodes):
+            return None
+        storing = {each.line for each in evidence.facts.lines if stores_in(each.opcodes)}
+        lines = [each for each in counters.lines if each.line in storing and each.global_sectors]
+        needed = counters.flop / (2 * counters.shape.N) / SECTOR * 4
+        stored = sum(each.global_sectors for each in lines)
+        if stored < self.OFTEN * needed:
+            return None
+        passes = sum(each.global_passes for each in lines) * (1 - needed / stored)
+        bytes_saved = (stored - needed) * SECTOR
+        left = evidence.work.without(Unit.L1, evidence.clocks(passes))
+        ratio = scale(evidence.facts, counters) / evidence.gpu.multiprocessors
+        left = left.without(Unit.L2, bytes_saved / L2_BYTES * ratio)
+        return Saving(
+            f"each element of C is stored or changed {stored / needed:.0f} times",
+            stored / needed,
+            1.0,
+            left,
+            max(lines, key=lambda each: each.global_sectors).line,
+        )
+
+
 class IntegerDivision(Rule):
     name = "integer-division"
     why = (
@@ -509,13 +613,14 @@ class FewWarps(Rule):
         others = max(busy for unit, busy in work.clocks.items() if unit is not Unit.LATENCY)
         needed = work.clocks[Unit.LATENCY] * room.warps / others
         hidden = room.warps / min(room.max_warps, needed) if by_shared else 0.5
+        left = work.without(Unit.LATENCY, work.clocks[Unit.LATENCY] * (1 - hidden))
         return Saving(
             f"{room.warps} warps on a multiprocessor (occupancy {figures.percent(room.fraction)}, "
             f"limited by {room.limited_by}) do not hide the latency: a warp takes {one:.0f} clocks "
             f"for an iteration of {sum(evidence.loop_mix.values())} instructions",
             float(room.warps),
             min(float(room.max_warps), needed),
-            work.without(Unit.LATENCY, work.clocks[Unit.LATENCY] * (1 - hidden)),
+            replace(left, exposed=left.exposed * hidden) if by_shared else left,
             evidence.most_in_loop(Kind.GLOBAL_LOAD),
             remedy=self.LESS_SHARED
             if by_shared
@@ -752,35 +857,23 @@ class SplitInLoop(Rule):
 
 class Waits(Rule):
     name = "waits"
-    why = "Where no unit is busy, warps wait for global memory, and nobody else has work."
+    why = "While every block waits for its next tile, no unit has anything to do."
     remedy = "fetch the next tile while this one is multiplied: two buffers, or async copies"
     see = "11_double_buffering"
 
-    WAITING = 0.15
-    BUSY = 0.85
-
     def look(self, evidence: Evidence) -> Saving | None:
-        profile = evidence.profile
-        if profile is None or evidence.loop_mix.get(Kind.COPY):  # fetched ahead already
+        work, blocks = evidence.work, evidence.facts.occupancy.blocks
+        if not work.exposed or evidence.loop_mix.get(Kind.COPY):  # fetched ahead already
             return None
-        busiest = max(
-            profile.l1_active, profile.fma_active, profile.issue_active, profile.tensor_active
-        )
-        samples = sum(line.samples for line in profile.lines)
-        waiting = {
-            line.line: line.stall_samples.get("long_scoreboard", 0) for line in profile.lines
-        }
-        share = sum(waiting.values()) / samples if samples else 0.0
-        if share < self.WAITING or busiest > self.BUSY:
-            return None
-        gain = min(1 / (1 - share), 1 / busiest)
+        line = evidence.costliest(lambda each: each.global_requests)
+        without = work.without(Unit.LATENCY, work.exposed)
         return Saving(
-            f"{figures.percent(share)} of the warps' time is spent waiting for global memory, and "
-            f"no unit is busier than {figures.percent(busiest)}",
-            share,
+            f"{figures.percent(work.exposed / work.fill / work.total)} of the time all {blocks} "
+            f"block{'s' * (blocks != 1)} of a multiprocessor wait for global memory",
+            work.exposed / work.fill / work.total,
             0.0,
-            replace(evidence.work, fill=evidence.work.fill * gain),
-            max(waiting, key=lambda line: waiting[line]),
+            replace(without, exposed=0.0),
+            line[0].line if line else None,
         )
 
 
@@ -791,9 +884,12 @@ RULES: tuple[Rule, ...] = (
     FewProductsPerLoad(),
     NarrowLoads(),
     Overhead(),
+    RegisterBanks(),
     Spills(),
     DoublePrecision(),
     IntegerDivision(),
+    SpecialFunctions(),
+    StoresInLoop(),
     FewWarps(),
     Divergence(),
     LastWave(),
@@ -821,8 +917,9 @@ are contrary the first is heard alone."""
 
 SAID = {
     "spills": {"tensor-cores", "latency"},
-    "integer-division": {"overhead"},
-    "fp64": {"overhead"},
+    "integer-division": {"overhead", "special-functions"},
+    "fp64": {"overhead", "special-functions"},
+    "special-functions": {"overhead"},
     "divergence": {"overhead", "few-products-per-load"},
     "split-in-loop": {"tensor-issue"},
     "latency": {"waits"},

@@ -15,10 +15,23 @@ from harness.judge.explain.gpu import (
     WARP_INSTRUCTIONS,
     Gpu,
 )
-from harness.judge.explain.latency import iteration_clocks
-from harness.judge.explain.opcodes import Kind, kind_of, matrix_instruction, matrix_type, mix
+from harness.judge.explain.latency import BARRIER, LATENCY, barriers, iteration
+from harness.judge.explain.opcodes import (
+    Kind,
+    columns_at_once,
+    kind_of,
+    matrix_instruction,
+    matrix_type,
+    mix,
+)
 from harness.judge.explain.pipelines import pipeline_clocks
-from harness.protocol.report import CodeLoop, Counters, DisassembledKernel, LineCounters
+from harness.protocol.report import (
+    CodeLoop,
+    Counters,
+    DisassembledKernel,
+    LineCounters,
+    Producer,
+)
 from problem.cases import RANKED
 
 OVERLAP = 4.0
@@ -33,10 +46,20 @@ class Workload:
     """Clocks for which each unit of a multiprocessor is busy with its share of the ranked size.
 
     fill: share of the multiprocessors' time that the waves of blocks leave them busy.
+    exposed: of the clocks of latency, those in which all blocks wait for memory at a time. Of the
+        time that a block waits, each of the others can cover a share like its own, so that of n
+        blocks' waiting one nth remains.
+    before: clocks of a phase for which everything else waits.
+    in_turn: the tensor cores and the schedulers work in turn, not at the same time. Warps that
+        multiply by mma.sync issue in order, and wait for what they have just split or loaded. So
+        30 and 31 of the ladder come out; independent instructions would overlap better.
     """
 
     clocks: Mapping[Unit, float]
     fill: float = 1.0
+    exposed: float = 0.0
+    before: float = 0.0
+    in_turn: bool = False
 
     @property
     def busiest(self) -> Unit:
@@ -45,22 +68,39 @@ class Workload:
     @property
     def total(self) -> float:
         """Clocks that the kernel should take."""
-        powers = sum(clocks**OVERLAP for clocks in self.clocks.values())
-        return float(powers ** (1 / OVERLAP)) / self.fill
+        overlapping = dict(self.clocks)
+        if self.exposed:
+            overlapping[Unit.LATENCY] -= self.exposed
+        # What multiplies is issued, too: where units take as many warps as schedulers start, the
+        # shorter of both is a part of the longer.
+        same = min(Unit.ISSUE, Unit.FMA, key=lambda unit: overlapping.get(unit, 0.0))
+        overlapping.pop(same, None)
+        if self.in_turn:
+            overlapping[Unit.TENSOR] += overlapping.pop(Unit.ISSUE, 0.0)
+        powers = sum(clocks**OVERLAP for clocks in overlapping.values())
+        return (float(powers ** (1 / OVERLAP)) + self.exposed) / self.fill + self.before
 
     def without(self, unit: Unit, clocks: float) -> Workload:
         """As if the unit had so many clocks less to do."""
         left = max(self.clocks[unit] - clocks, 0.0)
-        return replace(self, clocks={**self.clocks, unit: left})
+        exposed = self.exposed
+        if unit is Unit.LATENCY and self.clocks[unit]:
+            exposed *= left / self.clocks[unit]
+        return replace(self, clocks={**self.clocks, unit: left}, exposed=exposed)
 
 
 def scale(facts: DisassembledKernel, counters: Counters) -> float:
     """By how much more the ranked size is than what was counted: in blocks, so that those at an
     edge, which are partly outside, count for what they do. Of blocks that share the work out, and
-    whose tile of the launch is larger than all of what was counted, the number says nothing."""
+    whose tile of the launch is larger than all of what was counted, the number says nothing; there
+    the columns that their matrix instructions compute at once are what lies partly outside."""
     launch, shape = facts.launch, counters.shape
     if counters.blocks_depend and (launch.tile_rows > shape.M or launch.tile_columns > shape.K):
-        return RANKED.shape.flop / shape.flop
+        parts = [columns_at_once(opcode) for opcode in counters.instructions]
+        width = max((part for part in parts if part), default=1)
+        computed, ranked = (-(-each.K // width) * width for each in (shape, RANKED.shape))
+        rows_and_depth = RANKED.shape.M * RANKED.shape.N / (shape.M * shape.N)
+        return rows_and_depth * ranked / computed
     columns, rows, _ = launch.grid(RANKED.shape.M, RANKED.shape.K)
     return columns * rows / counters.counted_blocks * RANKED.shape.N / shape.N
 
@@ -71,11 +111,46 @@ def l1_clocks(line: LineCounters) -> int:
     return line.shared_wavefronts + line.global_passes - line.copy_passes
 
 
+def stores_in(opcodes: Mapping[str, int]) -> int:
+    """Return how many instructions store to global memory or change it there."""
+    return sum(count for op, count in opcodes.items() if op.split(".")[0] in _STORES)
+
+
+_STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
+
+
+def l2_sectors(facts: DisassembledKernel, counters: Counters) -> int:
+    """Return the sectors that go to the L2 cache: what a block reads again comes from L1, unless it
+    is asked to be read past it, as volatile variables are; what it stores always goes on."""
+    past = _past_l1(facts)
+    return sum(
+        line.global_sectors if line.line in past else line.global_first_sectors
+        for line in counters.lines
+    )
+
+
+def _past_l1(facts: DisassembledKernel) -> set[int]:
+    """Return the source lines all of whose accesses to global memory go past the L1 cache."""
+    found = set()
+    for line in facts.lines:
+        loads = [opcode for opcode in line.opcodes if opcode.startswith(("LDG.", "LD."))]
+        if (loads or stores_in(line.opcodes)) and all("STRONG" in opcode for opcode in loads):
+            found.add(line.line)
+    return found
+
+
 def active_share(counters: Counters) -> float:
     """Return the mean share of a warp's lanes that are active: less than 1 where it diverges."""
     warps = sum(line.warp_instructions for line in counters.lines)
     threads = sum(line.instructions for line in counters.lines)
     return min(1.0, threads / (WARP * warps)) if warps else 1.0
+
+
+def computing_share(facts: DisassembledKernel, counters: Counters, kind: Kind) -> float:
+    """Return the share of active lanes in the lines that compute: others may diverge more."""
+    computing = {line.line for line in facts.lines if mix(line.opcodes).get(kind)}
+    lines = tuple(line for line in counters.lines if line.line in computing)
+    return active_share(counters.model_copy(update={"lines": lines}))
 
 
 def fma_warps(counters: Counters) -> float:
@@ -84,6 +159,16 @@ def fma_warps(counters: Counters) -> float:
         count
         for opcode, count in counters.instructions.items()
         if opcode.endswith(".f32") and opcode.split(".")[0] in ("fma", "add", "sub", "mul")
+    )
+    return threads / WARP
+
+
+def fused_warps(counters: Counters) -> float:
+    """Return the same of those that multiply and add at once."""
+    threads = sum(
+        count
+        for opcode, count in counters.instructions.items()
+        if opcode.startswith("fma.") and opcode.endswith(".f32")
     )
     return threads / WARP
 
@@ -163,23 +248,66 @@ def iterations(facts: DisassembledKernel, counters: Counters) -> float:
             return sum(by_warp.values()) / macs
     if tensor_work(counters):
         return tensor_warps(counters) / kinds[Kind.TENSOR]
-    if fp64_warps(counters) > fma_warps(counters):
-        return fp64_warps(counters) / kinds[Kind.FP64] / active_share(counters)
-    return fma_warps(counters) / kinds[Kind.FMA] / active_share(counters)
+    kind, warps, instructions = Kind.FMA, fma_warps(counters), kinds.get(Kind.FMA, 0)
+    if fp64_warps(counters) > warps:
+        kind, warps = Kind.FP64, fp64_warps(counters)
+        instructions = kinds[kind]
+    elif loop.opcodes.get("FFMA") and fused_warps(counters):
+        # Machine code has additions and multiplications of its own, as before sines.
+        warps, instructions = fused_warps(counters), loop.opcodes["FFMA"]
+    return warps / instructions / computing_share(facts, counters, kind)
+
+
+def instructions_around(loop: CodeLoop, counters: Counters) -> int:
+    """Return the warp instructions of PTX outside of the lines of the loop that computes."""
+    if loop.first_line is None or loop.last_line is None:
+        return 0
+    within = range(loop.first_line, loop.last_line + 1)
+    return sum(line.warp_instructions for line in counters.lines if line.line not in within)
+
+
+def waits_around(loop: CodeLoop, counters: Counters) -> int:
+    """Return how often the warps that were counted waited for loads of the loop around this one.
+
+    Machine code holds several ways to load the same, such as four at a time and the rest one by
+    one. Those counted are taken to have gone the way that waits least.
+    """
+    left = {line.line: line.global_requests for line in counters.lines}
+    waits = 0
+    for together in sorted(loop.loads_around, key=lambda each: -sum(each.values())):
+        taken = {line: count for line, count in together.items() if left.get(line)}
+        times = min((left[line] // count for line, count in taken.items()), default=0)
+        for line, count in taken.items():
+            left[line] -= times * count
+        waits += times
+    return waits
+
+
+def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
+    """Return how often the warps that were counted came to a barrier outside of the loop."""
+    threads = sum(
+        count
+        for opcode, count in counters.instructions.items()
+        if opcode.startswith(("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync"))
+    )
+    return max(threads / WARP - times * barriers(loop), 0.0)
 
 
 def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
-    """Warp instructions of machine code: those counted are of PTX, which the compiler shortens, so
-    the loop that computes says how many there are for each multiply-add. Where blocks share the
-    work out, it says the same for each matrix instruction: part of what was counted, such as
-    splitting A and B, grows less than the products do."""
+    """Issue slots that warp instructions of machine code take: those counted are of PTX, which the
+    compiler shortens, so the loop that computes says how many there are for each multiply-add;
+    those of other lines are added as they were counted. Where blocks share the work out, the loop
+    says the same for each matrix instruction: part of what was counted, such as splitting A and B,
+    grows less than the products do."""
     loop = hot_loop(facts, counters)
     counted = float(counters.warp_instructions)
     if loop is None:
         return counted
     kinds = mix(loop.opcodes)
     if not tensor_work(counters):
-        return iterations(facts, counters) * sum(kinds.values())
+        inside = iterations(facts, counters) * max(sum(kinds.values()), loop.issue_clocks)
+        around = 0 if counters.blocks_depend else instructions_around(loop, counters)
+        return inside + around
     if not counters.blocks_depend:
         return counted
     return min(counted, tensor_warps(counters) * sum(kinds.values()) / kinds[Kind.TENSOR])
@@ -202,15 +330,13 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
     ratio = scale(facts, counters) / gpu.multiprocessors
     shape = RANKED.shape
     bytes_once = 4 * (shape.M * shape.N + shape.N * shape.K + shape.M * shape.K)
-    first = sum(line.global_first_sectors for line in counters.lines) * SECTOR
     clocks = {
         Unit.L1: sum(l1_clocks(line) for line in counters.lines) * ratio / gpu.l1_passes,
         Unit.FMA: fma_warps(counters) * WARP / gpu.fp32_lanes * ratio / active_share(counters),
         Unit.ISSUE: issued_warps(facts, counters) / WARP_INSTRUCTIONS * ratio,
-        Unit.L2: first / L2_BYTES * ratio,
+        Unit.L2: l2_sectors(facts, counters) * SECTOR / L2_BYTES * ratio,
         Unit.DRAM: bytes_once / (gpu.memory_gb_per_s * 1e6) * gpu.clocks_per_ms,
     }
-    _add_loop(clocks, facts, counters, gpu)
     tensor = 0.0
     for (kind, by_groups), macs in tensor_work(counters).items():
         peak = gpu.tensor_macs(kind)
@@ -219,41 +345,105 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
             tensor += macs * ratio / (peak * share)
     if tensor:
         clocks[Unit.TENSOR] = tensor
-    return Workload(clocks, 1.0 if counters.blocks_depend else fill(facts, gpu))
+    in_turn = any(not by_groups for _, by_groups in tensor_work(counters))
+    exposed = _add_loop(clocks, facts, counters, gpu, in_turn=in_turn)
+    if counters.blocks_depend:
+        copied = bytes_between_phases(counters) / (gpu.memory_gb_per_s * 1e6) * gpu.clocks_per_ms
+        return Workload(clocks, 1.0, exposed, copied, in_turn)
+    return Workload(clocks, fill(facts, gpu), exposed, in_turn=in_turn)
+
+
+def bytes_between_phases(counters: Counters) -> float:
+    """Return what the blocks of the ranked size read and store before they wait for one another:
+    copies of A and B, in other words or in another order. What is stored besides C must be that.
+    Bulk stores are not counted; they are taken to store as many bytes as A and B have."""
+    counted, ranked = counters.shape, RANKED.shape
+    stored = counters.global_store_sectors * SECTOR - 4 * counted.M * counted.K
+    inputs, all_inputs = (4 * each.N * (each.M + each.K) for each in (counted, ranked))
+    if any(opcode.startswith(_BULK_STORE) for opcode in counters.instructions):
+        stored = inputs
+    return 2 * max(stored, 0.0) / inputs * all_inputs
+
+
+_BULK_STORE = "cp.async.bulk.global.shared"
 
 
 def _add_loop(
-    clocks: dict[Unit, float], facts: DisassembledKernel, counters: Counters, gpu: Gpu
-) -> None:
-    """Add what the machine code of the loop that computes keeps busy besides."""
+    clocks: dict[Unit, float],
+    facts: DisassembledKernel,
+    counters: Counters,
+    gpu: Gpu,
+    *,
+    in_turn: bool,
+) -> float:
+    """Add what the machine code of the loop that computes keeps busy besides. Return the clocks in
+    which nobody hides the latency of memory."""
     loop = hot_loop(facts, counters)
     if loop is None:
-        return
+        return 0.0
     times = iterations(facts, counters) * scale(facts, counters) / gpu.multiprocessors
     for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
         clocks[unit] = times * busy
     spilled = times * local_passes(loop.opcodes)
-    clocks[Unit.L1] += spilled / gpu.l1_passes
+    clocks[Unit.L1] += (spilled + times * shuffles(loop.opcodes)) / gpu.l1_passes
     home = spills_to(facts, gpu)
-    if home is not Unit.L1:
-        clocks[Unit.L2] += spilled * LINE / L2_BYTES
+    on_to_l2 = times * local_passes(loop.opcodes, ("STL",)) if home is Unit.L1 else spilled
+    clocks[Unit.L2] += on_to_l2 * LINE / L2_BYTES
     if home is Unit.DRAM:
         clocks[Unit.DRAM] += spilled * LINE / gpu.memory_bytes_per_clock
-    if loop.waits and not counters.blocks_depend and facts.occupancy.warps:
-        one = iteration_clocks(loop, home is not Unit.L1)
-        clocks[Unit.LATENCY] = times * one / facts.occupancy.warps
+    if not loop.waits or counters.blocks_depend or not facts.occupancy.warps:
+        return 0.0
+    executed = iterations(facts, counters)
+    share = scale(facts, counters) / gpu.multiprocessors / facts.occupancy.warps
+    leave_l1 = home is not Unit.L1
+    misses = first_sectors(facts, counters)
+    one = iteration(loop, leave_l1, misses)
+    outside = waits_around(loop, counters) * LATENCY[Producer.GLOBAL]
+    together = barriers_around(loop, executed, counters)
+    all_warps = executed * one.clocks + outside + together * BARRIER
+    all_warps += instructions_around(loop, counters)
+    by_block = together or barriers(loop)  # else every warp waits for itself
+    alike = facts.occupancy.blocks if by_block else facts.occupancy.warps
+    at_once = facts.occupancy.warps // alike if by_block else facts.occupancy.warps
+    pace = max(at_once / WARP_INSTRUCTIONS, 1.0)
+    if by_block and executed:
+        busy = Workload(clocks, in_turn=in_turn).total / (
+            executed * share * facts.occupancy.warps / at_once
+        )
+        pace = max(pace, busy / sum(loop.opcodes.values()))
+    waiting = iteration(loop, leave_l1, misses, pace).waiting
+    clocks[Unit.LATENCY] = all_warps * share
+    return (executed * waiting + outside) * share / alike
+
+
+def first_sectors(facts: DisassembledKernel, counters: Counters) -> dict[int, float]:
+    """Return, by source line, the share of sectors that no thread of the block asked for before.
+    Loads past the L1 cache find none there."""
+    past = _past_l1(facts)
+    return {
+        line.line: line.global_first_sectors / line.global_sectors
+        for line in counters.lines
+        if line.global_sectors and line.line not in past
+    }
 
 
 LINE = 128
 
 
-def local_passes(opcodes: Mapping[str, int]) -> int:
-    """Return the passes of the L1 cache that instructions take for local memory."""
+def local_passes(opcodes: Mapping[str, int], names: tuple[str, ...] = ("LDL", "STL")) -> int:
+    """Return the passes of the L1 cache that instructions take for local memory. What is stored
+    there goes on to the L2 cache."""
     return sum(
         count * (4 if "128" in opcode else 2 if ".64" in opcode else 1)
         for opcode, count in opcodes.items()
-        if kind_of(opcode) is Kind.LOCAL
+        if opcode.split(".")[0] in names
     )
+
+
+def shuffles(opcodes: Mapping[str, int]) -> int:
+    """Return how many instructions exchange registers between the lanes of a warp. They go through
+    the data path of shared memory, one in a clock: so a microbenchmark on an H200 found."""
+    return sum(count for opcode, count in opcodes.items() if opcode.startswith("SHFL"))
 
 
 def spills_to(facts: DisassembledKernel, gpu: Gpu) -> Unit:

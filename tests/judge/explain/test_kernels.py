@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import statistics
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from harness.judge.explain.explanation import Unit
+from harness.judge.explain.gpus import named
 from harness.judge.explain.rules import RULES, Evidence, advice
 from tests.judge.explain.ladder import evidence_of_source
 
@@ -18,7 +21,8 @@ KERNELS = Path(__file__).parent / "kernels"
 class Expected:
     """What must be said of one kernel.
 
-    measured_ms: of a kernel of the same kind on an H100; none where nobody measured one.
+    measured_ms: of this file on an H200, of which kernels/measured.json has the record; none where
+        the estimate is known to be wrong.
     gain: the least and the most that the first finding may promise.
     """
 
@@ -27,23 +31,42 @@ class Expected:
     rule: str
     words: str
     gain: tuple[float, float]
-    measured_ms: float | None = None
+    estimated: bool = True
 
 
 EXPECTED = (
-    Expected("naive", Unit.L1, "read-again", "sum += A", (1.2, 2.0), 81.6),
-    Expected("double_accumulator", Unit.SPECIAL, "fp64", "sum += (double)", (1.2, 1.6), 114),
+    Expected("naive", Unit.L1, "read-again", "sum += A", (1.2, 2.0)),
+    Expected("double_accumulator", Unit.SPECIAL, "fp64", "sum += (double)", (1.2, 1.6)),
     Expected("double_constant", Unit.SPECIAL, "fp64", "1.0 * A", (1.8, 3.0)),
-    Expected("one_block_per_sm", Unit.LATENCY, "latency", "a[y][x] =|b[y][x] =", (3.0, 5.0), 235),
-    Expected("static_shared_80_kb", Unit.LATENCY, "latency", "sum += A", (2.2, 3.5), 231),
-    Expected("spills", Unit.DRAM, "spills", "sum[i][j] +=", (15.0, 40.0), 531),
-    Expected("modulo_in_loop", Unit.ISSUE, "integer-division", "% N", (1.7, 2.6), 204),
+    Expected("one_block_per_sm", Unit.LATENCY, "latency", "a[y][x] =|b[y][x] =", (3.0, 5.0)),
+    Expected("static_shared_80_kb", Unit.LATENCY, "latency", "sum += A", (2.2, 3.5)),
+    Expected("spills", Unit.DRAM, "spills", "sum[i][j] +=", (10.0, 40.0)),
+    Expected("modulo_in_loop", Unit.ISSUE, "integer-division", "% N", (1.7, 2.6)),
+    Expected("long_remainder", Unit.ISSUE, "integer-division", "n % N", (2.5, 5.0)),
     Expected("bank_conflicts_16_way", Unit.L1, "bank-conflicts", "sum +=", (2.0, 3.0)),
-    Expected("divergent_halves", Unit.L1, "divergence", "if ((x + k) % 2)|sum +=", (1.3, 2.2)),
-    Expected("local_array", Unit.L1, "spills", "sums[", (1.5, 2.2)),
-    Expected("long_remainder", Unit.LATENCY, "integer-division", "n % N", (2.5, 5.0)),
+    Expected(
+        "divergent_halves",
+        Unit.ISSUE,
+        "divergence",
+        "if ((x + k) % 2)|sum +=",
+        (1.3, 2.2),
+        estimated=False,  # a fence in each way takes time that the model does not know
+    ),
+    Expected("local_array", Unit.L2, "spills", "sums[", (1.5, 2.2)),
     Expected("mma_3xtf32", Unit.ISSUE, "tensor-issue", "cvt.rna|mma.sync", (1.3, 2.5)),
+    Expected("special_function", Unit.SPECIAL, "special-functions", "__cosf", (1.4, 2.2)),
+    Expected("stored_every_step", Unit.L2, "stores", "__stcg", (1.7, 2.5)),
+    Expected("barrier_every_step", Unit.LATENCY, "latency", "if (x == 0)", (1.5, 2.5)),
+    Expected("compensated_sum", Unit.ISSUE, "overhead", "for (int k", (1.2, 1.6)),
+    Expected("not_unrolled", Unit.L1, "few-products-per-load", "sum[i][j]", (1.3, 2.0)),
+    Expected("four_outputs", Unit.L1, "few-products-per-load", "sum[i][j]", (2.0, 3.2)),
+    Expected("shuffled", Unit.L1, "few-products-per-load", "__shfl_sync", (1.3, 2.2)),
+    Expected("scattered_blocks", Unit.L1, "few-products-per-load", "sum +=", (2.4, 3.6)),
+    Expected("past_l1", Unit.LATENCY, "read-again", "__ldcg", (1.3, 3.0)),
+    Expected("cp_async_pipeline", Unit.ISSUE, "overhead", "", (1.1, 1.6)),
 )
+
+MEASURED = TypeAdapter(dict[str, float]).validate_json((KERNELS / "measured.json").read_bytes())
 
 
 def evidence_of_kernel(name: str) -> Evidence:
@@ -54,9 +77,10 @@ def evidence_of_kernel(name: str) -> Evidence:
 def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> None:
     evidence = evidence_of_kernel(expected.name)
     assert evidence.work.busiest is expected.busiest
-    estimated = evidence.work.total / evidence.gpu.clocks_per_ms
-    if expected.measured_ms is not None:
-        assert estimated == pytest.approx(expected.measured_ms, rel=0.3)
+    there = replace(evidence, gpu=named("H200"))
+    estimated = there.work.total / there.gpu.clocks_per_ms
+    if expected.estimated:
+        assert estimated == pytest.approx(MEASURED[expected.name], rel=0.3)
     first, *others = advice(evidence)
     assert first.rule == expected.rule
     assert expected.gain[0] <= first.gain <= expected.gain[1]
@@ -65,6 +89,15 @@ def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> N
     assert any(words in text[first.line - 1] for words in expected.words.split("|"))
     if expected.rule == "spills":
         assert not {each.rule for each in others} & {"overhead", "few-products-per-load"}
+
+
+def test_the_typical_estimate_is_close() -> None:
+    errors = []
+    for each in EXPECTED:
+        there = replace(evidence_of_kernel(each.name), gpu=named("H200"))
+        estimated = there.work.total / there.gpu.clocks_per_ms
+        errors.append(abs(estimated / MEASURED[each.name] - 1))
+    assert statistics.median(errors) <= 0.1
 
 
 def test_shared_memory_that_is_not_needed_is_advised_against() -> None:
