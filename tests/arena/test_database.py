@@ -6,10 +6,11 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, text
+from sqlalchemy import URL, Engine, text
 
 from harness.arena.data_dir import Secrets
 from harness.arena.store import preparing
+from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata
 from harness.board import schema
@@ -48,3 +49,17 @@ def test_not_even_its_owner_edits_the_audit_log_by_mistake(owner: Engine, empty:
         connection.execute(text("INSERT INTO audit (action, subject) VALUES ('a', 'b')"))
         with pytest.raises(Exception, match="only ever added to"):
             connection.execute(text("UPDATE audit SET action = 'c'"))
+
+
+def test_a_connection_is_looked_at_after_a_rest(
+    owner: Engine, web_url: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes after the server has ended a connection does not notice."""
+    engine = open_engine(web_url, connections=1)
+    monkeypatch.setattr("harness.arena.store.database.IDLE_SECONDS", -1.0)
+    for _ in range(2):
+        with engine.connect() as connection:
+            process = connection.scalar(text("SELECT pg_backend_pid()"))
+        with owner.begin() as link:
+            link.execute(text("SELECT pg_terminate_backend(:process)"), {"process": process})
+    engine.dispose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,7 +115,11 @@ def test_every_option_of_the_deployed_commands_exists() -> None:
     unit = (folder / "matmul-arena.service").read_text()
     started = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     image = (folder / "Dockerfile").read_text()
-    command = json.loads(next(line for line in image.splitlines() if line.startswith("CMD"))[4:])
-    for words in (started.split(" -s ")[1].split(), command[command.index("arena") :]):
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", image, re.MULTILINE)
+    image_words = json.loads(entry)[json.loads(entry).index("arena") :]
+    compose = (folder / "compose.yaml").read_text()
+    (behind_proxy,) = re.findall(r"# command: (.*)$", compose, re.MULTILINE)
+    service_words = started.split(" -s ")[1].split()
+    for words in (service_words, image_words, image_words + json.loads(behind_proxy)):
         parsed = main.parser().parse_args([word for word in words if word != "--"])
         assert parsed.what == "run" and parsed.data.is_absolute()

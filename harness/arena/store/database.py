@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
+import psycopg
 from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 CONNECT_SECONDS = 5
+IDLE_SECONDS = 1.0
+"""A connection that was used more recently is not looked at before it is used again."""
 
 
 def open_engine(url: URL, connections: int = 10) -> Engine:
-    """Connections that are looked at before they are used, so that a restart costs a retry."""
+    """Connections that are looked at after a rest, so that a restart costs a retry."""
     engine = create_engine(
         url,
         pool_size=connections,
         max_overflow=0,
-        pool_pre_ping=True,
         pool_timeout=CONNECT_SECONDS,
         connect_args={"connect_timeout": CONNECT_SECONDS},
     )
@@ -24,6 +29,18 @@ def open_engine(url: URL, connections: int = 10) -> Engine:
         with connection.cursor() as cursor:  # type: ignore[attr-defined]
             cursor.execute("SET TIME ZONE 'UTC'")
         connection.commit()  # type: ignore[attr-defined]
+
+    @event.listens_for(engine, "checkin")
+    def _note(_: object, entry: ConnectionPoolEntry) -> None:
+        entry.info["used"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def _look(connection: object, entry: ConnectionPoolEntry, _: object) -> None:
+        if time.monotonic() - entry.info.get("used", float("inf")) > IDLE_SECONDS:
+            try:
+                engine.dialect.do_ping(connection)  # type: ignore[arg-type]
+            except psycopg.Error:
+                raise DisconnectionError from None
 
     return engine
 

@@ -295,7 +295,7 @@ def _event_under_pseudonym(status: Status) -> str:
 
 def readable(site: Site, visitor: Visitor, id: str) -> Status:
     """Return a submission's status, if the visitor may read it. Raises Problem."""
-    with site.transaction() as connection:
+    with site.reading() as connection:
         found = gradings.status(connection, [id]).get(id)
     if found is None or not visitor.reads(found, site.rules):
         raise unknown_submission()
@@ -306,7 +306,7 @@ def document(site: Site, status: Status) -> Document:
     """Return the report of a submission that is readable. Raises Problem."""
     if status.report is None:
         raise Problem(409, "It has no report yet.", retry_after=2)
-    with site.transaction() as connection:
+    with site.reading() as connection:
         text = board.report_text(connection, status.report) or ""
     return site.signed(text, status.author)
 

@@ -74,9 +74,19 @@ class Site:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Committed at its end. A database that is away is a Problem that says so."""
+        with self._errors(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """For queries that need no transaction: without one they take half of the round trips."""
+        with self._errors(), self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
         try:
-            with self.engine.begin() as connection:
-                yield connection
+            yield
         except TimeoutError:
             raise database_away() from None
         except DataError:
@@ -176,7 +186,7 @@ def _known(request: Request, site: Site) -> Visitor:
     if scheme:
         if scheme.lower() != "bearer":
             raise Problem(401, "Write the header as: Authorization: Bearer YOUR_KEY.")
-        with site.transaction() as connection:
+        with site.reading() as connection:
             person = people.by_key(connection, key.strip())
         if person is None:
             raise Problem(401, "This key is not valid: it was revoked, has expired or never was.")
@@ -184,7 +194,7 @@ def _known(request: Request, site: Site) -> Visitor:
     session = request.cookies.get(COOKIE)
     if not session:
         return Visitor(None)
-    with site.transaction() as connection:
+    with site.reading() as connection:
         return Visitor(people.by_session(connection, session), session)
 
 

@@ -34,7 +34,7 @@ def history_page(
     site: Site, visitor: Visitor, person: Person, offset: int, here: str = ""
 ) -> Response:
     """Return the page of a person's submissions, newest first."""
-    with site.transaction() as connection:
+    with site.reading() as connection:
         found = gradings.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
         results = gradings.results(connection, person.id)
     scores = [each.score for each in results if each.score is not None]

@@ -303,7 +303,7 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
     """One submission, live; with its result once there is one."""
     status = api.readable(site, visitor, id)
     owns = visitor.owns(status)
-    with site.transaction() as connection:
+    with site.reading() as connection:
         before = gradings.before(connection, status) if owns else None
     values: dict[str, Any] = {"report": None, "entry": None}
     if status.report is not None:

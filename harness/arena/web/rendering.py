@@ -68,7 +68,7 @@ def page(
 def _announced(site: Site) -> list[Announcement]:
     """None while the database is away: an error page says so."""
     try:
-        with site.transaction() as connection:
+        with site.reading() as connection:
             return announced(connection)
     except Problem:
         return []
