@@ -50,7 +50,7 @@ class Address:
             return None
         return self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
 
-    def beside(self, suffix: str) -> Path:
+    def sibling(self, suffix: str) -> Path:
         """Return the path of a file that belongs to the store; a database's is in the current
         folder."""
         if self.is_url:

@@ -48,7 +48,7 @@ def _grader() -> Iterator[Grader]:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
-    kept = arguments.store.beside(".regraded.jsonl")
+    kept = arguments.store.sibling(".regraded.jsonl")
     if arguments.json:
         terminal.leave_output_to_programs()
     with open_store(arguments.store, key=arguments.key) as store:

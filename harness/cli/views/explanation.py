@@ -210,8 +210,8 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
             str(cost.line),
             figures.percent(cost.l1_share),
             *((figures.percent(cost.stall_share),) if sampled else ()),
-            _beside(cost.sectors_per_request, cost.min_sectors_per_request),
-            _beside(cost.wavefronts_per_request, cost.min_wavefronts_per_request),
+            _with_ideal(cost.sectors_per_request, cost.min_sectors_per_request),
+            _with_ideal(cost.wavefronts_per_request, cost.min_wavefronts_per_request),
             f"{cost.reads_again:.0f}×" if cost.reads_again else "",
             f"{cost.lanes:.0f}" if cost.lanes else "",
             Text(text, "dim"),
@@ -219,7 +219,7 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
     return table
 
 
-def _beside(found: float | None, ideal: float | None) -> str:
+def _with_ideal(found: float | None, ideal: float | None) -> str:
     """Return a number, and the smallest possible number if that is less."""
     if found is None or ideal is None:
         return ""

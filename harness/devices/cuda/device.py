@@ -91,12 +91,11 @@ class CudaDevice:
         ]
         *inputs, output = (each.matrix for each in guarded)
         for number, values in enumerate(given.matrices):
-            twins = (n for n in range(number) if same_bits(values, given.matrices[n]))
-            twin = next(twins, None)
-            if twin is None:
+            equal = [n for n in range(number) if same_bits(values, given.matrices[n])]
+            if equal:  # a program that multiplies a matrix by itself gives one address twice
+                inputs[number] = inputs[equal[0]]
+            else:
                 inputs[number].set(values)
-            else:  # a program that multiplies a matrix by itself gives one address twice
-                inputs[number] = inputs[twin]
         memory.set_words(output, POISON)
         self._loaded.reset_variables()
         started = time.perf_counter()
