@@ -140,6 +140,12 @@ BODIES = {
         "((float4*)tile)[thread % 64] = ((const float4*)A)[thread]; __syncthreads();"
         "float2 x = ((float2*)tile)[thread % 128]; *c = x.x - x.y;"
     ),
+    "rows that lie apart": (
+        "float *x = tile + threadIdx.x * 8, z;"
+        "for (int i = 0; i < 8; ++i) x[i] = A[threadIdx.x * 9 + i];"
+        "__syncthreads(); z = (x[0] - x[1]) * (x[2] + x[3]) / (x[5] - x[4] + 9) + x[7];"
+        "__syncthreads(); z += x[2]; x[3] = threadIdx.x; *c = z + x[0] + x[1] * x[2] - x[3];"
+    ),
     "narrow types": "((char*)tile)[thread] = thread * 3; __syncthreads(); *c = ((char*)tile)[col];",
     "an index that wraps around": "*c = A[(unsigned)(thread + 4294967290u + 6u * (N > 0)) & 255u];",
     "mathematics": "*c = __sinf(A[col]) / (1 + __expf(B[row])) + fminf(A[row], B[col]);",

@@ -54,6 +54,9 @@ COMPUTED = {
 }
 """Instructions whose results depend on their operands alone."""
 
+_ROW, _ELEMENT = 4, 4
+"""How many elements of how many bytes are permuted at once."""
+
 _LINE = 64
 """Bytes of a cache line of the host."""
 
@@ -121,6 +124,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         """The lanes that execute the instruction at hand; None for all of them."""
         self._vectors: dict[str, LaneVector] = {}
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
+        self._loaded_ahead: dict[tuple[str, int], IrValue] = {}
+        """What loads of this basic block will give, by base and offset."""
         self._prefetches: list[str] = []
         """Where each prefetching load keeps the address that it read last."""
         self._prefetched: set[tuple[str, int]] = set()
@@ -274,6 +279,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         type_ = leaders[0].type
         if len(leaders) == 1:
             vector = self.vector(leaders[0])
+        elif type_ == "i1":
+            vector = self._spread_predicate(leaders)
         else:
             packed = self._packed(leaders)
             size = self.lanes // len(leaders)
@@ -287,6 +294,16 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             assert isinstance(sum_, LaneVector)
             return sum_
         return vector
+
+    def _spread_predicate(self, leaders: Sequence[IrValue]) -> LaneVector:
+        """The same for predicates, by arithmetic on a bit a lane: permuting them takes longer."""
+        size = self.lanes // len(leaders)
+        whole = f"i{self.lanes}"
+        bits = constant(whole, 0)
+        for group, leader in enumerate(leaders):
+            mask = ((1 << size) - 1) << group * size
+            bits = self.op("or", bits, self.select(leader, constant(whole, mask), 0))
+        return self.lanes_of_bits(bits)
 
     def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
         if self._delayed is not None:
@@ -335,6 +352,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         super().place(label)
         self._vectors = {}
         self._hosts = {}
+        self._loaded_ahead = {}
         self._prefetched = set()
 
     def _continue_at(self, label: str) -> None:
@@ -602,12 +620,62 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             for item, leaders in zip(access.items, zip(*loaded, strict=True), strict=True):
                 self._write_leaders(item, leaders, access.type.is_signed)
         else:
-            vectors = [
-                self.load_lanes(host, part, access.type, len(access.items))
-                for host, part in zip(hosts, parts, strict=True)
-            ]
-            for item, pieces in zip(access.items, zip(*vectors, strict=True), strict=True):
-                self._write_vector(access, item, self.joined(pieces, llvm_type(access.type)))
+            loaded_lanes = self._loaded_lanes(access, hosts, parts)
+            for item, raw in zip(access.items, loaded_lanes, strict=True):
+                self._write_vector(access, item, raw)
+
+    def _loaded_lanes(
+        self, access: Access, hosts: Sequence[IrValue], parts: Sequence[tuple[int, ...]]
+    ) -> list[IrValue]:
+        """A raw vector for each register that a load writes.
+
+        Where lanes read rows that lie apart, one element after the other, four of these loads
+        become one, which permutes four elements of each row.
+        """
+        place = str(access.address.base), access.address.offset
+        if place in self._loaded_ahead:
+            return [self._loaded_ahead.pop(place)]
+        row = self._row(access) if parts[0][1] - parts[0][0] >= _ROW * _ELEMENT else ()
+        first = min(row, default=access.address.offset)
+        vectors = [
+            self.load_lanes(
+                self.offset(host, first - access.address.offset),
+                part,
+                access.type,
+                len(row) or len(access.items),
+            )
+            for host, part in zip(hosts, parts, strict=True)
+        ]
+        element = llvm_type(access.type)
+        loaded = [self.joined(pieces, element) for pieces in zip(*vectors, strict=True)]
+        if not row:
+            return loaded
+        base = place[0]
+        self._loaded_ahead |= {(base, at): raw for at, raw in zip(row, loaded, strict=True)}
+        return [self._loaded_ahead.pop(place)]
+
+    def _row(self, access: Access) -> tuple[int, ...]:
+        """The offsets of four loads side by side, from this one on, that go through one register
+        before anything is stored; none if there are no such loads."""
+        if len(access.items) != 1 or access.type.bytes != _ELEMENT:
+            return ()
+        offsets = set()
+        base = access.address.base
+        for index in range(access.index, len(self.kernel.body)):
+            item = self.kernel.body[index]
+            if isinstance(item, Label) or item.guard is not None:
+                break
+            other = self._accesses.get(index)
+            if other.is_store if other else item.opcode.split(".")[0] not in COMPUTED:
+                break
+            kind = other and (other.address.base, other.space, other.type, len(other.items))
+            if other and kind == (base, access.space, access.type, 1):
+                offsets.add(other.address.offset)
+            if isinstance(base, Register) and base.name in written_by(item):
+                break
+        step = range(0, _ROW * _ELEMENT, _ELEMENT)
+        rows = (tuple(access.address.offset - back + at for at in step) for back in step)
+        return next((row for row in rows if offsets.issuperset(row)), ())
 
     def _of_one_lane(self, value: LaneVector) -> IrValue:
         """The value of the first lane that executes the instruction at hand."""
@@ -705,6 +773,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         base = str(Register(name))
         self._hosts = {key: hosts for key, hosts in self._hosts.items() if key[1] != base}
         self._prefetched = {each for each in self._prefetched if each[0] != base}
+        self._loaded_ahead = {at: raw for at, raw in self._loaded_ahead.items() if at[0] != base}
 
     def _with_same_base(self, access: Access) -> list[Access]:
         """The accesses from this one to the next label or branch with the same base address."""
