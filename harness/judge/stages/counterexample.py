@@ -208,9 +208,13 @@ def wrong_answer(
 ) -> WrongAnswer:
     """Return the verdict for an output that is too far from what it should be; corner: as above."""
     found = counterexample(problem, case, seed, inputs, output, comparison, corner)
-    limit = "must be exact" if case.exact else f"error at most {comparison.limit:g}"
+    error = f"{comparison.worst:.3g}"
+    if case.exact:
+        found_error = f"must be exact, found an error of {error}"
+    else:
+        found_error = f"error at most {comparison.limit:g}, found {error}"
     return WrongAnswer(
         stage=stage,
-        message=f"wrong at {case} ({limit}, found {comparison.worst:.3g}): {found.pattern}",
+        message=f"wrong at {case} ({found_error}): {found.pattern}",
         counterexample=found,
     )
