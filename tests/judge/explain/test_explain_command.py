@@ -14,6 +14,9 @@ SUBMISSIONS = Path(__file__).parent.parent.parent / "submissions"
 
 Captured = pytest.CaptureFixture[str]
 
+ON_CPU = ["--device", "cpu", "--shape", "256x128x256"]
+"""A small size, where only the order of what is said counts."""
+
 
 def test_what_does_not_compile_is_refused_in_the_words_of_a_grading(capsys: Captured) -> None:
     file = str(SUBMISSIONS / "compile-error" / "syntax.cu")
@@ -28,7 +31,7 @@ def test_what_does_not_compile_is_refused_in_the_words_of_a_grading(capsys: Capt
 def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_path: Path) -> None:
     file = str(SUBMISSIONS / "wrong-answer" / "transposed.cu")
     out = tmp_path / "why.json"
-    assert main(["explain", "--device", "cpu", "--json", str(out), file]) == Exit.NO
+    assert main(["explain", *ON_CPU, "--json", str(out), file]) == Exit.NO
     shown = capsys.readouterr().out
     assert shown.startswith("wrong-answer: ")
     found = json.loads(out.read_text())
@@ -45,7 +48,7 @@ def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_pat
 )
 def test_what_is_unsafe_is_said_first(file: str, capsys: Captured) -> None:
     """Whatever its results look like, and before it is explained as far as it can be."""
-    assert main(["explain", "--device", "cpu", str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
+    assert main(["explain", *ON_CPU, str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
     shown = capsys.readouterr().out
     assert shown.startswith(f"{file.partition('/')[0]}: ")
     assert "Make it right before you make it fast" in shown and "occupancy" in shown
