@@ -107,7 +107,10 @@ def _inert(value: Any, key: str = "") -> Any:
     if type(value) is str and key not in _AS_WRITTEN:
         return escaping.laid_out(value)
     if isinstance(value, dict):
-        return {escaping.one_line(k): _inert(v, k) for k, v in value.items()}
+        return {
+            escaping.one_line(k) if isinstance(k, str) else k: _inert(v, str(k))
+            for k, v in value.items()
+        }
     if isinstance(value, list | tuple):
         return type(value)(_inert(item, key) for item in value)
     return value
