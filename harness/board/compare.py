@@ -9,6 +9,10 @@ from typing import Any
 from harness.board.document import Document
 from harness.board.entry import Entry, differ
 from harness.judge import figures
+from harness.judge.explain import explanation
+from harness.judge.explain.compare import compare as why_it_changed
+from harness.judge.explain.examined import from_report
+from harness.judge.explain.explain import explain
 from harness.protocol.report import Report
 
 Quantities = list[tuple[str, str, float | str | None]]
@@ -49,6 +53,9 @@ class Comparison:
     diff: str
     """The unified diff of the sources; empty where they are equal or too long to compare."""
     too_long: bool = False
+    explained: explanation.Comparison | None = None
+    """Why B should be faster or slower than A by what was counted; None where one was not counted,
+    or was graded on another device."""
 
 
 def compare(a: Document, b: Document) -> Comparison:
@@ -65,7 +72,16 @@ def compare(a: Document, b: Document) -> Comparison:
         facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
         diff="" if too_long else _diff(old, new, f"A {one.name}", f"B {other.name}"),
         too_long=too_long,
+        explained=_explained(a.report, b.report) if one.device == other.device else None,
     )
+
+
+def _explained(old: Report, new: Report) -> explanation.Comparison | None:
+    before, after = from_report(old), from_report(new)
+    if before is None or after is None:
+        return None
+    found = why_it_changed(explain(after), explain(before))
+    return found if found.before_ms is not None and found.after_ms is not None else None
 
 
 def _is_too_long(source: str) -> bool:
@@ -90,6 +106,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         ],
         "diff": comparison.diff,
         "too_long": comparison.too_long,
+        "explained": comparison.explained.model_dump(mode="json") if comparison.explained else None,
     }
 
 

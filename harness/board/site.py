@@ -195,11 +195,21 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
         "report": report,
         "why": explanation if explanation and (explanation.units or explanation.notes) else None,
         "heat": {line.line: line.l1_share for line in explanation.lines} if explanation else {},
+        "machine_code": _machine_code(report),
         "roof": _roof(report, explanation),
         "counterexample": getattr(outcome, "counterexample", None),
         "findings": getattr(outcome, "findings", ()),
         "listing": annotated_source(report),
         "roofline": _roofline(report),
+    }
+
+
+def _machine_code(report: Report) -> dict[int, dict[str, int]]:
+    """Return what each line of the source became, the most frequent instructions first."""
+    kernel = report.kernel
+    lines = kernel.lines if isinstance(kernel, DisassembledKernel) else ()
+    return {
+        line.line: dict(sorted(line.opcodes.items(), key=lambda item: -item[1])) for line in lines
     }
 
 

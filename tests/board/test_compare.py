@@ -14,6 +14,7 @@ from harness.board.entry import Entry
 from harness.board.version import Version
 from harness.protocol.report import Report
 from tests.board.factory import report, uncompilable
+from tests.judge.explain.ladder import recorded
 
 NOW = Version.current()
 
@@ -155,9 +156,34 @@ def test_programs_get_the_comparison() -> None:
     one, other = report(score=0.9), report(score=0.95)
     made = compared(one, other)
     data = json.loads(json.dumps(as_data(made)))
-    assert {*data} == {"a", "b", "larger_than_noise", "conclusion", "facts", "diff", "too_long"}
+    assert {*data} == {
+        "a",
+        "b",
+        "larger_than_noise",
+        "conclusion",
+        "facts",
+        "diff",
+        "too_long",
+        "explained",
+    }
     assert data["a"] == Entry.of(one, Document.of(one).id)._asdict()
     assert data["b"]["score"] == 0.95 and data["larger_than_noise"] is True
     assert data["conclusion"] == made.conclusion and data["diff"] == made.diff
     assert data["facts"][1] == {"what": "score", "unit": "× cuBLAS", "a": 0.9, "b": 0.95}
     assert len(data["facts"]) == len(made.facts)
+
+
+def test_two_counted_kernels_are_compared_unit_by_unit() -> None:
+    made = compared(counted("10_no_bank_conflicts"), counted("11_double_buffering"))
+    assert made.explained is not None
+    assert "should be 1.0" in made.explained.why and made.explained.solved == ("waits",)
+    data = as_data(made)["explained"]
+    assert data["before_ms"] > data["after_ms"] and data["name"] == "10_no_bank_conflicts"
+    assert compared(counted("10_no_bank_conflicts"), NEVER_RUN).explained is None
+
+
+def counted(solution: str) -> Report:
+    evidence = recorded(solution)
+    return report(solution).model_copy(
+        update={"kernel": evidence.facts, "counters": evidence.counters}
+    )

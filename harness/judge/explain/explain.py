@@ -113,11 +113,11 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
         Unit.FMA: f"{gpu.fp32_lanes} multiply-adds a clock",
         Unit.FP64: "float64 arithmetic",
         Unit.SPECIAL: "conversions, reciprocals and the like",
-        Unit.INTEGER: "addresses, bounds and other integer arithmetic",
-        Unit.LATENCY: "the warps that fit wait for results",
+        Unit.INTEGER: "addresses, bounds and so on",
+        Unit.LATENCY: "results that warps wait for",
         Unit.ISSUE: "four warp instructions a clock",
         Unit.TENSOR: "products at the peak of their type",
-        Unit.L2: f"{L2_BYTES} B a clock, each block its tiles",
+        Unit.L2: f"{L2_BYTES} bytes a clock",
         Unit.DRAM: "A, B and C once",
     }
     times = [

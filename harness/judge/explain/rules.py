@@ -868,8 +868,9 @@ class Waits(Rule):
         line = evidence.costliest(lambda each: each.global_requests)
         without = work.without(Unit.LATENCY, work.exposed)
         return Saving(
-            f"{figures.percent(work.exposed / work.fill / work.total)} of the time all {blocks} "
-            f"block{'s' * (blocks != 1)} of a multiprocessor wait for global memory",
+            f"the {blocks} blocks of a multiprocessor wait for global memory at the same time"
+            if blocks > 1
+            else "the only block of a multiprocessor waits for global memory",
             work.exposed / work.fill / work.total,
             0.0,
             replace(without, exposed=0.0),
