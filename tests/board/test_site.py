@@ -370,7 +370,7 @@ def test_a_page_explains_the_speed_and_marks_lines(write: Write) -> None:
     cells = [attributes for _, attributes in shown.found if attributes.get("class") == "heat"]
     heat = {attributes["style"] for attributes in cells}
     assert len(heat) > 3 and "--heat: 0%" in heat
-    bars = [attributes for _, attributes in shown.found if attributes.get("class") == "number bar"]
+    bars = [attributes for _, attributes in shown.found if attributes.get("class") == "number busy"]
     assert bars[0]["style"] == "--share: 100%"
     assert all(float(bars[0]["data-value"] or 0) >= float(x["data-value"] or 0) for x in bars)
     assert "192 HMMA.1688.F32.TF32" in shown.text  # of the line that multiplies
