@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -36,8 +37,11 @@ settings.load_profile("default")
 # Parallel test processes are given a width, and without a terminal commands wrap nothing.
 os.environ.pop("COLUMNS", None)
 
-# What a shell starts in the background ignores Ctrl-C; the judges that tests interrupt must not.
+# What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores SIGHUP; the
+# judges that tests interrupt must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.platform != "win32":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 LONGEST = "test_solutions.py"

@@ -338,10 +338,10 @@ class InterruptedAt(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("stage", [Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE])
-def test_an_interruption_at_any_stage_leaves_nothing(stage: Stage) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        grade_file(RIGHT, "cpu", QUICK, InterruptedAt(stage))
+def test_an_interruption_at_any_stage_leaves_nothing() -> None:
+    for stage in (Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE):
+        with pytest.raises(KeyboardInterrupt):
+            grade_file(RIGHT, "cpu", QUICK, InterruptedAt(stage))
     next_is_right()
 
 
