@@ -28,7 +28,9 @@ from harness.ptxcpu.ptx.syntax import (
 from harness.ptxcpu.ptx.types import TYPES, Type
 from harness.ptxcpu.runtime.layout import MAX_CLUSTER, Window
 
-MAX_INSTRUCTIONS = 60_000  # after inlining; LLVM needs about 0.3 ms for each
+MAX_INSTRUCTIONS = 300_000
+"""Those of a kernel with its calls inlined, which may be exponentially many. Each takes LLVM about
+0.3 ms and 8 KB."""
 MAX_CALL_DEPTH = 32
 MAX_MODULE_BYTES = 2 << 30  # bytes of __device__ and __constant__ variables
 MAX_LOCAL_BYTES = 64 << 10  # bytes of local arrays per thread
@@ -319,7 +321,10 @@ class _Inliner:
     ) -> None:
         body = self.kernel.body
         if len(body) > MAX_INSTRUCTIONS:
-            raise CannotTranslate(f"the kernel has more than {MAX_INSTRUCTIONS} PTX instructions")
+            raise CannotTranslate(
+                "with its calls inlined, the kernel has more than "
+                f"{MAX_INSTRUCTIONS // 1000} 000 PTX instructions"
+            )
         if isinstance(item, Label):
             body.append(Label(names[item.name]))
             return
