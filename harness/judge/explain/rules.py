@@ -768,6 +768,7 @@ class OldTensorPath(Rule):
             if kind_of(opcode) is Kind.SHARED_LOAD
         )
         left = work.without(Unit.TENSOR, tensor * (1 - MMA_SYNC_SHARE / SUSTAINED))
+        left = replace(left, in_turn=False)
         everything = sum(evidence.loop_mix.values()) or 1
         return Saving(
             "the products go through mma.sync, warp by warp",

@@ -149,6 +149,7 @@ def test_every_rule_says_why_and_what_helps() -> None:
         ("15_thread_tile_16x8", "16_register_banks", "register-banks"),
         ("17_split_tail", "33_wgmma_two_phase", "tensor-cores"),
         ("30_mma_tf32x3", "31_mma_bf16x3", "tf32-products"),
+        ("31_mma_bf16x3", "32_wgmma_split_while_loading", "mma-sync"),
         ("32_wgmma_split_while_loading", "33_wgmma_two_phase", "split-in-loop"),
         ("33_wgmma_two_phase", "36_wgmma_one_accumulator", "equal-products"),
     ],
