@@ -17,6 +17,9 @@ from harness.protocol.report import Report
 
 REPORTS = SOLUTIONS.parent / "reports" / "h200"
 
+LONG_SECONDS = 600.0
+"""The limit of counting one kernel: a busy machine must not leave one out."""
+
 HELP = """\
 It takes some minutes: large kernels take long to compile and to translate.
 
@@ -42,6 +45,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.explain.examined import Examined
     from harness.judge.explain.gpu import gpu_of
     from harness.judge.explain.rules import Evidence
+    from harness.judge.grading import GradingOptions
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
     from lab.predictions import markdown, predict
@@ -57,9 +61,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if gpu is None:
         raise UsageError(f"{arguments.reports} has no accepted reports of a GPU")
     evidence: dict[str, Evidence] = {}
+    options = GradingOptions(quick=True, counting_seconds=LONG_SECONDS)
     with open_session("cpu") as session:
         for name in terminal.track(sorted(measured), "explaining", len(measured)):
-            examined = examine(read(SOLUTIONS / f"{name}.cu"), session)
+            examined = examine(read(SOLUTIONS / f"{name}.cu"), session, options)
             if isinstance(examined, Examined) and examined.counters is not None:
                 evidence[name] = Evidence(
                     examined.kernel, examined.counters, gpu, examined.blocks_share_work
