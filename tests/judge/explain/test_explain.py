@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.judge.explain.examined import Examined, from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
+from harness.judge.stages.count import count_on
+from harness.protocol.compiler import Compile, Compiled, Disassemble
+from harness.protocol.device import Counted, Ready
 from harness.protocol.report import Report
-from problem.cases import RANKED
-from tests.judge.explain.ladder import SOLUTIONS, evidence_of, recorded
+from harness.protocol.request import Fault
+from problem.cases import RANKED, Shape
+from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
+from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, recorded
 
 
 def explained(solution: str) -> Explanation:
@@ -121,3 +130,27 @@ def test_what_was_counted_must_fit_what_was_measured() -> None:
     assert not (unfit.findings or unfit.units or unfit.roofs or unfit.estimated_ms)
     assert "is not what it does at 8192×6144×4096" in unfit.notes[0]
     assert all(line.l1_share is None for line in unfit.lines)
+
+
+def test_where_the_ranked_size_takes_too_long_a_smaller_one_is_counted() -> None:
+    """As for kernels that run slowly on the CPU device; a size that was asked for stays."""
+    source = (Path(__file__).parent / "kernels" / "naive.cu").read_text(encoding="utf-8")
+    compiled = compile_source(Compile(source=source))
+    assert isinstance(compiled, Compiled)
+    known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
+    device = device_with(compiled.kernel)
+
+    def ask(request: Any) -> Any:
+        if request.inputs.shape == RANKED.shape:
+            return Fault(cause="time-limit", message="it did not end within 30 s")
+        return device.answer(request)
+
+    def counted(chosen: Shape | None) -> object:
+        slow: Any = SimpleNamespace(ask=ask)
+        return count_on(
+            slow, known.launch, Ready(), known, problem=PROBLEM, chosen=chosen, seed=1, seconds=30
+        )
+
+    found = counted(None)
+    assert isinstance(found, Counted) and found.counters.shape == PROBLEM.counted_shapes[0]
+    assert isinstance(counted(RANKED.shape), Fault)
