@@ -223,9 +223,7 @@ class _Inliner:
             Memory(16),
             module_memory(program)[0],
             cluster=entry.cluster,
-            is_explicit_cluster=not {"reqnctapercluster", "explicitcluster"}.isdisjoint(
-                entry.directives
-            ),
+            is_explicit_cluster=not _CLUSTER_DIRECTIVES.isdisjoint(entry.directives),
         )
         for parameter in entry.parameters:
             self.kernel.parameters.add(parameter.name, parameter.size, parameter.align)
