@@ -68,7 +68,7 @@ def loads_together(body: Sequence[Instruction]) -> tuple[dict[int, int], ...]:
             found.append(together)
             together, pending = {}, set()
         pending -= set(written)
-        if _PRODUCERS.get(each.name) is Producer.GLOBAL and each.line is not None:
+        if _producer(each) is Producer.GLOBAL and each.line is not None:
             together[each.line] = together.get(each.line, 0) + 1
             pending |= set(written)
     return tuple(found)
@@ -94,7 +94,15 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
             if left < len(groups):
                 yield Wait(Producer.GLOBAL, groups[-1 - left], index)
         for register in written:
-            pending[register] = (_PRODUCERS.get(each.name, Producer.ARITHMETIC), index)
+            pending[register] = (_producer(each), index)
+
+
+def _producer(instruction: Instruction) -> Producer:
+    """Return what the result of an instruction comes from. What only the threads of a block need to
+    see lies in shared memory, as barriers of the library do."""
+    if instruction.name in ("LD", "ATOM") and "STRONG.SM" in instruction.opcode:
+        return Producer.SHARED
+    return _PRODUCERS.get(instruction.name, Producer.ARITHMETIC)
 
 
 def _registers(instruction: Instruction) -> tuple[range | tuple[()], set[int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.compiling.disassembly import Instruction
-from harness.compiling.waits import waits
+from harness.compiling.register_banks import issue_clocks
+from harness.compiling.waits import loads_together, waits
 from harness.protocol.report import Producer
 
 LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")
@@ -25,6 +26,9 @@ LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")
         ),
         (("F2F.F64.F32 R2,R8", "DADD R4,R2,R10"), [(Producer.SPECIAL, 0, 1)]),
         (("LDS.128 R4,[R20]", "FADD R9,R7,R8"), [(Producer.SHARED, 0, 1)]),
+        # A barrier of the library is asked by a load that only the block's threads share.
+        (("LD.E.STRONG.SM R4,[R20.64]", "FADD R9,R4,R8"), [(Producer.SHARED, 0, 1)]),
+        (("LD.E R4,[R20.64]", "FADD R9,R4,R8"), [(Producer.GLOBAL, 0, 1)]),
     ],
 )
 def test_an_instruction_waits_for_what_it_reads(
@@ -35,3 +39,29 @@ def test_an_instruction_waits_for_what_it_reads(
         opcode, _, operands = text.partition(" ")
         body.append(Instruction(opcode, operands, None, None))
     assert [each[:3] for each in waits(body)] == expected
+
+
+def test_loads_that_are_waited_for_together_are_one_wait() -> None:
+    def at(line: int, text: str) -> Instruction:
+        opcode, _, operands = text.partition(" ")
+        return Instruction(opcode, operands, None, line)
+
+    a, b = at(7, LOADS[0]), at(9, LOADS[1])
+    store_a, store_b = at(8, "STS [R20],R2"), at(10, "STS [R21],R3")
+    assert loads_together((a, b, store_a, store_b)) == ({7: 1, 9: 1},)
+    assert loads_together((a, store_a, b, store_b)) == ({7: 1}, {9: 1})
+
+
+@pytest.mark.parametrize(
+    ("operands", "clocks"),
+    [
+        # Three registers of one bank take three clocks, two of one and one of the other two.
+        ("R8,R2,R4,R6", 3.0),
+        ("R8,R2,R3,R5", 2.0),
+        # What is kept is not read again: one of each bank is left.
+        ("R8,R2.reuse,R4,R5", 1.0),
+    ],
+)
+def test_a_bank_of_registers_gives_one_a_clock(operands: str, clocks: float) -> None:
+    body = [Instruction("FFMA", operands, None, None) for _ in range(100)]
+    assert issue_clocks(body) == pytest.approx(100 * clocks, rel=0.05)

@@ -939,7 +939,8 @@ def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice,
             savings[rule] = saving
     _join_patterns(savings, evidence.work)
     found = [_advice(evidence, rule, saving) for rule, saving in savings.items()]
-    found.sort(key=lambda each: (each.rule not in FIRST, -each.gain))
+    first = (*FIRST, FewWarps.name) if evidence.work.waits_most else FIRST
+    found.sort(key=lambda each: (each.rule not in first, -each.gain))
     said = {name for each in found for name in SAID.get(each.rule, ())}
     heard: list[Advice] = []
     for each in found:

@@ -66,6 +66,12 @@ class Workload:
         return max(self.clocks, key=lambda unit: self.clocks[unit])
 
     @property
+    def waits_most(self) -> bool:
+        """Whether warps wait for results for more than twice as long as any unit is busy."""
+        busy = max(clocks for unit, clocks in self.clocks.items() if unit is not Unit.LATENCY)
+        return self.clocks.get(Unit.LATENCY, 0.0) > 2 * busy
+
+    @property
     def total(self) -> float:
         """Clocks that the kernel should take."""
         overlapping = dict(self.clocks)

@@ -183,3 +183,11 @@ def error(solution: str) -> float:
     """Return by how much the estimate of a solution is off."""
     evidence = recorded(solution)
     return evidence.work.total / evidence.gpu.clocks_per_ms / measured(solution) - 1
+
+
+def test_who_waits_most_of_the_time_is_told_so_first() -> None:
+    """64 KiB of shared memory leave room for 24 warps, which wait for B."""
+    file = SOLUTIONS.parent / "tests" / "submissions" / "accepted" / "large_static_tile.cu"
+    evidence = evidence_of_source(file.read_text(encoding="utf-8"))
+    first = advice(evidence)[0]
+    assert first.rule == "latency" and "limited by shared memory" in first.message
