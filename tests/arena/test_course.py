@@ -27,6 +27,7 @@ from harness.board.document import Document
 from harness.protocol.report import Accuracy
 from tests.arena.submitting import PLENTY, graded, joined, submission, submit, take
 from tests.board import factory
+from tests.judge.explain.ladder import recorded
 
 Add = Callable[..., Person]
 Key = Callable[[Person], dict[str, str]]
@@ -329,3 +330,20 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "my kernel.cu: accepted, score 1.500" in output
+
+
+def test_two_counted_kernels_are_compared_unit_by_unit(
+    client: TestClient, connection: Connection, worker_url: URL, person: Add, key: Key
+) -> None:
+    ada = person("ada")
+    worker = joined(worker_url)
+    ids = []
+    for name in ("10_no_bank_conflicts", "11_double_buffering"):
+        ids.append(submit(connection, ada, name))
+        task = take(worker)
+        evidence = recorded(name)
+        counted = {"kernel": evidence.facts, "counters": evidence.counters}
+        report = graded(task, 1.0).report.model_copy(update=counted)
+        assert worker.finish(task.attempt, Document.of(report))
+    page = client.get(f"/compare?of={ids[0]}&of={ids[1]}", headers=key(ada)).text
+    assert "should be 1.0" in page and "Units of the GPU" in page and "latency" in page
