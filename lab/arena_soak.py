@@ -129,6 +129,7 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
     finally:
         over.set()
         killer.join()
+    wait(engine, options.submissions)  # the last kill may have been the database's
     result = judged(engine, happened, options) | {
         "seconds_to_hand_in": round(handed_in, 1),
         "seconds": round(time.monotonic() - began, 1),
