@@ -57,6 +57,10 @@ and shares the work out among them itself."""
 HANG_SECONDS = 2.0
 """A barrier that some threads missed shows at once."""
 
+KILLED = "SIGKILL"
+"""The signal of a worker that somebody else ended. Its grading is repeated, since the worker might
+have said why a kernel is wrong. A kernel that crashes its worker leaves another signal."""
+
 CPU_DEVICE = "the CPU device"
 
 DISMISSED = "it knows barriers only, and reported races that the CPU device rules out"
@@ -130,8 +134,9 @@ def sanitize_on_device(grading: Grading) -> Outcome | None:
         steps.start_instead(step)
     answer = steps.get(step)
     if isinstance(answer, Fault):
-        wrong = failure.outcome if failure else None
-        return wrong or launch_outcome(answer, step.cases[0].shape, SECONDS, Stage.SANITIZE)
+        if failure is not None and answer.signal != KILLED:
+            return failure.outcome
+        return launch_outcome(answer, step.cases[0].shape, SECONDS, Stage.SANITIZE)
     _note(grading, answer, step)
     return None
 

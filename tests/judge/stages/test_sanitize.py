@@ -302,6 +302,18 @@ def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
     assert outcome(Stuck()) == expected
 
 
+@pytest.mark.parametrize(("signal", "verdict"), [("SIGKILL", JudgeError), ("SIGSEGV", WrongAnswer)])
+def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
+    signal: str, verdict: type[Outcome]
+) -> None:
+    class Ended(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            return Fault(cause="judge", message=f"ended by {signal}", signal=signal)
+
+    found, _ = run(Ended(), failed=Case(Shape(16, 16, 16)))
+    assert isinstance(found, verdict)
+
+
 class Refusing(FakeDevice):
     """A device that cannot run this kernel."""
 
