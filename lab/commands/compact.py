@@ -1,7 +1,8 @@
 """Write reports small enough to be committed: without spaces, defaults and needless digits.
 
-Times that scores are computed from keep all digits. Rounds lose the times of the host, but keep
-whether the two clocks disagreed.
+Scores keep all digits, and times of launches as many as a GPU's clock has. What no reader of a
+committed report uses is left out: its signature, times of launches by the host and in cycles, and
+loops other than the one that `explain` follows. Rounds keep whether the clocks disagreed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any
 
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.judge.explain.workload import hot_loop
 from harness.protocol.files import write_whole
-from harness.protocol.report import Report
+from harness.protocol.report import DisassembledKernel, Report
 
 HELP = """\
 example:
@@ -22,7 +24,10 @@ example:
 """
 
 DIGITS = 3
-EXACT = ("kernel_ms", "baseline_ms", "score", "sizes")
+LAUNCH_DIGITS = 8
+"""The GPU's events tell times in single precision."""
+LAUNCHES = ("kernel_ms", "baseline_ms")
+ROUND_EXTRAS = {"kernel_host_ms", "baseline_host_ms", "kernel_cycles", "baseline_cycles"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +53,8 @@ def compact(report: Report) -> str:
         exclude={
             "signature": True,
             "environment": {"isolation"},
-            "measurement": {"rounds": {"__all__": {"kernel_host_ms", "baseline_host_ms"}}},
+            "kernel": {"loops": _unread_loops(report)},
+            "measurement": {"rounds": {"__all__": ROUND_EXTRAS}},
         },
     )
     data["outcome"]["verdict"] = report.verdict.value  # tells which kind of outcome it is
@@ -57,9 +63,23 @@ def compact(report: Report) -> str:
     return text
 
 
-def _rounded(value: Any) -> Any:
+def _unread_loops(report: Report) -> set[int]:
+    """Return the indices of the loops that `explain` does not look at."""
+    kernel = report.kernel
+    if not isinstance(kernel, DisassembledKernel):
+        return set()
+    followed = hot_loop(kernel, report.counters)
+    return {index for index, loop in enumerate(kernel.loops) if loop is not followed}
+
+
+def _rounded(value: Any, digits: int = DIGITS) -> Any:
     if isinstance(value, dict):
-        return {name: each if name in EXACT else _rounded(each) for name, each in value.items()}
+        return {
+            name: each
+            if name == "score"
+            else _rounded(each, LAUNCH_DIGITS if name in LAUNCHES else DIGITS)
+            for name, each in value.items()
+        }
     if isinstance(value, list):
         return [_rounded(each) for each in value]
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
