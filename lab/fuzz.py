@@ -1,10 +1,10 @@
 """An automatic adversary: it breaks correct kernels a little, and looks whether the judge notices.
 
-A mutant is a kernel with one change: a barrier, a fence, a bound or a term is dropped, or a sum
-loses bits. A condition on the shape, on the block or on the number of launches may guard the
-change, so that it takes effect in a part of the launches only. The oracle knows the condition: it
-runs shapes for which it holds, where the judge has to find them. What the oracle finds wrong and
-the judge accepts is a miss.
+A mutant is a kernel with one change: a barrier, a fence, a bound or a term is dropped, a sum
+loses bits, or an index becomes too narrow. A condition on the shape, on the block or on the number
+of launches may guard the change, so that it takes effect in a part of the launches only. The oracle
+knows the condition: it runs shapes for which it holds, where the judge has to find them. What the
+oracle finds wrong and the judge accepts is a miss.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from tree_sitter import Node
 
 from harness.compiling.syntax import text_of, walked
 from harness.judge.grade import GradingOptions, grade
@@ -112,8 +114,8 @@ def changes(source: str) -> list[Change]:
     for node in walked(source.encode()).nodes:
         text, line = text_of(node), node.start_point[0] + 1
 
-        def add(name: str, changed: str, line: int = line, node: object = node) -> None:
-            found.append(Change(name, line, node.start_byte, node.end_byte, changed))  # type: ignore[attr-defined]
+        def add(name: str, changed: str, line: int = line, node: Node = node) -> None:
+            found.append(Change(name, line, node.start_byte, node.end_byte, changed))
 
         if node.type == "expression_statement" and re.match(r"__sync(threads|warp)\b", text):
             add("barrier dropped", f"if (!({{guard}})) {{{{ {text} }}}}")
@@ -124,6 +126,9 @@ def changes(source: str) -> list[Change]:
             cut = f"__uint_as_float(__float_as_uint({left} + {right}) & 0xfffff800u)"
             add("sum loses bits", f"{left} = ({{guard}}) ? {cut} : {left} + ({right})")
             add("term dropped", f"{left} += ({{guard}}) && threadIdx.x == 3 ? 0.0f : ({right})")
+        elif node.type == "init_declarator" and _is_index(node):
+            name, value = text.split("=", 1)
+            add("type narrowed", f"{name}= ({{guard}}) ? (unsigned char)({value}) : ({value})")
         elif node.type == "binary_expression" and node.child_count == 3:
             operator = node.children[1].type
             above = node.parent.type if node.parent is not None else ""
@@ -138,6 +143,14 @@ def changes(source: str) -> list[Change]:
             elif operator == "<" and above == "for_statement" and re.search(r"\bN\b", right):
                 add("last step dropped", f"{left} + (({{guard}}) ? 1 : 0) < {right}")
     return found
+
+
+def _is_index(declarator: Node) -> bool:
+    """Whether it declares an int by the index of the block."""
+    declaration = declarator.parent
+    kind = declaration.child_by_field_name("type") if declaration is not None else None
+    by_index = re.search(r"\bblockIdx\b", text_of(declarator))
+    return kind is not None and text_of(kind) == "int" and by_index is not None
 
 
 def mutant(source: str, change: Change, guard: Guard) -> Mutant:

@@ -22,6 +22,7 @@ def test_each_kind_of_change_is_found_in_a_tiled_kernel() -> None:
         "last step dropped",
         "sum loses bits",
         "term dropped",
+        "type narrowed",
     }
     lines = SOURCE.splitlines()
     assert all("__syncthreads" in lines[c.line - 1] for c in found if c.name == "barrier dropped")
@@ -32,6 +33,7 @@ def test_each_kind_of_change_is_found_in_a_tiled_kernel() -> None:
     [
         ("barrier dropped", "always", "wrong-answer"),
         ("term dropped", "many rows", "wrong-answer"),
+        ("type narrowed", "many rows", "wrong-answer"),
         ("term dropped", "after five launches", ""),  # variables are reset before each launch
     ],
 )
