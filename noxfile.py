@@ -182,7 +182,7 @@ def fuzz(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """Change one thing at a time: does a test notice? nox -s mutants -- stages."""
     install(session, "judge", device_group(), "arena", "test")
-    run(session, "-m", "lab.mutation.run", *session.posargs)
+    run(session, "-m", "lab.mutants", *session.posargs)
 
 
 @nox.session

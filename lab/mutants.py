@@ -1,0 +1,68 @@
+"""Change one thing at a time with mutmut, and list what no test notices: `nox -s mutants -- AREA`.
+
+Each area is tried in a copy of the repository, which is kept: what has not changed since the last
+time is not tried again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / ".mutants"
+AREAS = {
+    "problem": "problem",
+    "stages": "harness/judge/stages",
+    "tune": "harness/judge/tune",
+    "compiling": "harness/compiling",
+    "protocol": "harness/protocol",
+    "board": "harness/board",
+    "arena": "harness/arena",
+}
+"""What is changed; the tests of the same folder under tests/ are asked. What starts and ends
+processes is not changed: it would end those of others."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    areas = parser.parse_args().areas
+    unknown = sorted({*areas} - {*AREAS})
+    if unknown:
+        parser.error(f"there is no area {unknown[0]}: there are {', '.join(AREAS)}")
+    return max(_try(AREAS[area], FOLDER / area) for area in areas or AREAS)
+
+
+def _try(source: str, copy: Path) -> int:
+    """Try the changes of one folder, and list those that survive."""
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names = [name for name in tracked.stdout.split("\0") if (ROOT / name).is_file()]
+    for name in names:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, copy / name)
+    settings = {
+        "source_paths": ["harness", "problem"],
+        "only_mutate": [f"{source}/*"],
+        "also_copy": sorted({name.partition("/")[0] for name in names}),
+        "pytest_add_cli_args_test_selection": [f"tests/{source.removeprefix('harness/')}"],
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    with open(copy / "pyproject.toml", "a", encoding="utf-8") as project:
+        project.write("\n".join(["", "[tool.mutmut]", *lines, ""]))
+    mutmut = (sys.executable, "-m", "mutmut")
+    done = subprocess.run([*mutmut, "run"], cwd=copy, check=False)
+    if done.returncode:
+        return done.returncode
+    print(f"`mutmut show NAME` in {copy} shows one of these changes:")
+    return subprocess.run([*mutmut, "results"], cwd=copy, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
