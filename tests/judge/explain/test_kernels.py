@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
 
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpus import named
 from harness.judge.explain.rules import RULES, Evidence, advice
+from lab.measured import Measurements
 from tests.judge.explain.ladder import evidence_of_source
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -66,7 +66,7 @@ EXPECTED = (
     Expected("cp_async_pipeline", Unit.ISSUE, "overhead", "", (1.1, 1.6)),
 )
 
-MEASURED = TypeAdapter(dict[str, float]).validate_json((KERNELS / "measured.json").read_bytes())
+MEASURED = Measurements.model_validate_json((KERNELS / "measured.json").read_bytes()).kernels
 
 
 def evidence_of_kernel(name: str) -> Evidence:
@@ -80,7 +80,7 @@ def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> N
     there = replace(evidence, gpu=named("H200"))
     estimated = there.work.total / there.gpu.clocks_per_ms
     if expected.estimated:
-        assert estimated == pytest.approx(MEASURED[expected.name], rel=0.3)
+        assert estimated == pytest.approx(MEASURED[expected.name].ms, rel=0.3)
     first, *others = advice(evidence)
     assert first.rule == expected.rule
     assert expected.gain[0] <= first.gain <= expected.gain[1]
@@ -96,7 +96,7 @@ def test_the_typical_estimate_is_close() -> None:
     for each in EXPECTED:
         there = replace(evidence_of_kernel(each.name), gpu=named("H200"))
         estimated = there.work.total / there.gpu.clocks_per_ms
-        errors.append(abs(estimated / MEASURED[each.name] - 1))
+        errors.append(abs(estimated / MEASURED[each.name].ms - 1))
     assert statistics.median(errors) <= 0.1
 
 

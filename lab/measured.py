@@ -1,0 +1,110 @@
+"""Measured kernels: what the judge and NVIDIA's profiler found of each on a GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+from pydantic import PositiveFloat
+
+from harness.judge.explain.explanation import Unit
+from harness.judge.grade import grade
+from harness.judge.grading import GradingOptions
+from harness.judge.session import Session
+from harness.judge.stages.compile import compile_kernel
+from harness.judge.submission import Unreadable, read
+from harness.protocol.compiler import Compiled
+from harness.protocol.device import Load, Ready
+from harness.protocol.errors import UsageError
+from harness.protocol.files import write_whole
+from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from harness.protocol.report import Value
+from problem.cases import Shape
+
+PROFILED_SHAPE, PROFILE_SECONDS = Shape(2048, 1536, 1024), 60.0
+"""A 64th of the ranked size: `ncu` repeats a launch for each group of counters."""
+
+
+class Measured(Value):
+    """One kernel on a GPU.
+
+    ms: the judge's time at the ranked size. stall: the reason that warps waited for longest, as
+    `ncu` names it. busy: share of the time in which units worked. Both are empty without counters.
+    """
+
+    ms: PositiveFloat
+    stall: str = ""
+    busy: dict[Unit, float] = {}  # noqa: RUF012 - pydantic copies it
+
+
+class Measurements(Value):
+    """The kernels of a folder. day: of the last measurement."""
+
+    gpu: str
+    day: date
+    kernels: dict[str, Measured]
+
+
+def read_measurements(path: Path) -> Measurements | None:
+    """Return what was measured before, if anything."""
+    return Measurements.model_validate_json(path.read_bytes()) if path.is_file() else None
+
+
+def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, str]:
+    """Grade a kernel quickly, and read its hardware counters if they are asked for.
+
+    Return what was measured, and why counters could not be read. Raises UsageError if the kernel
+    has no score.
+    """
+    submission = read(file)
+    report = grade(submission, session, GradingOptions(quick=True))
+    if report.score is None or isinstance(submission, Unreadable):
+        why = getattr(report.outcome, "message", "")
+        raise UsageError(f"{file.stem} has no score: {report.outcome.verdict} {why}".strip())
+    ms = report.score.kernel_ms
+    profile = _profile(submission.source, session) if counters else NoProfile(why="")
+    if not isinstance(profile, Profile):
+        return Measured(ms=ms), profile.why
+    reasons: Counter[str] = Counter()
+    for line in profile.lines:
+        reasons.update(line.stall_samples)
+    busy = {
+        Unit.FMA: profile.fma_active,
+        Unit.TENSOR: profile.tensor_active,
+        Unit.ISSUE: profile.issue_active,
+        Unit.L1: profile.l1_active,
+    }
+    stalls = [reason for reason, _ in reasons.most_common() if reason not in _NO_STALLS]
+    return Measured(ms=ms, stall=stalls[0] if stalls else "", busy=busy), ""
+
+
+_NO_STALLS = ("selected", "not_selected")
+"""A warp that issues, and one that could issue while another does."""
+
+
+def _profile(source: str, session: Session) -> Profile | NoProfile:
+    session.start(cpu_sanitizer=False)
+    try:
+        compiled = compile_kernel(session.compiler, source, session.arch)
+        if not isinstance(compiled, Compiled):
+            return NoProfile(why="it was not compiled again")
+        ready = session.device.ask(Load(kernel=compiled.kernel))
+        if not isinstance(ready, Ready):
+            return NoProfile(why=ready.message)
+        found = session.device.ask(ReadCounters(shape=PROFILED_SHAPE, seconds=PROFILE_SECONDS))
+        return found if isinstance(found, Profile | NoProfile) else NoProfile(why=found.message)
+    finally:
+        session.renew()
+
+
+def add(path: Path, gpu: str, name: str, measured: Measured) -> None:
+    """Add a kernel to the file, in place of what was measured of it before on the same GPU."""
+    known = read_measurements(path)
+    if known is not None and known.gpu != gpu:
+        raise UsageError(f"{path} holds times of an {known.gpu}, and this is an {gpu}")
+    kernels = {**(known.kernels if known else {}), name: measured}
+    text = Measurements(
+        gpu=gpu, day=date.today(), kernels=dict(sorted(kernels.items()))
+    ).model_dump_json(indent=1, exclude_defaults=True)
+    write_whole(path, text + "\n")
