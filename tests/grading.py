@@ -14,7 +14,7 @@ import pytest
 
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
-from harness.judge.session import Session, StoppableCompiler
+from harness.judge.session import Process, Session
 from harness.judge.submission import read
 from harness.judge.workers.session import Choice, open_session
 from harness.protocol.compiler import Disassemble, Disassembled
@@ -34,7 +34,7 @@ class LastingCompiler:
     """A compiler that outlives a grading, and that leaves machine code unread: the disassembler
     takes half a second for each kernel, and finds no verdict."""
 
-    def __init__(self, compiler: StoppableCompiler) -> None:
+    def __init__(self, compiler: Process) -> None:
         self._compiler = compiler
 
     def ask(self, request: Request[Any]) -> Any:

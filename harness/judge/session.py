@@ -7,26 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from harness.judge.progress import Progress
-from harness.protocol.compiler import Compiler
-from harness.protocol.device import Device
 from harness.protocol.report import DeviceInfo
+from harness.protocol.request import Process
 from harness.protocol.timing import TimingWorkers
-
-
-class Stoppable(Protocol):
-    """Something that works in a process of its own."""
-
-    def close(self) -> None:
-        """End the process at once; the next request starts another."""
-        ...
-
-
-class StoppableCompiler(Compiler, Stoppable, Protocol):
-    """A compiler in a process of its own."""
-
-
-class StoppableDevice(Device, Stoppable, Protocol):
-    """A device in a process of its own."""
 
 
 class Session(Protocol):
@@ -43,20 +26,20 @@ class Session(Protocol):
         ...
 
     @property
-    def compiler(self) -> StoppableCompiler: ...
+    def compiler(self) -> Process: ...
 
     @property
-    def device(self) -> StoppableDevice:
+    def device(self) -> Process:
         """Return the device that verifies kernels."""
         ...
 
     @property
-    def sanitizer(self) -> StoppableDevice:
+    def sanitizer(self) -> Process:
         """Return the device that runs kernels under its sanitizers."""
         ...
 
     @property
-    def cpu_sanitizer(self) -> StoppableDevice | None:
+    def cpu_sanitizer(self) -> Process | None:
         """Return the CPU device that checks more than a GPU's sanitizers; None without a GPU."""
         ...
 

@@ -13,7 +13,8 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
-from harness.judge.session import Session, Stoppable, StoppableDevice
+from harness.judge.session import Session
+from harness.protocol.request import Process
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
@@ -126,7 +127,7 @@ class Steps:
         for thread in self._threads.values():
             thread.shutdown(wait=False)
 
-    def device(self, place: Place) -> StoppableDevice:
+    def device(self, place: Place) -> Process:
         """Return the device that works in this place."""
         session = self.session
         found = {
@@ -137,5 +138,5 @@ class Steps:
         assert found is not None, f"this session has no {place}"
         return found
 
-    def _process(self, place: Place) -> Stoppable:
+    def _process(self, place: Place) -> Process:
         return self.session.compiler if place is Place.COMPILER else self.device(place)

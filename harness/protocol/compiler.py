@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, Protocol
+from typing import Literal
 
 from pydantic import PositiveFloat
 
@@ -15,7 +15,7 @@ from harness.protocol.report import (
     Unsupported,
     Value,
 )
-from harness.protocol.request import Answer_co, Fault, Request
+from harness.protocol.request import Request
 from problem.launcher import LaunchLine
 from problem.signature import SIGNATURE, Signature
 
@@ -27,16 +27,6 @@ ARCHITECTURES = (*("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_
 GeForce 50."""
 
 COMPILE_SECONDS = 60.0
-
-
-class CompilerRequest(Request[Answer_co], Generic[Answer_co]):
-    """A request that the compiler answers."""
-
-
-class Compiler(Protocol):
-    """Compiles source text to machine code."""
-
-    def ask(self, request: CompilerRequest[Answer_co]) -> Answer_co | Fault: ...
 
 
 class ModuleVariable(Value):
@@ -107,15 +97,15 @@ class _OfSource(Value):
         return self.seconds
 
 
-class Translate(_OfSource, CompilerRequest[PtxProgram | CompileError | RuntimeFault | Unsupported]):
+class Translate(_OfSource, Request[PtxProgram | CompileError | RuntimeFault | Unsupported]):
     """Compile to PTX. A `Compile` of the same source continues from there."""
 
 
-class Compile(_OfSource, CompilerRequest[Compiled | CompileError | RuntimeFault | Unsupported]):
+class Compile(_OfSource, Request[Compiled | CompileError | RuntimeFault | Unsupported]):
     """Compile to machine code."""
 
 
-class Disassemble(CompilerRequest[Disassembled]):
+class Disassemble(Request[Disassembled]):
     """Find badges, loops and lines of a kernel's machine code."""
 
     kernel: Kernel

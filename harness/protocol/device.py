@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, Protocol
+from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
@@ -19,23 +19,12 @@ from harness.protocol.report import (
     Value,
     WatchedBlocks,
 )
-from harness.protocol.request import Answer_co, Fault, Launching, Request
+from harness.protocol.request import Fault, Launching, Request
 from problem.cases import Shape
 from problem.signature import Arguments
 
 
-class DeviceRequest(Request[Answer_co], Generic[Answer_co]):
-    """A request that every device answers."""
-
-
-class Device(Protocol):
-    """Runs kernels. A Fault ends its process; the next one is given the kernel again when a request
-    needs it."""
-
-    def ask(self, request: DeviceRequest[Answer_co]) -> Answer_co | Fault: ...
-
-
-class Describe(DeviceRequest[DeviceInfo]):
+class Describe(Request[DeviceInfo]):
     """Describe the device."""
 
 
@@ -56,7 +45,7 @@ class Refusal(Value):
     at: Place | None = None
 
 
-class Load(DeviceRequest[Ready | Refusal]):
+class Load(Request[Ready | Refusal]):
     """Load this kernel; requests that need one are about the last that was loaded."""
 
     kernel: Kernel | PtxProgram
@@ -97,7 +86,7 @@ class LaunchInputs(Value):
         return self.arguments.shape
 
 
-class Run(Launching, DeviceRequest[Finished]):
+class Run(Launching, Request[Finished]):
     """One launch. The output is poisoned with NaN by the device before it."""
 
     inputs: LaunchInputs
@@ -133,7 +122,7 @@ class Sanitized(Value):
     """What ran of a launch of which only some blocks were asked for."""
 
 
-class Sanitize(Launching, DeviceRequest[Sanitized]):
+class Sanitize(Launching, Request[Sanitized]):
     """Run the kernel on each of these inputs under each tool, until something is found."""
 
     launches: tuple[LaunchInputs, ...]
@@ -159,7 +148,7 @@ class OtherWay(Value):
     """The line of the comparison."""
 
 
-class Count(Launching, DeviceRequest[Counted | Uncounted | OtherWay]):
+class Count(Launching, Request[Counted | Uncounted | OtherWay]):
     """Count the memory accesses of at most so many blocks; of all where blocks depend on others."""
 
     inputs: LaunchInputs

@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from harness.protocol.device import DeviceRequest
 from harness.protocol.report import Value
-from harness.protocol.request import Launching
+from harness.protocol.request import Launching, Request
 from problem.cases import Shape
 
 
@@ -61,7 +60,7 @@ class NoProfile(Value):
     """One sentence that also says what to do."""
 
 
-class ReadCounters(Launching, DeviceRequest[Profile | NoProfile]):
+class ReadCounters(Launching, Request[Profile | NoProfile]):
     """Launch the loaded kernel once under `ncu`."""
 
     shape: Shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import PositiveFloat, TypeAdapter
 
@@ -58,6 +58,17 @@ class Request(Value, Generic[Answer_co]):
     def needs_kernel(self) -> bool:
         """Return whether a new worker must be given the kernel before this request."""
         return False
+
+
+class Process(Protocol):
+    """A process that compiles, or runs kernels. A Fault ends it; the next request starts another,
+    which is given the kernel again if it needs one."""
+
+    def ask(self, request: Request[Answer_co]) -> Answer_co | Fault: ...
+
+    def close(self) -> None:
+        """End the process at once; the next request starts another."""
+        ...
 
 
 class Limited(Value):

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol
+from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import DeviceRequest, Finished, LaunchInputs
+from harness.protocol.device import Finished, LaunchInputs
 from harness.protocol.matrix import SentMatrix
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
-    Answer_co,
     Done,
-    Fault,
     Launching,
     Limited,
+    Process,
     Request,
 )
 from problem.signature import Arguments
-
-# --------------------------------------------------------------------------------------- devices
-
-
-class TimingRequest(Request[Answer_co], Generic[Answer_co]):
-    """A request that only a GPU answers, whose times mean something."""
-
-
-class ScoringDevice(Protocol):
-    """A GPU, whose times mean something."""
-
-    def ask(
-        self, request: DeviceRequest[Answer_co] | TimingRequest[Answer_co]
-    ) -> Answer_co | Fault: ...
 
 
 class FirstLaunches(Value):
@@ -45,7 +30,7 @@ class FirstLaunches(Value):
     output: SentMatrix
 
 
-class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
+class MeasureFirstLaunch(Limited, Request[FirstLaunches]):
     """Measure the costs that a program pays once, in a process that has not used the GPU.
 
     Each input repeats a part of it, down and across, so that the output is checked quickly.
@@ -64,14 +49,14 @@ class MeasureFirstLaunch(Limited, TimingRequest[FirstLaunches]):
         return 2 * self.seconds + GRACE_SECONDS
 
 
-class MeasureHostMemory(TimingRequest[HostMemory]):
+class MeasureHostMemory(Request[HostMemory]):
     """Allocate, fill and copy all buffers in one kind of host memory."""
 
     memory: HostMemoryKind
     arguments: Arguments
 
 
-class RunBaseline(TimingRequest[Finished]):
+class RunBaseline(Request[Finished]):
     """Compute the output with the baseline, in one of the precisions that the problem names."""
 
     on_gpu: str
@@ -91,7 +76,7 @@ class SharedMatrices(Value):
     """The offset of each in the memory that its handle opens, in bytes."""
 
 
-class Attach(Launching, TimingRequest[Done]):
+class Attach(Launching, Request[Done]):
     """Open the checker's matrices and launch on them once, untimed. A first launch loads things,
     which must not happen in a timed launch."""
 
@@ -104,7 +89,7 @@ class Attach(Launching, TimingRequest[Done]):
         return self.baseline is None
 
 
-class Detach(TimingRequest[Done]):
+class Detach(Request[Done]):
     """Close the checker's matrices."""
 
 
@@ -123,7 +108,7 @@ class LaunchTime(Value):
     throttled: tuple[str, ...]
 
 
-class TimeLaunch(Limited, TimingRequest[LaunchTime]):
+class TimeLaunch(Limited, Request[LaunchTime]):
     """Time one launch on the checker's matrices."""
 
 
@@ -138,7 +123,7 @@ class SustainedLaunches(Value):
     """The energy of all of them together; None where the GPU does not count it."""
 
 
-class Sustain(Limited, TimingRequest[SustainedLaunches]):
+class Sustain(Limited, Request[SustainedLaunches]):
     """Launch on the checker's matrices back to back."""
 
     duration: PositiveFloat
@@ -149,24 +134,7 @@ class Sustain(Limited, TimingRequest[SustainedLaunches]):
         return self.duration + 10 * self.seconds + GRACE_SECONDS
 
 
-# --------------------------------------------------------------------------------------- checker
-
-
-class CheckerRequest(Request[Answer_co], Generic[Answer_co]):
-    """A request that the checker answers."""
-
-
-class Checker(Protocol):
-    """Draws the inputs of timed launches and checks their results.
-
-    Its process never loads a submission, because a kernel can overwrite the machine code of its own
-    process on the GPU.
-    """
-
-    def ask(self, request: CheckerRequest[Answer_co]) -> Answer_co | Fault: ...
-
-
-class LayOut(CheckerRequest[SharedMatrices]):
+class LayOut(Request[SharedMatrices]):
     """Allocate the buffers of a launch, and free those that were laid out before."""
 
     on_gpu: str
@@ -174,7 +142,7 @@ class LayOut(CheckerRequest[SharedMatrices]):
     arguments: Arguments
 
 
-class DrawInputs(CheckerRequest[Done]):
+class DrawInputs(Request[Done]):
     """Draw the inputs again, poison the output, overwrite the L2 cache."""
 
     inputs: str = "uniform"
@@ -191,7 +159,7 @@ class Checked(Value):
     """Canaries that were overwritten, as a person would name them: "behind C"."""
 
 
-class CheckLaunch(CheckerRequest[Checked]):
+class CheckLaunch(Request[Checked]):
     """Check whether the output follows from the inputs as they were drawn."""
 
 
@@ -204,7 +172,7 @@ class MeasuredErrors(Value):
     by_components: NonNegativeFloat
 
 
-class MeasureErrors(CheckerRequest[MeasuredErrors]):
+class MeasureErrors(Request[MeasuredErrors]):
     """Measure how far the output is from what it should be. The seed chooses the blocks."""
 
     seed: NonNegativeInt
@@ -218,11 +186,8 @@ class Fetched(Value):
     output: SentMatrix
 
 
-class FetchLaunch(CheckerRequest[Fetched]):
+class FetchLaunch(Request[Fetched]):
     """Return the output of the launch that was checked last; its inputs were uniform."""
-
-
-# --------------------------------------------------------------------------------------- workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +195,10 @@ class TimingWorkers:
     """The processes of a measurement. They share only the buffers of the launches.
 
     kernel: has not touched the GPU before its first launch is measured.
+    checker: draws the inputs and checks the outputs. It never loads a submission, because a kernel
+        can overwrite the machine code of its own process on the GPU.
     """
 
-    kernel: ScoringDevice
-    baseline: ScoringDevice
-    checker: Checker
+    kernel: Process
+    baseline: Process
+    checker: Process

@@ -88,7 +88,7 @@ class _Module:
 
 
 class CpuDevice:
-    """A harness.protocol.device.Device.
+    """The device.
 
     The constructor loads everything that could fail to load, before the worker gives up its right
     to read files.

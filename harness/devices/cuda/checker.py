@@ -34,7 +34,7 @@ from problem.problem import MATRIX_MULTIPLICATION
 
 
 class CudaChecker:
-    """A Checker. It loads its kernels at once: a measurement would have to wait for that."""
+    """The checker. It loads its kernels at once: a measurement would have to wait for that."""
 
     def __init__(self) -> None:
         self._table: _Table | None = None

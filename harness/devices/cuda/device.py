@@ -53,7 +53,7 @@ from problem.signature import Arguments
 
 
 class CudaDevice:
-    """A ScoringDevice. Nothing touches the GPU before the first request."""
+    """The device. Nothing touches the GPU before the first request."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None

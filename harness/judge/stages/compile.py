@@ -13,14 +13,13 @@ from harness.protocol.compiler import (
     COMPILE_SECONDS,
     Compile,
     Compiled,
-    Compiler,
     Disassemble,
     Disassembled,
     Kernel,
     PtxProgram,
     Translate,
 )
-from harness.protocol.device import Device, Load, Ready, Refusal
+from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
     CompileError,
     Outcome,
@@ -29,7 +28,7 @@ from harness.protocol.report import (
     TimeLimit,
     Unsupported,
 )
-from harness.protocol.request import ANSWER_SECONDS, Fault
+from harness.protocol.request import ANSWER_SECONDS, Fault, Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +107,14 @@ def disassemble(grading: Grading) -> Outcome | None:
 
 
 def compile_kernel(
-    compiler: Compiler, source: str, arch: str, seconds: float = COMPILE_SECONDS
+    compiler: Process, source: str, arch: str, seconds: float = COMPILE_SECONDS
 ) -> Compiled | Outcome:
     """Compile for an architecture such as sm_90a. seconds: time limit of the compiler."""
     answer = compiler.ask(Compile(source=source, arch=arch, seconds=seconds))
     return answer if isinstance(answer, Compiled) else _compile_outcome(answer, seconds)
 
 
-def disassemble_kernel(compiler: Compiler, kernel: Kernel) -> Disassembled | Outcome:
+def disassemble_kernel(compiler: Process, kernel: Kernel) -> Disassembled | Outcome:
     """Find badges, loops and lines of a kernel's machine code."""
     request = Disassemble(kernel=kernel)
     answer = compiler.ask(request)
@@ -124,7 +123,7 @@ def disassemble_kernel(compiler: Compiler, kernel: Kernel) -> Disassembled | Out
     return _compile_outcome(answer, request.time_limit)
 
 
-def load_kernel(device: Device, kernel: Kernel) -> Ready | Outcome:
+def load_kernel(device: Process, kernel: Kernel) -> Ready | Outcome:
     """Load the kernel on a device; what keeps it from running there is a verdict."""
     return load_outcome_of(device.ask(Load(kernel=kernel)))
 

@@ -9,17 +9,9 @@ from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import Disassembling, Loading
 from harness.judge.steps import Place, Steps
 from harness.protocol.compiler import Disassembled
-from harness.protocol.device import (
-    Count,
-    Counted,
-    Device,
-    OtherWay,
-    Ready,
-    Refusal,
-    Uncounted,
-)
+from harness.protocol.device import Count, Counted, OtherWay, Ready, Refusal, Uncounted
 from harness.protocol.report import Badge, DisassembledKernel
-from harness.protocol.request import Fault
+from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
 from problem.problem import Problem
@@ -71,7 +63,7 @@ class Counting:
 
 
 def count_on(
-    device: Device,
+    device: Process,
     launch: LaunchLine,
     ready: Ready,
     kernel: DisassembledKernel | None,

@@ -26,7 +26,7 @@ from harness.protocol.report import (
     Sustained,
     TimeLimit,
 )
-from harness.protocol.request import Fault
+from harness.protocol.request import Fault, Process, Request
 from harness.protocol.timing import (
     Attach,
     Checked,
@@ -38,12 +38,10 @@ from harness.protocol.timing import (
     LaunchTime,
     LayOut,
     MeasureErrors,
-    ScoringDevice,
     SharedMatrices,
     Sustain,
     SustainedLaunches,
     TimeLaunch,
-    TimingRequest,
     TimingWorkers,
 )
 from problem.accuracy import Errors
@@ -286,7 +284,7 @@ class Measuring:
         self.unannounced_seconds = 0.0
         """How long the unannounced checks took."""
         self._unscored_ms: dict[str, list[float]] = {}
-        self._attached: list[ScoringDevice] = []
+        self._attached: list[Process] = []
 
     def lay_out(self) -> SharedMatrices:
         """Matrices, and the baseline's first launch on them."""
@@ -482,7 +480,7 @@ class Measuring:
             raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
         return check
 
-    def _ask(self, device: ScoringDevice, request: TimingRequest[T]) -> T | Fault:
+    def _ask(self, device: Process, request: Request[T]) -> T | Fault:
         """Ask a process. A Fault has ended it, and closed the matrices that it had opened."""
         answer = device.ask(request)
         if isinstance(answer, Fault) and device in self._attached:

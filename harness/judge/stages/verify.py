@@ -21,7 +21,7 @@ from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, wrote_outside
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Place, Steps
-from harness.protocol.device import Device, Finished, Run
+from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     CaseResult,
     Outcome,
@@ -33,7 +33,7 @@ from harness.protocol.report import (
     Verification,
     WrongAnswer,
 )
-from harness.protocol.request import Fault
+from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import Clusters, LaunchLine
@@ -177,7 +177,7 @@ def _preparing(grading: Grading) -> list[Preparing]:
 
 
 def run_cases(
-    device: Device,
+    device: Process,
     launch: LaunchLine,
     prepared: Iterable[Prepared],
     *,
@@ -222,7 +222,7 @@ def _too_slow(seconds: float) -> TimeLimit:
 class _Launching:
     """The launches of one case."""
 
-    device: Device
+    device: Process
     launch: LaunchLine
     prepared: Prepared
     seed: int
