@@ -7,16 +7,16 @@ started. So a stage asks for what it needs, and does not know what was started e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from harness.judge.session import Session
 from harness.protocol.request import Process
 
-Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
 
 _STOPPING_SECONDS = 0.05
@@ -33,15 +33,17 @@ class Place(StrEnum):
     """This process, in a background thread."""
 
 
-class Step(Protocol[Result_co]):
-    """A piece of work. It is hashable, and steps are equal if they have the same result."""
+@dataclass(frozen=True, slots=True)
+class Step(Generic[Result]):
+    """A piece of work. Steps of one place and one name have the same result.
 
-    @property
-    def place(self) -> Place: ...
+    run: does the work with the session of the Steps that it is given, which may be asked for the
+        results of other steps.
+    """
 
-    def run(self, steps: Steps) -> Result_co:
-        """Do the work with the session of `steps`; other steps may be asked for their results."""
-        ...
+    place: Place
+    name: Hashable
+    run: Callable[[Steps], Result] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from harness.judge.grading import Grading
 from harness.judge.stages import interim
 from harness.judge.stages.outcomes import judge_error, load_outcome
-from harness.judge.steps import Place, Steps
+from harness.judge.steps import Place, Step
 from harness.protocol.compiler import (
     COMPILE_SECONDS,
     Compile,
@@ -31,32 +28,25 @@ from harness.protocol.report import (
 from harness.protocol.request import ANSWER_SECONDS, Fault, Process
 
 
-@dataclass(frozen=True, slots=True)
-class Disassembling:
-    """The step that finds badges, loops and lines of the machine code."""
-
-    kernel: Kernel = field(compare=False)
-    place: ClassVar[Place] = Place.COMPILER
-
-    def run(self, steps: Steps) -> Disassembled | Outcome:
-        return disassemble_kernel(steps.session.compiler, self.kernel)
+def disassembling(kernel: Kernel) -> Step[Disassembled | Outcome]:
+    """Return the step that finds badges, loops and lines of the machine code."""
+    return Step(
+        Place.COMPILER,
+        "disassemble",
+        lambda steps: disassemble_kernel(steps.session.compiler, kernel),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Loading:
-    """The step that loads the kernel in one of the processes that run it.
+def loading(
+    place: Place, kernel: Kernel | PtxProgram, mostly_checked: bool = True
+) -> Step[Ready | Refusal | Fault]:
+    """Return the step that loads the kernel in one of the processes that run it.
 
     A CPU device translates the PTX, which takes seconds for a large kernel, and needs no machine
     code. mostly_checked: the kernel is sanitized and counted, and hardly run otherwise.
     """
-
-    place: Place
-    kernel: Kernel | PtxProgram = field(compare=False)
-    mostly_checked: bool = field(compare=False, default=True)
-
-    def run(self, steps: Steps) -> Ready | Refusal | Fault:
-        request = Load(kernel=self.kernel, mostly_watched=self.mostly_checked)
-        return steps.device(self.place).ask(request)
+    request = Load(kernel=kernel, mostly_watched=mostly_checked)
+    return Step(place, "load", lambda steps: steps.device(place).ask(request))
 
 
 def compile_submission(grading: Grading) -> Outcome | None:
@@ -70,9 +60,9 @@ def compile_submission(grading: Grading) -> Outcome | None:
     if not isinstance(program, PtxProgram):
         return _compile_outcome(program, seconds)
     if not grading.scores:
-        steps.start(Loading(Place.DEVICE, program, mostly_checked=grading.few_cases))
+        steps.start(loading(Place.DEVICE, program, grading.few_cases))
     elif not grading.quick or grading.few_cases:
-        steps.start(Loading(Place.CPU_SANITIZER, program))
+        steps.start(loading(Place.CPU_SANITIZER, program))
     left = max(seconds - program.seconds, 1.0)
     request = Compile(source=source, arch=arch, seconds=left, signature=signature)
     compiled = session.compiler.ask(request)
@@ -81,14 +71,14 @@ def compile_submission(grading: Grading) -> Outcome | None:
     grading.compiled = compiled
     grading.progress.found(interim.of_kernel(compiled.kernel.facts, compiled.warnings))
     if grading.scores or grading.few_cases:  # the processor has time for it, or it is surely needed
-        steps.start(Disassembling(compiled.kernel))
+        steps.start(disassembling(compiled.kernel))
     return None
 
 
 def load(grading: Grading) -> Outcome | None:
     """Load the kernel on the device that verifies it."""
-    loading = Loading(Place.DEVICE, grading.kernel, mostly_checked=grading.few_cases)
-    ready = load_outcome_of(grading.steps.get(loading))
+    step = loading(Place.DEVICE, grading.kernel, grading.few_cases)
+    ready = load_outcome_of(grading.steps.get(step))
     if not isinstance(ready, Ready):
         return ready
     grading.ready = ready
@@ -98,7 +88,7 @@ def load(grading: Grading) -> Outcome | None:
 def disassemble(grading: Grading) -> Outcome | None:
     """Find what a kernel is made of that is correct and safe so far."""
     if grading.disassembled is None:
-        found = grading.steps.get(Disassembling(grading.kernel))
+        found = grading.steps.get(disassembling(grading.kernel))
         if not isinstance(found, Disassembled):
             return found
         grading.disassembled = found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from harness.judge.grading import Grading, launch_inputs
-from harness.judge.stages.compile import Disassembling, Loading
-from harness.judge.steps import Place, Steps
+from harness.judge.stages.compile import disassembling, loading
+from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import Disassembled
 from harness.protocol.device import Count, Counted, OtherWay, Ready, Refusal, Uncounted
 from harness.protocol.report import Badge, DisassembledKernel
@@ -28,38 +27,6 @@ IDLE = 0.5
 """The share of its outputs that a sample must store at least, to be one of blocks that work."""
 
 Answer = Counted | Uncounted | OtherWay | Refusal | Fault
-
-
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """The step that counts the accesses of a kernel.
-
-    chosen: the size that the user asked for.
-    """
-
-    place: Place
-    problem: Problem = field(compare=False)
-    chosen: Shape | None
-    seed: int
-    seconds: float
-    disassembling: Disassembling = field(compare=False)
-    loading: Loading = field(compare=False)
-
-    def run(self, steps: Steps) -> Answer:
-        ready = steps.get(self.loading)
-        if not isinstance(ready, Ready):
-            return ready
-        known = steps.get(self.disassembling)
-        return count_on(
-            steps.device(self.place),
-            self.loading.kernel.launch,
-            ready,
-            known.kernel if isinstance(known, Disassembled) else None,
-            problem=self.problem,
-            chosen=self.chosen,
-            seed=self.seed,
-            seconds=self.seconds,
-        )
 
 
 def count_on(
@@ -155,15 +122,26 @@ def count(grading: Grading) -> None:
         grading.why_uncounted = f"its accesses could not be counted: {counted.message}"
 
 
-def _counting(grading: Grading) -> Counting:
+def _counting(grading: Grading) -> Step[Answer]:
+    """Return the step that counts the accesses of the kernel."""
     on_cpu = grading.session.cpu_sanitizer is not None
     place = Place.CPU_SANITIZER if on_cpu else Place.DEVICE
-    return Counting(
-        place,
-        grading.problem,
-        grading.options.examined,
-        grading.seed,
-        grading.options.counting_seconds,
-        Disassembling(grading.kernel),
-        Loading(place, grading.kernel, mostly_checked=on_cpu or grading.few_cases),
-    )
+    load = loading(place, grading.kernel, on_cpu or grading.few_cases)
+
+    def run(steps: Steps) -> Answer:
+        ready = steps.get(load)
+        if not isinstance(ready, Ready):
+            return ready
+        known = steps.get(disassembling(grading.kernel))
+        return count_on(
+            steps.device(place),
+            grading.kernel.launch,
+            ready,
+            known.kernel if isinstance(known, Disassembled) else None,
+            problem=grading.problem,
+            chosen=grading.options.examined,
+            seed=grading.seed,
+            seconds=grading.options.counting_seconds,
+        )
+
+    return Step(place, "count", run)

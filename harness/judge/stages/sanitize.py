@@ -7,17 +7,17 @@ time. On the CPU device one launch serves all tools.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.devices.findings import merged
 from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.stages import interim
-from harness.judge.stages.compile import Loading
+from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome
-from harness.judge.steps import Place, Steps
+from harness.judge.steps import Place, Step, Steps
 from harness.protocol.device import LaunchInputs, Refusal, Sanitize, Sanitized
 from harness.protocol.report import (
     Counterexample,
@@ -77,31 +77,40 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class SanitizingStep:
-    """The step that runs the kernel on these cases, in this order, under each tool."""
+class Watched:
+    """What one program runs under each tool: cases, in this order, then samples of large ones."""
 
     place: Place
-    problem: Problem = field(compare=False)
     cases: tuple[Case, ...]
-    samples: tuple[Sample, ...]
-    tools: tuple[Tool, ...]
-    seed: int
-    seconds: float = field(compare=False)
-    loading: Loading | None = field(compare=False)
-    """What has to be loaded before; None if the device has the kernel."""
+    samples: tuple[Sample, ...] = ()
+    tools: tuple[Tool, ...] = tuple(Tool)
+    seconds: float = SECONDS
 
-    def run(self, steps: Steps) -> Sanitized | Refusal | Fault:
-        if self.loading is not None:
-            ready = steps.get(self.loading)
+
+def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Fault]:
+    """Return the step that runs these cases. A device that verifies has the kernel already."""
+    has_kernel = watched.place is Place.SANITIZER and not grading.scores
+    load = None if has_kernel else loading(watched.place, grading.kernel)
+
+    def launch(case: Case, blocks: tuple[int, ...] | None = None) -> LaunchInputs:
+        problem = grading.problem
+        return launch_inputs(problem, case, problem.draw(case, grading.seed), blocks)
+
+    def run(steps: Steps) -> Sanitized | Refusal | Fault:
+        if load is not None:
+            ready = steps.get(load)
             if isinstance(ready, Refusal | Fault):
                 return ready
-        launches = [self._launch(case) for case in self.cases]
-        launches += [self._launch(each.case, each.blocks) for each in self.samples]
-        request = Sanitize(launches=tuple(launches), tools=self.tools, seconds=self.seconds)
-        return steps.device(self.place).ask(request)
+        launches = [launch(case) for case in watched.cases]
+        launches += [launch(each.case, each.blocks) for each in watched.samples]
+        request = Sanitize(launches=tuple(launches), tools=watched.tools, seconds=watched.seconds)
+        return steps.device(watched.place).ask(request)
 
-    def _launch(self, case: Case, blocks: tuple[int, ...] | None = None) -> LaunchInputs:
-        return launch_inputs(self.problem, case, self.problem.draw(case, self.seed), blocks)
+    return Step(watched.place, watched, run)
+
+
+def _result(grading: Grading, watched: Watched) -> Sanitized | Refusal | Fault:
+    return grading.steps.get(_step(grading, watched))
 
 
 # ---------------------------------------------------------------------------------------- stages
@@ -111,13 +120,13 @@ def start_cpu_sanitizer(grading: Grading) -> None:
     """Start to sanitize on the CPU device next to a GPU. A quick grading uses it only where
     something went wrong."""
     if grading.session.cpu_sanitizer is not None and not grading.quick:
-        grading.steps.start(_on_cpu(grading))
+        grading.steps.start(_step(grading, _on_cpu(grading)))
 
 
 def start_sanitizer(grading: Grading) -> None:
     """Start the GPU's sanitizer, whose tools have processes of their own."""
     if grading.scores:
-        grading.steps.start(_on_device(grading))
+        grading.steps.start(_step(grading, _on_device(grading)))
 
 
 def sanitize_on_device(grading: Grading) -> Outcome | None:
@@ -125,19 +134,19 @@ def sanitize_on_device(grading: Grading) -> Outcome | None:
     failure, steps = grading.failure, grading.steps
     if failure is not None and isinstance(failure.outcome, TimeLimit):
         return _diagnosed_hang(grading, failure) or failure.outcome
-    step = _on_device(grading)
+    watched = _on_device(grading)
     grading.progress.begin(Stage.SANITIZE, None)
-    grading.progress.step(", ".join(step.tools))
+    grading.progress.step(", ".join(watched.tools))
     if failure is not None and grading.session.cpu_sanitizer is not None:
-        steps.start_instead(_on_cpu(grading))
+        steps.start_instead(_step(grading, _on_cpu(grading)))
     if grading.scores:
-        steps.start_instead(step)
-    answer = steps.get(step)
+        steps.start_instead(_step(grading, watched))
+    answer = _result(grading, watched)
     if isinstance(answer, Fault):
         if failure is not None and answer.signal != KILLED:
             return failure.outcome
-        return launch_outcome(answer, step.cases[0].shape, SECONDS, Stage.SANITIZE)
-    _note(grading, answer, step)
+        return launch_outcome(answer, watched.cases[0].shape, SECONDS, Stage.SANITIZE)
+    _note(grading, answer, watched)
     return None
 
 
@@ -149,12 +158,12 @@ def sanitize_in_background(grading: Grading) -> Outcome | None:
     """
     wrong = grading.failure.outcome if grading.failure else None
     if grading.session.cpu_sanitizer is not None:
-        step = _on_cpu(grading)
+        watched = _on_cpu(grading)
         doubtful = bool(grading.findings) and all(map(_of_racecheck, grading.findings))
         if not grading.quick or wrong is not None or doubtful or _missing(grading):
             grading.progress.step(CPU_DEVICE)
-            _note(grading, grading.steps.get(step), step)
-            if doubtful and wrong is None and _ruled_out(grading, step):
+            _note(grading, _result(grading, watched), watched)
+            if doubtful and wrong is None and _ruled_out(grading, watched):
                 _dismiss_races(grading)
     seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
     outcome = unsafe(merged(grading.findings), seen) or wrong or grading.sanitizer_outcome
@@ -169,23 +178,23 @@ def _of_racecheck(finding: Finding) -> bool:
     return finding.tool is Tool.RACECHECK and finding.hazard is Hazard.RACE
 
 
-def _ruled_out(grading: Grading, step: SanitizingStep) -> bool:
+def _ruled_out(grading: Grading, watched: Watched) -> bool:
     """Return whether the CPU device rules out the races that the GPU's racecheck has reported: it
     ran the same cases without a finding, and some blocks of the case that is too large for it."""
-    steps = [step]
+    every = [watched]
     if not grading.quick:
         sample = _sample(grading, grading.problem.mid_size_case(grading.seed))
-        steps.append(replace(step, cases=(), samples=(sample,)))
-    return all(_is_clean(grading.steps.get(each), each) for each in steps)
+        every.append(replace(watched, cases=(), samples=(sample,)))
+    return all(_is_clean(_result(grading, each), each) for each in every)
 
 
-def _is_clean(answer: Sanitized | Refusal | Fault, step: SanitizingStep) -> bool:
-    """Return whether every tool ran in all cases and samples of the step, and found nothing."""
+def _is_clean(answer: Sanitized | Refusal | Fault, watched: Watched) -> bool:
+    """Return whether every tool ran in all cases and samples, and found nothing."""
     return (
         isinstance(answer, Sanitized)
         and not (answer.findings or answer.stopped)
         and all(run.status == "clean" for run in answer.runs)
-        and (not step.samples or bool(answer.sampled and answer.sampled.watched))
+        and (not watched.samples or bool(answer.sampled and answer.sampled.watched))
     )
 
 
@@ -206,38 +215,22 @@ def _dismiss_races(grading: Grading) -> None:
     grading.sanitizing[:] = [first.model_copy(update={"tools": tools}), *others]
 
 
-def _on_device(grading: Grading) -> SanitizingStep:
-    """Return the step for the device that verifies. On a GPU the smallest case comes first: the
-    first error ends a tool, and one that is made by many threads takes memcheck a minute."""
+def _on_device(grading: Grading) -> Watched:
+    """Return what the device that verifies runs. On a GPU the smallest case comes first: the first
+    error ends a tool, and one that is made by many threads takes memcheck a minute."""
     tools = tools_of(quick=grading.quick, gpu=grading.scores)
     cases = _cases(grading)
     if not grading.scores:
-        samples = _samples(grading)
-        return SanitizingStep(
-            Place.SANITIZER, grading.problem, cases, samples, tools, grading.seed, SECONDS, None
-        )
+        return Watched(Place.SANITIZER, cases, _samples(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
-    loading = Loading(Place.SANITIZER, grading.kernel)
-    return SanitizingStep(
-        Place.SANITIZER, grading.problem, ordered, (), tools, grading.seed, SECONDS, loading
-    )
+    return Watched(Place.SANITIZER, ordered, (), tools)
 
 
-def _on_cpu(grading: Grading) -> SanitizingStep:
-    """Return the step for the CPU device next to a GPU."""
+def _on_cpu(grading: Grading) -> Watched:
+    """Return what the CPU device next to a GPU runs."""
     tools = tools_of(quick=grading.quick, gpu=True)
-    loading = Loading(Place.CPU_SANITIZER, grading.kernel)
-    return SanitizingStep(
-        Place.CPU_SANITIZER,
-        grading.problem,
-        _cases(grading),
-        _samples(grading),
-        tools,
-        grading.seed,
-        SECONDS,
-        loading,
-    )
+    return Watched(Place.CPU_SANITIZER, _cases(grading), _samples(grading), tools)
 
 
 def _cases(grading: Grading) -> tuple[Case, ...]:
@@ -259,12 +252,12 @@ def _sample(grading: Grading, case: Case | None) -> Sample:
     return sample_of(grading.problem, grading.kernel.launch, grading.seed, case)
 
 
-def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: SanitizingStep) -> None:
+def _note(grading: Grading, answer: Sanitized | Refusal | Fault, watched: Watched) -> None:
     """Keep what one program has found; other programs may find more."""
     if not isinstance(answer, Sanitized):
-        grading.sanitizing.append(_unavailable(step.tools, answer.message))
+        grading.sanitizing.append(_unavailable(watched.tools, answer.message))
         return
-    shapes = tuple(case.shape for case in step.cases)
+    shapes = tuple(case.shape for case in watched.cases)
     program = Sanitizing(
         program=answer.program, shapes=shapes, tools=answer.runs, ranked=answer.sampled
     )
@@ -272,14 +265,15 @@ def _note(grading: Grading, answer: Sanitized | Refusal | Fault, step: Sanitizin
     grading.sanitizing.append(program)
     grading.findings += answer.findings
     if grading.sanitizer_outcome is None:
-        grading.sanitizer_outcome = _outcome(grading.problem, answer, step)
+        grading.sanitizer_outcome = _outcome(grading, answer, watched)
 
 
-def _outcome(problem: Problem, answer: Sanitized, step: SanitizingStep) -> Outcome | None:
+def _outcome(grading: Grading, answer: Sanitized, watched: Watched) -> Outcome | None:
     """Return the verdict for what the launches did, where no finding says more: the output and the
     inputs are compared as in verification."""
+    problem, seed = grading.problem, grading.seed
     for product in answer.products:
-        case = step.cases[product.launch]
+        case = watched.cases[product.launch]
         if product.changed_inputs:
             names = " and ".join(product.changed_inputs)
             return RuleViolation(
@@ -287,15 +281,15 @@ def _outcome(problem: Problem, answer: Sanitized, step: SanitizingStep) -> Outco
                 rule=Rule.INPUTS_CHANGED,
                 message=f"the kernel changed {names} at {case}; inputs are not to be written",
             )
-        inputs = problem.draw(case, step.seed)
+        inputs = problem.draw(case, seed)
         comparison = problem.compare(case, inputs, product.output)
         if not comparison.passed:
             return wrong_answer(
-                problem, Stage.SANITIZE, case, step.seed, inputs, product.output, comparison
+                problem, Stage.SANITIZE, case, seed, inputs, product.output, comparison
             )
     for stopped in answer.stopped:
-        shape = step.cases[stopped.launch].shape
-        return launch_outcome(stopped.fault, shape, step.seconds, Stage.SANITIZE)
+        shape = watched.cases[stopped.launch].shape
+        return launch_outcome(stopped.fault, shape, watched.seconds, Stage.SANITIZE)
     return None
 
 
@@ -339,18 +333,9 @@ def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
 def _diagnosed_hang(grading: Grading, failure: Failure) -> MemoryFault | Race | None:
     """Return what keeps a launch from its end, such as a barrier that only some threads reach. The
     GPU cannot tell; the CPU device sees each thread."""
-    step = SanitizingStep(
-        Place.CPU_SANITIZER,
-        grading.problem,
-        (failure.case,),
-        (),
-        tuple(Tool),
-        grading.seed,
-        HANG_SECONDS,
-        Loading(Place.CPU_SANITIZER, grading.kernel),
-    )
-    grading.steps.start_instead(step)
-    answer = grading.steps.get(step)
+    watched = Watched(Place.CPU_SANITIZER, (failure.case,), seconds=HANG_SECONDS)
+    grading.steps.start_instead(_step(grading, watched))
+    answer = _result(grading, watched)
     return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None
 
 

@@ -6,9 +6,8 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf, prod
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from harness.judge.stages import interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, wrote_outside
 from harness.judge.stages.sanitize import sanitizers_may_say_more
-from harness.judge.steps import Place, Steps
+from harness.judge.steps import Place, Step
 from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     CaseResult,
@@ -64,18 +63,9 @@ class Prepared:
     expected: Comparable | None
 
 
-@dataclass(frozen=True, slots=True)
-class Preparing:
-    """The step that draws the inputs of a case and computes the expected output."""
-
-    problem: Problem = field(compare=False)
-    case: Case
-    seed: int
-    whole: bool = field(compare=False, default=True)
-    place: ClassVar[Place] = Place.JUDGE
-
-    def run(self, steps: Steps) -> Prepared:
-        return prepare(self.problem, self.case, self.seed, whole=self.whole)
+def preparing(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Step[Prepared]:
+    """Return the step that prepares a case."""
+    return Step(Place.JUDGE, case, lambda _: prepare(problem, case, seed, whole=whole))
 
 
 def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:
@@ -108,19 +98,19 @@ def verify(grading: Grading) -> Outcome | None:
     """
     steps, seconds = grading.steps, grading.options.seconds
     smaller = _runs_smaller(grading)
-    preparing = _preparing(grading)
+    steps_of_cases = _preparing(grading)
     results: list[CaseResult] = []
 
     def prepared() -> Iterator[Prepared]:
-        for each in preparing:
+        for each in steps_of_cases:
             yield steps.take(each)
         if smaller:
             largest = grading.problem.ranked_case(
                 grading.seed, _largest(grading.problem, results, seconds)
             )
-            yield steps.take(Preparing(grading.problem, largest, grading.seed))
+            yield steps.take(preparing(grading.problem, largest, grading.seed))
 
-    grading.progress.begin(Stage.VERIFY, len(preparing) + smaller)
+    grading.progress.begin(Stage.VERIFY, len(steps_of_cases) + smaller)
     failure = run_cases(
         grading.session.device,
         grading.kernel.launch,
@@ -160,18 +150,18 @@ def _runs_smaller(grading: Grading) -> bool:
     return depend and not grading.scores and not grading.quick
 
 
-def _preparing(grading: Grading) -> list[Preparing]:
+def _preparing(grading: Grading) -> list[Step[Prepared]]:
     """Return the steps that prepare the cases, in the order in which they are launched."""
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
     chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
     found = [
-        Preparing(grading.problem, case, seed) for case in chosen if case.shape.flop <= max_flop
+        preparing(grading.problem, case, seed) for case in chosen if case.shape.flop <= max_flop
     ]
     depend = grading.ready is not None and _runs_smaller(grading)
     if not quick and not depend:
         found.append(
-            Preparing(grading.problem, grading.problem.ranked_case(seed), seed, whole=not sampled)
+            preparing(grading.problem, grading.problem.ranked_case(seed), seed, whole=not sampled)
         )
     return found
 
