@@ -6,7 +6,6 @@ Compile, check and time every variant of a file, as a quick grading does.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,9 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="a kernel file that says what varies"
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="BEST.cu", help="write the best variant, with its table"
-    )
+    parser.add_argument("--out", type=Path, metavar="BEST.cu", help="write the best variant")
     add_json(parser, "the table")
     parser.add_argument(
         "--limit", type=_limit, default=100, metavar="N", help="variants to try at most (100)"
@@ -93,9 +90,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     terminal.show(screen(tuning))
     try:
         write_json(arguments, terminal, tuning)
-        best = kept(tuning)
-        if arguments.out is not None and best is not None:
-            write_whole(arguments.out, best)
+        if arguments.out is not None and tuning.best_source is not None:
+            write_whole(arguments.out, tuning.best_source)
             terminal.show(f"written to {arguments.out}; now grade it")
     except OSError as error:
         raise UsageError(f"the result was not kept: {error}") from None
@@ -124,7 +120,6 @@ def _check_wishes(arguments: argparse.Namespace) -> None:
 
 _TIMES = ("score", "95 %", "ms")
 _RESOURCES = ("regs", "spilled", "shared", "occ.")
-_KEPT_TABLE = re.compile(r"\n// Tuned by [^\n]*(\n//[^\n]*)*\n?\Z")
 
 
 class TuningProgress(TerminalProgress):
@@ -182,38 +177,6 @@ def screen(tuning: Tuning) -> RenderableType:
     for variant in _best_first(tuning):
         table.add_row(*_cells(tuning, variant), _verdict(variant))
     return Group(Text(), table, Text(), *_closing(tuning))
-
-
-def kept(tuning: Tuning) -> str | None:
-    """Return the best variant's file, with the table as a comment at its end; None if there is
-    none.
-
-    A table that an earlier tuning left there is replaced.
-    """
-    source = tuning.best_source
-    if source is None:
-        return None
-    source = _KEPT_TABLE.sub("", source)
-    return source + ("" if source.endswith("\n") else "\n") + "\n" + _comment(tuning)
-
-
-def _comment(tuning: Tuning) -> str:
-    device = tuning.device
-    rows = [[*_titles(tuning), "verdict"]]
-    for variant in _best_first(tuning):
-        rows.append([*_cells(tuning, variant), variant.outcome.verdict.value])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        f"Tuned by matmul-arena {tuning.judge} on {device.name}"
-        + (f" (CUDA {device.driver})" if device.driver else "")
-        + f", {tuning.created:%Y-%m-%d}, seed {tuning.seed}:",
-        f"{_tried(tuning)}; quick cases and quick rounds at the ranked size.",
-        "",
-    ]
-    for *values, verdict in rows:
-        padded = [value.rjust(width) for value, width in zip(values, widths, strict=False)]
-        lines.append("  ".join([*padded, verdict]))
-    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
 def _titles(tuning: Tuning) -> list[str]:

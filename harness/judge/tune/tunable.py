@@ -80,23 +80,21 @@ class Tunables:
     @property
     def count(self) -> int:
         """The number of variants: every combination of the values, and the file as written."""
-        return self._combinations + (not self._lists_written)
+        listed = all(each.written in each.values for each in self.tuned)
+        return self._combinations + (not listed)
 
     def settings(self, limit: int, seed: int) -> list[Setting]:
         """Return at most `limit` settings: that of the file first, then a random sample of the
         others."""
-        written = self._written_index
-        others = self.count - 1
-        numbers: Iterable[int] = range(others)
-        if others >= limit:
+        numbers: Iterable[int] = range(self._combinations)
+        if self._combinations > limit:
             draw = random.Random(seed)
-            drawn: set[int] = set()
-            while len(drawn) < limit - 1:
-                drawn.add(draw.randrange(others))
-            numbers = sorted(drawn)
-        # Numbered without the file as it stands, which is first anyway.
-        skipped = self._combinations if written is None else written
-        return [self.written, *(self._setting(i + (i >= skipped)) for i in numbers)]
+            drawn: dict[int, None] = {}
+            while len(drawn) < limit:
+                drawn[draw.randrange(self._combinations)] = None
+            numbers = drawn
+        others = (each for each in map(self._setting, numbers) if each != self.written)
+        return [self.written, *others][:limit]
 
     def source(self, setting: Setting) -> str:
         """Return the file with these values and no other change. Raises UsageError."""
@@ -139,20 +137,6 @@ class Tunables:
     @property
     def _combinations(self) -> int:
         return math.prod(len(each.values) for each in self.tuned)
-
-    @property
-    def _lists_written(self) -> bool:
-        return all(each.written in each.values for each in self.tuned)
-
-    @property
-    def _written_index(self) -> int | None:
-        """Return the index of the file's own setting among the combinations."""
-        if not self._lists_written:
-            return None
-        index = 0
-        for each in self.tuned:
-            index = index * len(each.values) + each.values.index(each.written)
-        return index
 
     def _setting(self, index: int) -> Setting:
         """Return combination number `index`; the last constant varies fastest."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -121,67 +121,41 @@ def tune(
 
     Raises UsageError if there is nothing to tune, or the GPU is in use.
     """
-    planned = plan(submission, options)
-    with session.exclusive_lock(watcher):
-        watcher.plan(len(planned.settings), planned.tunables.count, planned.seed)
-        trial = Trial(planned, session, watcher)
-        return planned.tuning(session.info, _try_all(trial, planned.settings, watcher))
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The variants to try."""
-
-    submission: Submission
-    tunables: Tunables
-    settings: Sequence[Setting]
-    """The settings, that of the file as written first."""
-    seed: int
-    seconds: float
-
-    def tuning(self, device: DeviceInfo, variants: Iterable[Variant]) -> Tuning:
-        """Return the result for these variants."""
-        return Tuning(
-            judge=__version__,
-            created=datetime.now(UTC).replace(microsecond=0),
-            seed=self.seed,
-            submission=self.submission,
-            device=device,
-            possible=self.tunables.count,
-            planned=len(self.settings),
-            variants=tuple(variants),
-        )
-
-
-def plan(submission: Submission, options: TuningOptions) -> Planned:
-    """Return the variants to try. Raises UsageError if there is nothing to tune."""
     seed = secrets.randbits(48) if options.seed is None else options.seed
     tunables = find_tunables(submission.source)
     settings = tunables.settings(options.limit, seed)
     for setting in settings:
-        tunables.source(setting)
-    return Planned(submission, tunables, settings, seed, options.seconds)
-
-
-def _try_all(trial: Trial, settings: Iterable[Setting], watcher: Watcher) -> tuple[Variant, ...]:
+        tunables.source(setting)  # raises where a launch line has no value
+    trial = Trial(tunables, session, watcher, seed, options.seconds)
     variants: list[Variant] = []
-    try:
-        for number, setting in enumerate(settings, start=1):
-            watcher.trying(number, setting)
-            variants.append(trial.judge(setting))
-            watcher.tried(number, variants[-1])
-    except KeyboardInterrupt:
-        pass  # the caller sees that fewer were tried than planned
-    return tuple(variants)
+    with session.exclusive_lock(watcher):
+        watcher.plan(len(settings), tunables.count, seed)
+        with suppress(KeyboardInterrupt):  # the caller sees that fewer were tried than planned
+            for number, setting in enumerate(settings, 1):
+                watcher.trying(number, setting)
+                variants.append(trial.judge(setting))
+                watcher.tried(number, variants[-1])
+        return Tuning(
+            judge=__version__,
+            created=datetime.now(UTC).replace(microsecond=0),
+            seed=seed,
+            submission=submission,
+            device=session.info,
+            possible=tunables.count,
+            planned=len(settings),
+            variants=tuple(variants),
+        )
 
 
 @dataclass
 class Trial:
     """Judges one variant after another in the same workers."""
 
-    planned: Planned
+    tunables: Tunables
     session: Session
     progress: Progress
+    seed: int
+    seconds: float
     workers_are_fresh: bool = True
 
     def judge(self, setting: Setting) -> Variant:
@@ -196,7 +170,7 @@ class Trial:
     def _judge(self, setting: Setting) -> Variant:
         try:
             self.progress.begin(Stage.COMPILE, None)
-            source = self.planned.tunables.source(setting)
+            source = self.tunables.source(setting)
             compiled = compile_kernel(self.session.compiler, source, self.session.arch)
             if not isinstance(compiled, Compiled):
                 return Variant(setting=setting, outcome=compiled)
@@ -227,7 +201,7 @@ class Trial:
         ready = load_kernel(self.session.device, kernel)
         if not isinstance(ready, Ready):
             return ready
-        seed, sampled = self.planned.seed, self.session.timing is None
+        seed, sampled = self.seed, self.session.timing is None
         chosen = MATRIX_MULTIPLICATION.cases(seed, quick=True, sampled=sampled)
         self.progress.begin(Stage.VERIFY, len(chosen))
         failure = run_cases(
@@ -235,7 +209,7 @@ class Trial:
             kernel.launch,
             prepared_cases(MATRIX_MULTIPLICATION, chosen, seed),
             seed=seed,
-            seconds=self.planned.seconds,
+            seconds=self.seconds,
             results=[],
             printed=[],
             progress=self.progress,
@@ -252,7 +226,7 @@ class Trial:
             MATRIX_MULTIPLICATION,
             QUICK,
             baseline=False,
-            seconds=self.planned.seconds,
+            seconds=self.seconds,
             progress=self.progress,
             audit=False,
         )

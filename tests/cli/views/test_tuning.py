@@ -1,4 +1,4 @@
-"""The tuner's table: best first, and the same as a comment in the file that is kept."""
+"""The tuner's table, best first."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness.cli.commands.tune import kept, screen
+from harness.cli.commands.tune import screen
 from harness.cli.views.console import SafeConsole
 from harness.compiling.compiler import compile_source
-from harness.compiling.source import parse
-from harness.judge.tune.tunable import find_tunables
 from harness.judge.tune.tune import Tuning, Variant
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.report import (
@@ -105,23 +103,3 @@ def test_an_interrupted_tuning_says_so(tuning: Tuning) -> None:
     assert shown(cut)[-1].endswith("the file as it stands")
     nothing = tuning.model_copy(update={"variants": ()})
     assert shown(nothing)[-1] == "no variant has a score"
-    assert kept(nothing) is None
-
-
-def test_the_kept_file_is_the_best_variant_and_its_table(tuning: Tuning) -> None:
-    text = kept(tuning)
-    assert text is not None and text.startswith(find_tunables(SOURCE).source({"T": 64}))
-    assert "// solve: tile=64x16\n" in text
-    table = text.partition("\n\n// Tuned by ")[2].splitlines()
-    assert table[0] == "matmul-arena 0.1.0 on GPU 9000 (CUDA 13.0), 2026-11-20, seed 7:"
-    assert [line.split()[1] for line in table[3:]] == ["T", "64", "128", "16", "32"]
-    assert table[-1].endswith("compile-error") and all(line[:2] == "//" for line in table[1:])
-    assert parse(text).code_sha256 == parse(tuning.best_source or "").code_sha256
-
-
-def test_tuning_a_kept_file_again_replaces_its_table(tuning: Tuning) -> None:
-    once = kept(tuning)
-    assert once is not None
-    again = tuning.submission.model_copy(update={"source": once})
-    twice = kept(tuning.model_copy(update={"submission": again}))
-    assert twice == once
