@@ -52,6 +52,10 @@ class OpenId(Value):
     title: str = "your account"
     require: dict[str, str] = Field(default_factory=dict)
     """Claims that the provider must make of everybody who comes in, with their values."""
+    login: str = "email"
+    """The claim that is the login of the course's roster."""
+    section: str | None = None
+    """The claim that names a person's section, where the roster does not."""
 
 
 class Late(Value):

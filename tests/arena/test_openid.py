@@ -12,8 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection
 
-from harness.arena.store import people
-from harness.arena.store.people import Person
+from harness.arena.store import course, people
+from harness.arena.store.people import Person, Role
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def provider(rules: Path) -> Iterator[str]:
         yield issuer
 
 
-def vouch(provider: str, subject: str, **claims: str) -> None:
+def vouch(provider: str, subject: str, **claims: object) -> None:
     """Let the provider know somebody."""
     httpx.put(f"{provider}/users/{subject}", json=claims).raise_for_status()
 
@@ -64,6 +64,61 @@ def test_a_namesake_gets_a_number(
     vouch(provider, "4711", name="ada")
     sign_in(client, "4711")
     assert name_of(client) == "ada 2"
+
+
+ROSTER = "name,e-mail,group\nAda Lovelace,Ada@example.org,Monday\n"
+BEFORE, AFTER, NEVER = "before", "after", "never"
+
+
+@pytest.mark.parametrize(
+    ("imported", "claims", "name", "section"),
+    [
+        (BEFORE, {"email": "ada@example.org"}, "Ada Lovelace", "Monday"),
+        (AFTER, {"email": "ada@example.org"}, "ada", "Monday"),
+        (BEFORE, {"email": "ada@example.org", "email_verified": False}, "ada", None),
+        (BEFORE, {"email": "eve@example.org"}, "eve", None),
+        (BEFORE, {"email": "eve@example.org", "class": "Tuesday"}, "eve", "Tuesday"),
+        (NEVER, {"email": "ada@example.org", "class": ["Tuesday", "all"]}, "ada", "Tuesday"),
+    ],
+)
+def test_people_get_their_section_from_the_roster_or_a_claim(
+    imported: str,
+    claims: dict[str, object],
+    name: str,
+    section: str | None,
+    client: TestClient,
+    provider: str,
+    rules: Path,
+    connection: Connection,
+) -> None:
+    rules.write_text(f'{rules.read_text()}section = "class"\n')
+    organiser = people.add_person(connection, "organiser", Role.ORGANISER)
+    vouch(provider, "4711", **claims)
+    roster = course.read_roster(ROSTER)
+    if imported == BEFORE:
+        course.import_roster(connection, organiser, roster)
+    sign_in(client, "4711")
+    if imported == AFTER:
+        assert course.import_roster(connection, organiser, roster) == [], "they need no link"
+    assert name_of(client) == name
+    (joined,) = [each for each in people.everybody(connection) if each.name == name]
+    assert joined.section == section
+
+
+def test_who_joined_by_link_is_the_same_person_by_the_provider(
+    client: TestClient, provider: str, connection: Connection
+) -> None:
+    organiser = people.add_person(connection, "organiser", Role.ORGANISER)
+    ((_, link),) = course.import_roster(connection, organiser, course.read_roster(ROSTER))
+    ada = people.join(connection, link, "")
+    vouch(provider, "4711", email="ada@example.org")
+    assert sign_in(client, "4711").status_code == 303
+    assert name_of(client) == "Ada Lovelace"
+    people.set_disabled(connection, ada.id, True)
+    client.cookies.clear()
+    answer = sign_in(client, "4711")
+    assert answer.status_code == 422 and "locked you out" in answer.text
+    assert len(people.everybody(connection)) == 2
 
 
 def test_a_code_that_was_not_asked_for_lets_nobody_in(client: TestClient, provider: str) -> None:

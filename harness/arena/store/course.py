@@ -7,7 +7,7 @@ import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from harness.arena.rules import Rules
@@ -21,7 +21,7 @@ from harness.arena.store.people import (
     open_invitations,
     proper_name,
 )
-from harness.arena.store.tables import gradings, people, submissions
+from harness.arena.store.tables import gradings, invitations, people, submissions
 from harness.board.tables import entries
 
 COLUMNS = ("name", "login", "section")
@@ -58,7 +58,7 @@ def read_roster(text: str) -> list[Listing]:
         found.append(Listing(**values))
     if not 0 < len(found) <= MAX_LINES:
         raise NotPossible(f"a roster has from 1 to {MAX_LINES} lines, and this one {len(found)}")
-    logins = [each.login for each in found]
+    logins = [each.login.lower() for each in found]
     if len(set(logins)) < len(logins):
         double = next(login for login in logins if logins.count(login) > 1)
         raise NotPossible(f"the login {double} is twice in the roster")
@@ -74,14 +74,24 @@ def _column(written: str, all_written: Collection[str]) -> str:
 def import_roster(
     connection: Connection, actor: Person, roster: list[Listing]
 ) -> list[tuple[Listing, str]]:
-    """Make a personal link for each line; who has joined, or has a link already, is left out."""
-    joined = set(connection.scalars(select(people.c.login)))
-    waiting = {each.login for each in open_invitations(connection)}
-    return [
-        (each, invite(connection, actor.id, Role.CONTESTANT, 1, "roster", each))
-        for each in roster
-        if each.login not in joined | waiting
-    ]
+    """Make a personal link for each line. Who has joined, or has a link already, gets no other one,
+    and the section that the roster says now."""
+    joined = {
+        row.login.lower(): row.id
+        for row in connection.execute(select(people.c.id, people.c.login)).all()
+        if row.login
+    }
+    waiting = {each.login.lower(): each.id for each in open_invitations(connection) if each.login}
+    links = []
+    for each in roster:
+        login = each.login.lower()
+        for ids, table in ((joined, people), (waiting, invitations)):
+            if login in ids and each.section:
+                known = update(table).where(table.c.id == ids[login])
+                connection.execute(known.values(section=each.section))
+        if login not in joined and login not in waiting:
+            links.append((each, invite(connection, actor.id, Role.CONTESTANT, 1, "roster", each)))
+    return links
 
 
 MAX_KERNELS = 400

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from harness.arena.store.tables import invitations, keys, people, sessions
@@ -63,7 +63,13 @@ def hashed(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-_PERSON = select(people.c.id, people.c.name, people.c.role).where(people.c.disabled.is_(None))
+_ANYBODY = select(people.c.id, people.c.name, people.c.role)
+_PERSON = _ANYBODY.where(people.c.disabled.is_(None))
+
+
+def _one(connection: Connection, query: Select[Any]) -> Person | None:
+    row = connection.execute(query).one_or_none()
+    return Person(row.id, row.name, Role(row.role)) if row else None
 
 
 # --------------------------------------------------------------------------------------- people
@@ -150,23 +156,24 @@ def pseudonyms(connection: Connection) -> dict[str, str]:
 
 
 def known(connection: Connection, issuer: str, subject: str) -> Person | None:
-    """Whom an OpenID provider vouched for before."""
-    row = connection.execute(
-        _PERSON.where(people.c.issuer == issuer, people.c.subject == subject)
-    ).one_or_none()
-    return Person(row.id, row.name, Role(row.role)) if row else None
+    """Whom an OpenID provider vouched for before. Raises NotPossible where they are locked out."""
+    return _not_locked_out(connection, (people.c.issuer == issuer) & (people.c.subject == subject))
+
+
+def _not_locked_out(connection: Connection, which: ColumnElement[bool]) -> Person | None:
+    person = _one(connection, _ANYBODY.where(which).limit(1))
+    if person is not None and _one(connection, _PERSON.where(people.c.id == person.id)) is None:
+        raise NotPossible("an organiser has locked you out")
+    return person
 
 
 def by_id(connection: Connection, id: int) -> Person | None:
     """Return anybody, also somebody who is locked out."""
-    columns = people.c.id, people.c.name, people.c.role
-    row = connection.execute(select(*columns).where(people.c.id == id)).one_or_none()
-    return Person(row.id, row.name, Role(row.role)) if row else None
+    return _one(connection, _ANYBODY.where(people.c.id == id))
 
 
 def named(connection: Connection, name: str) -> Person | None:
-    row = connection.execute(_PERSON.where(func.lower(people.c.name) == name.lower())).one_or_none()
-    return Person(row.id, row.name, Role(row.role)) if row else None
+    return _one(connection, _PERSON.where(func.lower(people.c.name) == name.lower()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,14 @@ class Course:
 def course_of(connection: Connection, person: int) -> Course:
     columns = (people.c[each.name] for each in fields(Course))
     return Course(*connection.execute(select(*columns).where(people.c.id == person)).one())
+
+
+def enrol(connection: Connection, person: int, login: str | None, section: str | None) -> None:
+    """Note what is known of a person's place in the course: a first login, and the section."""
+    login_now = func.coalesce(people.c.login, login)
+    section_now = func.coalesce(section, people.c.section)
+    where = update(people).where(people.c.id == person)
+    connection.execute(where.values(login=login_now, section=section_now))
 
 
 def extend(connection: Connection, person: int, until: datetime | None) -> None:
@@ -246,14 +261,12 @@ def new_key(connection: Connection, person: int, label: str, days: int | None = 
 
 
 def by_key(connection: Connection, key: str) -> Person | None:
-    row = connection.execute(
-        _PERSON.join(keys, keys.c.person == people.c.id).where(
-            keys.c.hash == hashed(key),
-            keys.c.revoked.is_(None),
-            keys.c.expires.is_(None) | (keys.c.expires > func.now()),
-        )
-    ).one_or_none()
-    return Person(row.id, row.name, Role(row.role)) if row else None
+    query = _PERSON.join(keys, keys.c.person == people.c.id).where(
+        keys.c.hash == hashed(key),
+        keys.c.revoked.is_(None),
+        keys.c.expires.is_(None) | (keys.c.expires > func.now()),
+    )
+    return _one(connection, query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,12 +327,10 @@ def sign_in(connection: Connection, person: int, key: str | None = None) -> str:
 
 
 def by_session(connection: Connection, token: str) -> Person | None:
-    row = connection.execute(
-        _PERSON.join(sessions, sessions.c.person == people.c.id).where(
-            sessions.c.hash == hashed(token), sessions.c.expires > func.now()
-        )
-    ).one_or_none()
-    return Person(row.id, row.name, Role(row.role)) if row else None
+    query = _PERSON.join(sessions, sessions.c.person == people.c.id).where(
+        sessions.c.hash == hashed(token), sessions.c.expires > func.now()
+    )
+    return _one(connection, query)
 
 
 def sign_out(connection: Connection, token: str) -> None:
@@ -406,7 +417,30 @@ def invited(connection: Connection, token: str) -> Invitation:
 
 def join(connection: Connection, token: str, name: str) -> Person:
     """Use an invitation. Raises NotPossible."""
-    invitation = invited(connection, token)
+    return _use(connection, invited(connection, token), name)
+
+
+def by_roster(connection: Connection, login: str, issuer: str, subject: str) -> Person | None:
+    """Return the person with this login in the roster, who comes through an OpenID provider from
+    now on; None where the roster has no such login. Raises NotPossible where they are locked out.
+
+    They have joined by their link before, or join now.
+    """
+    by_link = (func.lower(people.c.login) == login.lower()) & people.c.issuer.is_(None)
+    person = _not_locked_out(connection, by_link)
+    if person is None:
+        query = Invitation.query().where(func.lower(invitations.c.login) == login.lower())
+        row = connection.execute(query.order_by(invitations.c.id).limit(1)).one_or_none()
+        if row is None:
+            return None
+        person = _use(connection, Invitation.of(row))
+    theirs = {"issuer": issuer, "subject": subject}
+    connection.execute(update(people).where(people.c.id == person.id).values(**theirs))
+    return person
+
+
+def _use(connection: Connection, invitation: Invitation, name: str = "") -> Person:
+    """name: of a person whom the invitation does not name. Raises NotPossible."""
     if invitation.name is None:
         person = add_person(connection, name, invitation.role)
     else:

@@ -50,13 +50,18 @@ async def back(request: Request, site: ThisSite) -> Response:
     from httpx import HTTPError
 
     provider = _provider(site)
+    client = _client(provider)
     try:
-        token = await _client(provider).authorize_access_token(request)
+        token = await client.authorize_access_token(request)
+        claims: Mapping[str, Any] = token.get("userinfo") or {}
+        wanted = {*provider.require, provider.login, provider.section or "sub"}
+        if not wanted <= claims.keys() and "userinfo_endpoint" in client.server_metadata:
+            more = await client.userinfo(token=token)  # some tokens name the subject alone
+            claims = {**more, **claims} if more.get("sub") == claims.get("sub") else claims
     except HTTPError:
         raise _away(provider) from None
     except (OAuthError, ValueError, KeyError):
         raise Problem(403, "The provider did not vouch for you; begin again.") from None
-    claims: Mapping[str, Any] = token.get("userinfo") or {}
     session = await run_in_threadpool(_let_in, site, provider, claims)
     request.session.clear()
     return with_session(site, RedirectResponse(f"{site.root}/submit", 303), session)
@@ -70,13 +75,28 @@ def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:
     subject = str(claims.get("sub") or "")
     if not subject:
         raise Problem(403, "The provider did not say who you are.")
+    login, section = _place_in_course(provider, claims)
     with site.transaction() as connection:
         person = people.known(connection, provider.issuer, subject)
         if person is None:
-            person = _add(connection, provider, subject, claims)
+            if login is not None:
+                person = people.by_roster(connection, login, provider.issuer, subject)
+            person = person or _add(connection, provider, subject, claims)
             contest.note(connection, person, "join", person.name, issuer=provider.issuer)
+        people.enrol(connection, person.id, login, section)
         contest.note(connection, person, "sign in", person.name, issuer=provider.issuer)
         return people.sign_in(connection, person.id)
+
+
+def _place_in_course(provider: OpenId, claims: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return a person's login in the roster, and their section, as far as the claims say them."""
+    login = claims.get(provider.login)
+    if provider.login == "email" and claims.get("email_verified") is False:
+        login = None
+    section = claims.get(provider.section or "")
+    if isinstance(section, list):
+        section = next(iter(section), None)
+    return str(login) if login else None, str(section) if section else None
 
 
 def _add(
