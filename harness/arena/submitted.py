@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
+from harness import __version__
 from harness.board import admission
 from harness.judge.submission import Unreadable, read
-from harness.protocol.report import CompileError, Diagnostic, Stage, Submission
+from harness.protocol.report import (
+    CompileError,
+    Diagnostic,
+    Environment,
+    JudgeError,
+    Report,
+    Stage,
+    Submission,
+)
+from problem.cases import CASES_VERSION
 
 NAMELESS = "nameless"
 """What is submitted under a name that is none."""
@@ -39,4 +51,22 @@ def stored(name: str, author: str, source: str) -> Submission | Unreadable:
     return Unreadable(
         Submission(name=NAMELESS, author=None, sha256=sha256, source=""),
         CompileError(stage=Stage.READ, message=problem, diagnostics=(found,)),
+    )
+
+
+def gave_up(submitted: Submission | Unreadable, reason: str, quick: bool) -> Report:
+    """Return the report of a submission that no worker could grade to the end."""
+    return Report(
+        environment=Environment(
+            judge=__version__,
+            cases=CASES_VERSION,
+            python=platform.python_version(),
+            system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        ),
+        created=datetime.now(UTC).replace(microsecond=0),
+        seed=0,
+        quick=quick,
+        submission=submitted.submission if isinstance(submitted, Unreadable) else submitted,
+        device=None,
+        outcome=JudgeError(stage=Stage.READ, message=reason),
     )

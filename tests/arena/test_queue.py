@@ -17,6 +17,7 @@ from harness.arena.store.gradings import OtherRequest, OverLimit, Status, Submit
 from harness.arena.store.people import Person
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
+from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
 from tests.arena.submitting import (
     PLENTY,
@@ -134,6 +135,13 @@ def test_the_time_left_is_what_gradings_took_that_took_as_long(
         assert status(connection, id).seconds_left == pytest.approx(left, abs=5)
 
 
+def dead(worker: FakeWorker) -> Task:
+    """A task that its worker has got and named, before the worker died."""
+    task = take(worker)
+    assert worker.go_on(task.attempt, GradingProgress())
+    return task
+
+
 def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
@@ -154,7 +162,7 @@ def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
 ) -> None:
     id = submit(connection, person("ada"))
     for number in range(1, MAX_ATTEMPTS + 1):
-        take(attempts)
+        dead(attempts)
         swept = sweep_once(site, lease_seconds=-1)
         assert (swept.again, swept.given_up) == (((id,), ()) if number < 3 else ((), (id,)))
     done = status(connection, id)
@@ -170,7 +178,7 @@ def test_a_name_that_no_report_can_have_keeps_nobody_from_giving_up(
 ) -> None:
     id = submit(connection, person("ada"), "../tile")
     for _ in range(MAX_ATTEMPTS):
-        take(attempts)
+        dead(attempts)
         swept = sweep_once(site, lease_seconds=-1)
     assert swept.given_up == (id,) and status(connection, id).verdict == Verdict.JUDGE_ERROR
 
@@ -191,10 +199,11 @@ def test_what_is_given_back_costs_no_attempt(
     id = submit(connection, person("ada"))
     for _ in range(MAX_ATTEMPTS):
         assert attempts.give_back(take(attempts).attempt)
-    take(attempts)
-    assert sweep_once(site, lease_seconds=-1).again == (id,)
-    take(attempts)
-    assert sweep_once(site, lease_seconds=-1).again == (id,)
+        take(attempts)  # and so does what the worker never got
+        assert sweep_once(site, lease_seconds=-1).again == (id,)
+    for _ in range(MAX_ATTEMPTS - 1):
+        dead(attempts)
+        assert sweep_once(site, lease_seconds=-1).again == (id,)
 
 
 def test_who_had_least_goes_first_and_nobody_waits_for_ever(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -29,18 +29,19 @@ from harness.arena.queue import QUEUE, TASK
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
-from harness.arena.submitted import stored
+from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.tables import entries, reports
-from harness.judge.submission import Unreadable
-from harness.protocol.report import Report, Submission
+from harness.protocol.report import Submission
 
 DAY = timedelta(days=1)
 GUESSED_SECONDS = 30.0
 """What a grading takes, before there has been one."""
 
 PAST_GRADINGS = 50
+MAX_RETURNS = 10
+"""So often may an attempt end before a heartbeat names it; after that each counts as dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,34 +566,44 @@ class Swept:
     """Their last attempt died."""
 
 
-def sweep(
-    connection: Connection, lease_seconds: float, give_up: Callable[[Submission, int], Report]
-) -> Swept:
+def sweep(connection: Connection, lease_seconds: float, quick: bool) -> Swept:
     """Find the gradings whose worker has died, and put them back or end them.
 
-    The caller sees to it that workers could reach the arena for the whole lease.
+    The caller sees to it that workers could reach the arena for the whole lease. quick: how the
+    arena judges.
     """
     rows = connection.execute(
-        select(*Held.columns(), submissions.c.name, submissions.c.source, people.c.name.label("by"))
-        .join(submissions, submissions.c.id == gradings.c.submission)
-        .join(people, people.c.id == submissions.c.person)
+        select(*Held.columns())
         .where(
             gradings.c.state == State.GRADING,
             gradings.c.seen < func.now() - timedelta(seconds=lease_seconds),
         )
-        .with_for_update(of=gradings, skip_locked=True)
+        .with_for_update(skip_locked=True)
     ).all()
-    again: list[str] = []
-    given_up: list[str] = []
-    for row in rows:
-        held = Held.of(row)
-        dead = died(connection, held) + 1
-        if dead < MAX_ATTEMPTS:
-            let_go(connection, held, "died")
-            again.append(held.submission)
-            continue
-        found = stored(row.name, row.by, row.source)
-        submitted = found.submission if isinstance(found, Unreadable) else found
-        keep_result(connection, held, Document.of(give_up(submitted, dead)), "died", 0.0)
-        given_up.append(held.submission)
-    return Swept(tuple(again), tuple(given_up))
+    found = [(held.submission, lose(connection, held, quick)) for held in map(Held.of, rows)]
+    return Swept(
+        again=tuple(id for id, queued in found if queued),
+        given_up=tuple(id for id, queued in found if not queued),
+    )
+
+
+def lose(connection: Connection, held: Held, quick: bool) -> bool:
+    """End an attempt of which its worker knows nothing any more; whether there is another one.
+
+    An attempt that no heartbeat ever named did not reach its worker, and counts as given back,
+    unless that happens again and again. After the last dead one the grading is a judge-error.
+    """
+    begun = connection.scalar(select(attempts.c.started).where(attempts.c.id == held.attempt))
+    arrived = begun is None or held.seen > begun or held.attempts > MAX_RETURNS
+    dead = died(connection, held) + 1
+    if not arrived or dead < MAX_ATTEMPTS:
+        let_go(connection, held, "died" if arrived else "given back")
+        return True
+    row = connection.execute(
+        select(submissions.c.name, people.c.name.label("author"), submissions.c.source)
+        .join(people, people.c.id == submissions.c.person)
+        .where(submissions.c.id == held.submission)
+    ).one()
+    report = gave_up(stored(*row), f"{dead} workers died while they graded this", quick)
+    keep_result(connection, held, Document.of(report), "died", 0.0)
+    return False

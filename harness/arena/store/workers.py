@@ -41,9 +41,6 @@ MAX_NAME = 60
 LIST_SECONDS = 10.0
 """A worker's heartbeats list an attempt at the latest so long after the worker has fetched it."""
 
-MAX_RETURNS = 10
-"""So often may an attempt end before a heartbeat lists it; after that each counts as dead."""
-
 
 class OtherBuild(Exception):
     """The worker's judge is not the arena's."""
@@ -173,7 +170,7 @@ def heartbeat(
         for attempt, progress in beat.attempts.items()
         if not _go_on(connection, worker.id, attempt, progress)
     ]
-    _end_unlisted(connection, worker.id, beat.attempts)
+    _end_unlisted(connection, worker.id, beat.attempts, build.quick)
     return HeartbeatAnswer(duty=_duty(worker), lost=tuple(lost))
 
 
@@ -195,14 +192,14 @@ def _go_on(connection: Connection, worker: str, attempt: UUID, progress: Grading
 
 
 def _end_unlisted(
-    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress]
+    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress], quick: bool
 ) -> None:
     """End attempts that their worker does not know of any more.
 
     It never got them, or it died and was started again.
     """
     rows = connection.execute(
-        select(*Held.columns(), attempts.c.started.label("taken"))
+        select(*Held.columns())
         .join(attempts, attempts.c.id == gradings_table.c.attempt)
         .where(
             attempts.c.worker_id == worker,
@@ -213,9 +210,7 @@ def _end_unlisted(
         .with_for_update(of=gradings_table, skip_locked=True)
     ).all()
     for row in rows:
-        held = Held.of(row)
-        arrived = held.seen > row.taken or held.attempts > MAX_RETURNS
-        gradings.let_go(connection, held, "died" if arrived else "given back")
+        gradings.lose(connection, Held.of(row), quick)
 
 
 def leave(connection: Connection, machine: int, session: UUID) -> None:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import platform
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 
 import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from harness import __version__
 from harness.arena.queue import CHANNEL, conninfo
 from harness.arena.store.gradings import Swept, sweep
 from harness.arena.web.context import Site
-from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
-from problem.cases import CASES_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -86,34 +81,10 @@ class Jobs:
 
 def sweep_once(site: Site, lease_seconds: float) -> Swept:
     """Put gradings whose worker has died back into the queue, or give them up."""
-
-    def give_up(submission: Submission, attempts: int) -> Report:
-        return gave_up(submission, attempts, site.build.quick)
-
     with site.engine.begin() as connection:
-        swept = sweep(connection, lease_seconds, give_up)
+        swept = sweep(connection, lease_seconds, site.build.quick)
     for submission in swept.again:
         log.warning("queued again", extra={"submission": submission})
     for submission in swept.given_up:
         log.error("given up", extra={"submission": submission})
     return swept
-
-
-def gave_up(submission: Submission, attempts: int, quick: bool) -> Report:
-    """Return the report of a grading under which one worker after another has died."""
-    return Report(
-        environment=Environment(
-            judge=__version__,
-            cases=CASES_VERSION,
-            python=platform.python_version(),
-            system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        ),
-        created=datetime.now(UTC).replace(microsecond=0),
-        seed=0,
-        quick=quick,
-        submission=submission,
-        device=None,
-        outcome=JudgeError(
-            stage=Stage.READ, message=f"{attempts} workers died while they graded this"
-        ),
-    )
