@@ -14,17 +14,19 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
-from sqlalchemy import URL, Engine, text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.data_dir import DataDir
-from harness.arena.postgres import DATABASE, OWNER
+from harness.arena.postgres import address as database_address
+from harness.arena.states import MAX_ATTEMPTS
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
@@ -40,12 +42,14 @@ KERNELS = {
     "tests/submissions/race/no_barrier_after_loading.cu": "race",
 }
 PARTS = {
-    "web": "harness.arena.web.server",
-    "worker": "harness.arena.workers.process",
-    "database": "postgres",
-    "child": "a grading child",
+    "web": "-m harness.arena.web.server ",
+    "renderer": "-m harness.arena.web.renderer ",
+    "worker": "-m harness.arena.workers.process ",
+    "compiler": "-m harness.judge.workers.entry_point compiler ",
+    "grader": "-m harness.judge.workers.entry_point cpu ",
+    "database": "/postgres -D ",
 }
-"""What is killed. A grading child is a compiler or a device's process, below a worker."""
+"""What is killed, by what its command line contains."""
 
 RULES = """\
 title = "soak"
@@ -59,13 +63,14 @@ per_address_per_minute = 1000000
 told to wait."""
 
 AGAIN_SECONDS = 0.3
+START_SECONDS = 600.0
 
 
 @dataclass
 class Soak:
     """The kills, retries and answers of one soak test."""
 
-    kills: list[dict[str, Any]] = field(default_factory=list)
+    kills: Counter[str] = field(default_factory=Counter)
     retries: Counter[str] = field(default_factory=Counter)
     answered: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Every id that came with a 202: the idempotency key, and the expected verdict."""
@@ -101,7 +106,7 @@ def soak(data: Path, options: argparse.Namespace) -> int:
 def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
     address = f"http://127.0.0.1:{options.port}"
     until_well(address)
-    engine = open_engine(owner(data_dir))
+    engine = open_engine(database_address(data_dir.database, data_dir.secrets().owner))
     with engine.begin() as connection:
         keys = []
         for number in range(options.people):
@@ -117,19 +122,20 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
             handing_in = [
                 pool.submit(
                     hand_in_all,
-                    *(address, key, range(first, options.submissions, options.people), happened),
+                    *(address, key, range(first, options.submissions, options.people)),
+                    *(happened, began + 60 * options.minutes),
                 )
                 for first, key in enumerate(keys)
             ]
-            threading.Thread(target=show, args=(engine, options, over), daemon=True).start()
+            threading.Thread(target=show, args=(engine, happened, over), daemon=True).start()
             for each in handing_in:
                 each.result()
         handed_in = time.monotonic() - began
-        wait(engine, options.submissions)
+        wait(engine, len(happened.answered))
     finally:
         over.set()
         killer.join()
-    wait(engine, options.submissions)  # the last kill may have been the database's
+    wait(engine, len(happened.answered))  # the last kill may have been the database's
     result = judged(engine, happened, options) | {
         "seconds_to_hand_in": round(handed_in, 1),
         "seconds": round(time.monotonic() - began, 1),
@@ -139,22 +145,12 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
     text_of_it = json.dumps(result, indent=1) + "\n"
     if options.out:
         write_whole(options.out, text_of_it)
-    print(json.dumps({name: value for name, value in result.items() if name != "kill_log"}))
+    print(text_of_it)
     return 0 if result["right"] else 1
 
 
-def owner(data_dir: DataDir) -> URL:
-    return URL.create(
-        "postgresql+psycopg",
-        username=OWNER,
-        password=data_dir.secrets().owner,
-        database=DATABASE,
-        query={"host": str(data_dir.database)},
-    )
-
-
 def until_well(address: str) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:
             if httpx.get(f"{address}/healthz").status_code == 200:
@@ -165,11 +161,13 @@ def until_well(address: str) -> None:
     raise SystemExit("the arena does not start")
 
 
-def hand_in_all(address: str, key: str, numbers: range, happened: Soak) -> None:
+def hand_in_all(address: str, key: str, numbers: range, happened: Soak, deadline: float) -> None:
     """One person's, one after another."""
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=address, headers=headers, timeout=20) as client:
         for number in numbers:
+            if time.monotonic() > deadline:
+                return
             file, verdict = list(KERNELS.items())[number % len(KERNELS)]
             idempotency_key = f"soak-{number}"
             id = hand_in(client, number, (ROOT / file).read_bytes(), idempotency_key, happened)
@@ -211,35 +209,28 @@ def kill(
     over: threading.Event,
 ) -> None:
     generator = random.Random(options.seed)
-    began = time.monotonic()
     while not over.wait(generator.uniform(*options.between)):
         part = generator.choice(list(PARTS))
-        if part in ("worker", "child") and on_its_last_attempt(engine):
-            continue  # three dead attempts are a judge-error, and that has a test of its own
-        children = psutil.Process(arena.pid).children()
-        if part == "child":
-            workers = [each for each in children if PARTS["worker"] in each.cmdline()]
-            children = [below for each in workers for below in each.children(recursive=True)]
-        generator.shuffle(children)  # which of the workers
-        for process in children:
-            try:
-                command = process.cmdline()
-                if (
-                    part == "child"
-                    or PARTS[part] in command
-                    or (command and command[0].endswith(f"/{PARTS[part]}"))
-                ):
-                    process.kill()
-                    happened.kills.append(
-                        {"second": round(time.monotonic() - began, 2), "part": part}
-                    )
-                    break
-            except psutil.Error:
-                continue
+        below = psutil.Process(arena.pid).children(recursive=True)
+        chosen = [each for each in below if PARTS[part] in command_line(each)]
+        # Three dead attempts are a judge-error by design, which has a test of its own.
+        if not chosen or on_its_last_attempt(engine):
+            continue
+        with suppress(psutil.Error):
+            generator.choice(chosen).kill()
+            happened.kills[part] += 1
+
+
+def command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join([*process.cmdline(), ""])
+    except psutil.Error:
+        return ""
 
 
 def on_its_last_attempt(engine: Engine) -> bool:
-    query = """SELECT count(*) FROM gradings g WHERE state = 'grading' AND 2 <= (
+    """Whether one more death would be the third of a submission; true while nobody knows."""
+    query = """SELECT count(*) FROM gradings g WHERE state IN ('queued', 'grading') AND 2 <= (
         SELECT count(*) FROM attempts a WHERE a.grading = g.id AND fate = 'died')"""
     try:
         with engine.connect() as connection:
@@ -248,10 +239,10 @@ def on_its_last_attempt(engine: Engine) -> bool:
         return True
 
 
-def show(engine: Engine, options: argparse.Namespace, over: threading.Event) -> None:
+def show(engine: Engine, happened: Soak, over: threading.Event) -> None:
     """Print the progress until everything is over."""
     while not over.wait(10):
-        print(f"{done(engine)} of {options.submissions}", file=sys.stderr, flush=True)
+        print(f"{done(engine)} of {len(happened.answered)}", file=sys.stderr, flush=True)
 
 
 def wait(engine: Engine, submissions: int) -> None:
@@ -277,7 +268,9 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
                 """SELECT s.id, s.idempotency_key, g.verdict, g.attempts, g.state,
                 (SELECT count(*) FROM gradings o WHERE o.submission = s.id) AS gradings,
                 (SELECT count(*) FROM attempts a
-                    WHERE a.grading = g.id AND fate = 'finished') AS finished
+                    WHERE a.grading = g.id AND fate = 'finished') AS finished,
+                (SELECT count(*) FROM attempts a
+                    WHERE a.grading = g.id AND fate = 'died') AS died
                 FROM submissions s JOIN gradings g ON g.id = s.counts"""
             )
         ).all()
@@ -293,11 +286,11 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
         for id, (_, verdict) in happened.answered.items()
         if id in found and found[id].verdict != verdict
     ]
+    failed = [row.died for row in rows if row.verdict == "judge-error"]
     several_results = [row.id for row in rows if row.finished != 1]
     return {
         "right": not (lost or doubled or wrong or several_results)
-        and len(happened.answered) == options.submissions == entries,
-        "submissions": options.submissions,
+        and len(happened.answered) == entries,
         "people": options.people,
         "workers": options.workers,
         "seed": options.seed,
@@ -308,8 +301,12 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
         "doubled": doubled,
         "wrong": wrong,
         "not_one_result": several_results,
+        "judge_errors": {
+            "that_a_retry_would_have_avoided": sum(each < MAX_ATTEMPTS for each in failed),
+            "after_three_dead_attempts": sum(each >= MAX_ATTEMPTS for each in failed),
+        },
+        "attempts_needed": dict(sorted(Counter(row.attempts for row in rows).items())),
         "attempts": fates,
         "requests_repeated": dict(happened.retries),
-        "kills": dict(Counter(kill["part"] for kill in happened.kills)),
-        "kill_log": happened.kills,
+        "kills": dict(happened.kills),
     }

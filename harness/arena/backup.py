@@ -18,6 +18,7 @@ from harness.arena.arena import alone_in, reached
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.queue import conninfo
+from harness.arena.rules import THAWED
 from harness.arena.store.preparing import DatabaseError, prepare
 from harness.board.keys import LIST_SUFFIX
 from harness.protocol.errors import UsageError
@@ -85,6 +86,7 @@ def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
     key = data_dir.signing_key
     return (
         (RULES, data_dir.rules),
+        (THAWED, data_dir.rules.with_name(THAWED)),
         (SIGNING_KEY, key),
         (TRUSTED_KEYS, key.with_suffix(LIST_SUFFIX)),
     )

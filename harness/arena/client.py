@@ -180,7 +180,8 @@ class Lines:
 
 def _plain(text: str) -> str:
     """The text without what a terminal would take for a command."""
-    return "".join(each if each.isprintable() else "?" for each in text)
+    kinds = {True: " ", False: "?"}  # a space of another kind, as between groups of digits
+    return "".join(each if each.isprintable() else kinds[each.isspace()] for each in text)
 
 
 def main(arguments: "list[str]") -> int:

@@ -161,6 +161,9 @@ def _or_never(moment: datetime | None) -> datetime:
     return moment or datetime.max.replace(tzinfo=UTC)
 
 
+THAWED = "thawed"
+"""The file next to the rules that says which freeze the organiser has ended."""
+
 _OBSOLETE = frozenset({"leagues", "playoff_places"})
 """Rules that earlier versions had: a file with them is still valid."""
 
@@ -219,7 +222,7 @@ class RulesFile:
 
     @property
     def _thawed(self) -> Path:
-        return self.path.with_name("thawed")
+        return self.path.with_name(THAWED)
 
     def _read(self) -> Rules:
         rules = read(self.path)

@@ -20,6 +20,7 @@ example:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--submissions", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=1e9, help="nothing is submitted after it")
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)

@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
+from harness.arena.rules import RulesFile
 from harness.arena.states import State
 from harness.arena.store import board, contest, gradings, people
 from harness.arena.store.database import open_engine
@@ -43,6 +44,7 @@ def test_everything_comes_back(
     file = tmp_path / "arena.backup"
     own = SigningKey.at(data_dir.signing_key).public
     keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
+    RulesFile(data_dir.rules).thaw()
     with alone_in(data_dir):  # as the arena that runs
         backup(data_dir, None, file)
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
@@ -50,6 +52,7 @@ def test_everything_comes_back(
         restore(other, None, file)
         with pytest.raises(UsageError, match="holds an arena already"):
             restore(other, None, file)
+        assert RulesFile(other.rules).now.thawed, "the board stays thawed"
         assert keys.trusted(other.signing_key) == {own, "1" * 64}
         with database(other) as (owner, _):
             engine = open_engine(owner, connections=1)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 from selenium.webdriver.common.by import By
 from sqlalchemy import Connection
@@ -95,6 +96,16 @@ def test_a_page_recovers_when_its_stream_was_refused(
     done(connection, attempts, 1.25)
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 12)
     visitor.sees("1.250 × cuBLAS", ".verdict")
+
+
+def test_a_page_that_was_refused_comes_by_itself_later(visitor: Visitor, rules: Path) -> None:
+    rules.write_text("[limits]\nper_address_per_minute = 20\n")
+    while httpx.get(f"{visitor.address}/problem").status_code == 200:
+        pass
+    visitor.go("problem")
+    visitor.sees("tries again by itself")
+    rules.write_text("[limits]\nper_address_per_minute = 6000\n")
+    visitor.sees("How it is launched")
 
 
 def test_what_was_dropped_and_what_was_pasted_are_submissions(

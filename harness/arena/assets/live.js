@@ -28,6 +28,20 @@ function watch(address, handlers) {
   };
 }
 
+// Only once the arena answers: a browser's own error page would stay for ever.
+async function reload(wait = 0) {
+  for (;;) {
+    await new Promise((over) => setTimeout(over, wait));
+    const answer = await fetch(location.href).catch(() => null);
+    if (answer && answer.status !== 429 && answer.status < 500) return location.reload();
+    wait = Math.min(2 * wait + 1000, 30000);
+  }
+}
+
+for (const refused of document.querySelectorAll("[data-retry]")) {
+  reload(1000 * refused.dataset.retry * (1 + Math.random()));
+}
+
 // Times are written in UTC, and shown in the reader's zone.
 for (const time of document.querySelectorAll("time[data-moment]")) {
   time.title = time.textContent;
@@ -74,7 +88,7 @@ for (const progress of document.querySelectorAll("[data-live]")) {
     },
     over: () => {
       close();
-      location.reload(); // the whole result, as the server writes it
+      reload(); // the whole result, as the server writes it
     },
   });
   setInterval(() => {
@@ -105,7 +119,7 @@ if (board && made) {
       if (!changed) return;
       if (chosen() === untouched && !filters?.contains(document.activeElement)) {
         // Not everybody who watches at the same moment.
-        setTimeout(() => location.reload(), 2000 * Math.random());
+        reload(2000 * Math.random());
       } else if (!document.querySelector("[data-changed]")) {
         const note = document.createElement("p");
         note.className = "announcement";

@@ -117,7 +117,8 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
     by_program = "authorization" in request.headers
     if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
         return problem.response()
-    answer = page(site, "error.html", problem=problem, status=problem.status)
+    retry = problem.headers.get("Retry-After") if request.method == "GET" else None
+    answer = page(site, "error.html", problem=problem, status=problem.status, retry=retry)
     answer.headers.update(problem.headers)
     return answer
 

@@ -73,6 +73,7 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             typical=gradings.typical_seconds(connection, otherwise=0),
             oldest=gradings.oldest_waiting(connection),
             gpu=rules.gpu,
+            rules_file=site.rules_file.path,
             address=str(request.base_url).rstrip("/"),
         )
 
