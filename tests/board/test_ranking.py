@@ -108,7 +108,7 @@ def test_a_board_says_for_which_gpus_it_holds(entries: list[Entry], said: str) -
 # ----------------------------------------------------------------------------------------- rows
 
 
-def test_an_author_and_name_has_one_row_with_the_best_program() -> None:
+def test_each_author_and_name_has_its_best_program() -> None:
     made = board(
         entry("tile", "ada", 0.8, day=0),
         entry("tile", "ada", 0.9, day=1),
@@ -213,7 +213,7 @@ def test_a_verified_rejection_removes_the_program(
 # ------------------------------------------------------------------------------------ unverified
 
 
-def test_what_is_unverified_is_listed_apart_until_it_is_graded_here() -> None:
+def test_unverified_entries_are_listed_apart_until_graded_here() -> None:
     claimed = tile(2.0, day=3)._replace(verified=False)
     other = entry("other", "bob", 3.0)._replace(verified=False)
     made = board(entry("best", score=0.5), claimed, other)
@@ -282,7 +282,7 @@ def test_two_scores_differ_where_their_intervals_do_not_meet() -> None:
     assert not differ(entry(score=0.9), entry(score=None))
 
 
-def test_of_two_of_one_moment_the_order_is_always_the_same() -> None:
+def test_entries_of_one_moment_have_a_fixed_order() -> None:
     same = [replace_id(tile(author=author), id) for author, id in (("ada", "b"), ("bob", "a"))]
     assert [row.entry.author for row in board(*same).rows] == ["bob", "ada"]
     assert board(*same) == board(*same[::-1])

@@ -136,7 +136,7 @@ def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
         assert result in runs
 
 
-def test_the_map_of_wrong_blocks_has_a_line_for_each_row(write: Write) -> None:
+def test_the_map_of_wrong_blocks_has_one_line_per_row(write: Write) -> None:
     (page,) = (write(factory.wrong()) / "entries").glob("*.html")
     assert ">...\n...\n###</pre>" in page.read_text(encoding="utf-8")
 

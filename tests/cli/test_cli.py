@@ -145,7 +145,7 @@ def test_unusable_folders_are_named_with_a_cure(
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
-def test_json_on_standard_output_is_nothing_but_json_even_in_ascii(tmp_path: Path) -> None:
+def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> None:
     text = tmp_path / "text.cu"
     text.write_text(BROKEN.replace("int x", "int é = 1, 矩, x"), encoding="utf-8")
     done = harness("grade", "--json", "-", text, environment={"PYTHONIOENCODING": "ascii"})
@@ -226,7 +226,7 @@ def test_several_files_end_with_a_table_despite_a_missing_one(
     assert sources == {"broken.json": BROKEN, "broken-2.json": other.read_text()}
 
 
-def test_a_solution_for_other_gpus_fails_only_if_it_is_named(
+def test_a_solution_for_other_gpus_fails_only_if_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = Path(shutil.copy(ROOT / "solutions" / "33_wgmma_two_phase.cu", tmp_path))

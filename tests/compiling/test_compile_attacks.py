@@ -124,7 +124,7 @@ def test_no_byte_of_a_host_file_is_told(name: str, secret: Path, cpu_session: Se
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_nor_would_it_be_if_the_system_held_nobody_to_anything(name: str, secret: Path) -> None:
+def test_reading_is_refused_even_without_rules_of_the_system(name: str, secret: Path) -> None:
     """The same without confinement: this process can read the file."""
     assert SECRET not in told(compiler.compile_source(Compile(source=attack(name, secret))))
 

@@ -128,7 +128,7 @@ def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:
         ("int f(int c) { return c; }", "c", 'identifier "c" is undefined'),
     ],
 )
-def test_what_is_for_the_host_alone_is_said_where_the_kernel_uses_it(
+def test_a_use_of_host_code_is_reported_at_its_line(
     compiling: Compiling, code: str, use: str, told: str
 ) -> None:
     message = refused(compiling, f"{code}\n{kernel(f'C[0] = {use};')}").message
@@ -336,7 +336,7 @@ def test_every_function_of_the_machine_code_counts_for_the_badge(
     assert facts.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
 
 
-def test_machine_code_that_cannot_be_read_has_no_badge_for_its_cores(
+def test_unreadable_machine_code_has_no_badge_for_its_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(disassembly, "disassemble", lambda cubin, file_name: ())
@@ -382,7 +382,7 @@ def test_one_program_has_one_hash_and_no_other_has_it(compiling: Compiling) -> N
     assert len({same, *others}) == 1 + len(OTHER) and same is not None
 
 
-def test_a_comment_that_is_a_string_to_the_compiler_hides_no_change(compiling: Compiling) -> None:
+def test_a_comment_inside_a_string_hides_no_change(compiling: Compiling) -> None:
     def facts(number: int) -> set[str | None]:
         text = '#define BEGIN "/*"\n' + kernel(f"C[0] = {number};") + '#define END "*/"\n'
         found = compiled(compiling, text).kernel.facts
@@ -391,7 +391,7 @@ def test_a_comment_that_is_a_string_to_the_compiler_hides_no_change(compiling: C
     assert not facts(1) & facts(2)
 
 
-def test_what_becomes_machine_code_is_what_the_kernel_says_it_is(compiling: Compiling) -> None:
+def test_the_machine_code_comes_from_the_reported_ptx(compiling: Compiling) -> None:
     made = compiled(compiling, kernel('asm volatile("// hidden\\n"); C[0] = 1;')).kernel
     assert made.ptx == canonical(parse(made.ptx)) and "hidden" not in made.ptx
     assert assemble(made.ptx, "sm_90a").cubin == made.cubin

@@ -60,7 +60,7 @@ def test_what_may_be_for_the_device_stays(text: str) -> None:
     assert device_code(text) == text
 
 
-def test_what_can_be_computed_while_compiling_is_for_both_unless_it_says_for_which() -> None:
+def test_unmarked_constexpr_functions_are_for_host_and_device() -> None:
     said = "__device__ constexpr int f() { return 1; }\nstruct S { constexpr S() = default; };"
     assert device_code(f"{said}\nconstexpr {HOST}") == f"{said}\n__hdconst {HOST}"
 

@@ -99,7 +99,7 @@ TILES = "#define BM 64\n#define BN (2 * BM)"
         ("int grid = K / 64;", None),
     ],
 )
-def test_a_tile_that_the_launch_line_does_not_say_is_warned_of(grid: str, tile: str | None) -> None:
+def test_a_tile_missing_from_the_launch_line_is_warned_of(grid: str, tile: str | None) -> None:
     call = f"{grid} matrix_multiplication_kernel<<<grid, dim3(16, 16)>>>();"
     said = (
         [
@@ -131,7 +131,7 @@ def _with_tiles(call: str, line: str = "") -> list[str]:
         ("0", None),
     ],
 )
-def test_shared_memory_that_the_launch_line_does_not_say_is_warned_of(
+def test_shared_memory_missing_from_the_launch_line_is_warned_of(
     shared: str, said: str | None
 ) -> None:
     text = (

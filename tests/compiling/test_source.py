@@ -220,14 +220,14 @@ def test_a_wrong_signature_is_shown_with_the_right_one(parameters: str, found: s
         "__global__ void matrix_multiplication_kernel(float* A, ), int M) {}",
     ],
 )
-def test_a_wrong_signature_is_found_behind_one_that_cannot_be_read(before: str) -> None:
+def test_a_wrong_signature_is_found_behind_an_unreadable_one(before: str) -> None:
     parse(f"{before}\n{KERNEL}")
     with pytest.raises(SourceError, match=r"takes \(float\*\)") as error:
         parse(f"{before}\n__global__ void matrix_multiplication_kernel(float* A) {{}}")
     assert error.value.diagnostic.line == 2
 
 
-def test_a_signature_with_an_error_in_it_is_the_compilers_to_explain() -> None:
+def test_the_compiler_explains_an_error_in_a_signature() -> None:
     parse("__global__ void matrix_multiplication_kernel(float* A, float* $ B, int M) {}")
 
 
@@ -321,7 +321,7 @@ def test_a_warning_of_the_launch_has_its_place() -> None:
 
 
 @pytest.mark.parametrize("size", ["16", "(16)", "( 16 )", "A", "F"])
-def test_a_block_of_16_or_of_an_unknown_size_gets_no_warning(size: str) -> None:
+def test_blocks_of_16_or_unknown_size_get_no_warning(size: str) -> None:
     """`F` and `G` stand for each other."""
     names = "#define A B\n#define B C\n#define C (D)\n#define D 16\n#define F G\n#define G F\n"
     assert parse(names + LEETGPU.replace("(16, 16)", f"({size}, 16)")).warnings == ()
@@ -342,7 +342,7 @@ def test_a_template_of_host_code_leaves_nothing_behind() -> None:
     assert code.splitlines()[line].strip() == ";"
 
 
-def test_text_that_two_readers_take_differently_is_part_of_a_files_identity() -> None:
+def test_ambiguous_text_is_part_of_a_files_identity() -> None:
     """To the grammar it is a comment, to the compiler a string with code behind it."""
 
     def identity(number: int) -> str:

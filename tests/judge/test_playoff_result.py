@@ -24,7 +24,7 @@ def timed(ms: float, inputs: str = UNIFORM, dropped: bool = False) -> Round:
     )
 
 
-def test_a_difference_is_the_median_of_the_ratios_of_one_round() -> None:
+def test_a_difference_is_the_median_ratio_within_rounds() -> None:
     one = [timed(2.0 + n / 100) for n in range(8)]
     other = [timed(1.01 * (2.0 + n / 100)) for n in range(8)]
     found = difference(one, other)
@@ -51,7 +51,7 @@ def by_kind(uniform: float, rescaled: float) -> list[Round]:
     ]
 
 
-def test_two_that_are_slower_on_one_kind_of_inputs_are_compared_there() -> None:
+def test_kernels_are_compared_on_the_kind_where_both_are_slower() -> None:
     found = difference(by_kind(2.0, 2.4), by_kind(2.2, 2.3))
     assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
     found = difference(by_kind(2.4, 2.0), by_kind(2.3, 2.2))

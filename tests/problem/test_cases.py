@@ -109,7 +109,7 @@ def test_each_cell_of_shapes_and_kinds_may_be_drawn(sampled: bool) -> None:
         assert sizes in found or work(largest) > most, sizes
 
 
-def test_each_factor_of_a_kind_may_be_drawn_with_each_other() -> None:
+def test_any_two_factors_may_be_drawn_together() -> None:
     generator = np.random.default_rng(1)
     kinds = [drawn_kind(generator) for _ in range(20_000)]
     assert {kind.A.distribution for kind in kinds} == {*Distribution} - {Distribution.TWOS}
@@ -197,7 +197,7 @@ def test_normal_inputs_are_normal() -> None:
     assert abs((A**4).mean() - 3) < 0.1 and 4 < np.abs(A).max() < 6.8
 
 
-def test_shapes_near_the_ranked_one_lie_on_every_side_of_it() -> None:
+def test_shapes_near_the_ranked_one_lie_on_all_sides() -> None:
     ranked = RANKED.shape
     drawn = near_shapes(ranked, 400)
     for name in ("M", "N", "K"):
@@ -234,7 +234,7 @@ def test_few_products_or_elements_form_no_average(shape: Shape, tolerance: Toler
     assert Case(shape, INTEGERS).tolerance is Tolerance.EXACT
 
 
-def test_the_work_is_a_product_and_a_sum_for_each_term() -> None:
+def test_each_term_counts_as_two_operations() -> None:
     assert Shape(3, 5, 7).flop == 2 * 3 * 5 * 7
 
 

@@ -78,7 +78,7 @@ def test_impossible_clusters_are_refused(cluster: tuple[int, int, int]) -> None:
         ((2, 3, 4), (1, 1, 1)),
     ],
 )
-def test_clusters_are_counted_as_blocks_are_and_blocks_by_their_rank(
+def test_clusters_are_numbered_like_blocks(
     grid: tuple[int, int, int], cluster: tuple[int, int, int]
 ) -> None:
     """Against their definition: x runs fastest, then y, then z, over the grid and in a cluster."""

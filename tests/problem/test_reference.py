@@ -130,7 +130,7 @@ def test_panels_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.allclose(compare(A, B, C).block_errors, whole, rtol=1e-9)
 
 
-def test_rows_are_multiplied_a_few_at_once_and_each_of_them_once(
+def test_every_row_is_multiplied_once_in_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     A, B, _ = drawn(17)
@@ -228,7 +228,7 @@ def test_what_overflows_must_not_be_finite() -> None:
     assert not compare(A, B, C).passed
 
 
-def test_no_element_is_held_to_less_than_the_smallest_normal_number() -> None:
+def test_the_tolerance_is_at_least_the_smallest_normal_number() -> None:
     A, B = np.full((16, 4), 2.0**-100, np.float32), np.full((4, 16), 2.0**-49, np.float32)
     for tolerance in (Tolerance.RANDOM, Tolerance.STRUCTURED):
         assert compare(A, B, np.zeros((16, 16), np.float32), tolerance=tolerance).passed
@@ -236,7 +236,7 @@ def test_no_element_is_held_to_less_than_the_smallest_normal_number() -> None:
     assert not compare(A, B, np.zeros((16, 16), np.float32)).passed
 
 
-def test_structured_inputs_are_held_to_the_norms_of_row_and_column() -> None:
+def test_structured_inputs_are_judged_by_norms_of_rows_and_columns() -> None:
     A, B = np.full((20, 64), 1.1, np.float32), np.full((64, 20), 1.3, np.float32)
     C = sequential(A, B)
     size = float(np.linalg.norm(A[0].astype(float)) * np.linalg.norm(B[:, 0].astype(float)))
@@ -262,7 +262,7 @@ def test_the_limit_itself_is_allowed() -> None:
     assert Comparison(errors[:, :1]).passed and MAX_ERROR == 1e-5
 
 
-def test_a_comparison_of_repeated_rows_and_columns_is_that_of_the_whole() -> None:
+def test_comparing_repeated_rows_gives_the_comparison_of_the_whole() -> None:
     rows, columns = Case(Shape(32, 24, 48)).draw(4)
     A, B = repeated(rows, 96, rows.shape[1]), repeated(columns, columns.shape[0], 144)
     assert A.shape == (96, 24) and B.shape == (24, 144)
@@ -277,7 +277,7 @@ def test_a_comparison_of_repeated_rows_and_columns_is_that_of_the_whole() -> Non
     assert np.allclose(found, whole, rtol=1e-6) and found.argmax() == 4 * 9 + 6
 
 
-def test_cancellation_among_repeated_rows_is_judged_by_the_size_of_the_terms() -> None:
+def test_cancellation_among_repeated_rows_is_judged_by_its_terms() -> None:
     rows, columns = np.full((16, 24), 8, np.float32), np.full((24, 16), 8, np.float32)
     columns[::2] *= -1
     C = np.full((32, 32), 1e-4, np.float32)

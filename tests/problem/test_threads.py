@@ -16,7 +16,7 @@ def test_cores_that_belong_to_others_are_not_counted(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("cores", "usable"), [(6, 6), (None, 1)])
-def test_a_system_that_cannot_say_which_has_all_that_it_knows_of(
+def test_without_affinity_all_cores_are_available(
     monkeypatch: pytest.MonkeyPatch, cores: int | None, usable: int
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)

@@ -26,7 +26,7 @@ def test_without_a_wish_the_cache_lies_in_the_users_home(
     assert cache_directory().is_dir()
 
 
-def test_a_file_is_written_beside_the_old_one_where_nobody_looks(
+def test_a_file_is_written_aside_before_it_replaces_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the same file system, so that it can take its place; and hidden until then."""
@@ -44,7 +44,7 @@ def test_a_file_is_written_beside_the_old_one_where_nobody_looks(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_file_is_replaced_at_once_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     write_whole(path, "old")
     write_whole(path, "new")

@@ -95,7 +95,7 @@ def test_a_score_without_its_rounds_is_no_report() -> None:
         Report.model_validate(scored | {"measurement": None})
 
 
-def test_shared_memory_and_occupancy_are_told_as_the_gpu_sees_them() -> None:
+def test_shared_memory_and_occupancy_are_those_of_the_gpu() -> None:
     taken = kernel().facts.resources.model_copy(
         update={"static_shared_bytes": 1024, "dynamic_shared_bytes": 512}
     )

@@ -109,7 +109,7 @@ def test_no_launch_sees_what_another_has_left(device: Worker, compiling: Compili
         assert not written.any(), "guards and poison are not numbers"
 
 
-def test_memory_is_kept_while_it_is_of_the_size_that_is_needed() -> None:
+def test_memory_of_the_needed_size_is_kept() -> None:
     from harness.devices.cuda import memory
 
     room, piece = memory.Room(), 2 << 20

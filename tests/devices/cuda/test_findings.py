@@ -83,7 +83,7 @@ SHARED = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Initchec
 """As 13.4.92 wrote it on an H100, shortened; the second record is what a copy of C makes."""
 
 
-def test_uninitialised_shared_memory_is_named_and_copies_by_the_host_are_not() -> None:
+def test_uninitialised_shared_memory_is_named_without_copies_by_the_host() -> None:
     (finding,) = read_xml(SHARED, Tool.INITCHECK, [])
     assert finding.hazard is Hazard.UNINITIALISED and finding.array == Array.SHARED
     assert finding.at.line == 7 and finding.at.thread == (32, 0, 0)

@@ -170,7 +170,7 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert measured.sizes == () and measured.pinning_pays_after is None
 
 
-def test_the_first_that_a_process_is_asked_is_a_first_launch(rounds: Rounds) -> None:
+def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
     device = Device()
     found = run(device)
     first, *others = device.asked
@@ -372,7 +372,7 @@ def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_what_is_wrong_near_the_ranked_size_is_run_again_to_explain_it(
+def test_an_error_near_the_ranked_size_is_run_again(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch, alone: bool
 ) -> None:
     """alone: it is wrong in that process alone, and not when it runs again."""

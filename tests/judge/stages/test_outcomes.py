@@ -65,7 +65,7 @@ def test_a_deadlock_is_a_race() -> None:
 @pytest.mark.parametrize(
     ("details", "at"), [({}, None), ({"at": PLACE}, PLACE), ({"finding": FINDING}, PLACE)]
 )
-def test_what_stops_a_launch_is_a_runtime_error_at_its_place(
+def test_a_stopped_launch_is_a_runtime_error_at_its_place(
     cause: str, details: dict[str, Any], at: Place | None
 ) -> None:
     found = launch_outcome(fault(cause, **details), SHAPE, 2, Stage.VERIFY)
@@ -96,7 +96,7 @@ def test_a_kernel_that_cannot_be_loaded_has_not_run() -> None:
 
 
 @pytest.mark.parametrize("array", ["A", "B", "C"])
-def test_a_canary_that_is_gone_is_a_write_outside_of_its_matrix(array: str) -> None:
+def test_a_changed_canary_is_a_write_outside_its_matrix(array: str) -> None:
     found = wrote_outside(f"behind {array}", "in round 3", SHAPE, Stage.MEASURE)
     message = f"the kernel wrote behind {array} in round 3: outside the matrix"
     (finding,) = found.findings
@@ -134,7 +134,7 @@ def test_a_source_that_breaks_the_compiler_is_told_so(signal: str) -> None:
     assert found == CompileError(stage=Stage.COMPILE, message=message)
 
 
-def test_a_source_for_which_memory_does_not_suffice_is_told_so() -> None:
+def test_a_compiler_out_of_memory_is_a_compile_error() -> None:
     exhausted = Fault(cause="judge", message="MemoryError: no more")
     assert isinstance(compile_kernel(Answering(exhausted), "", "sm_80"), CompileError)
 

@@ -261,7 +261,7 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(timed, Timed) and len(timed.rounds) >= 30
 
 
-def test_errors_of_kernel_and_baseline_are_measured_on_the_same_inputs() -> None:
+def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
     workers = FakeWorkers()
     timed = timed_without_audit(workers, Extent(12, 1), accuracy=("normal", "four levels"))
     assert isinstance(timed, Timed)
@@ -281,7 +281,7 @@ def test_a_deck_deals_each_kind_as_often() -> None:
 
 
 @pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
-def test_a_kernel_that_does_not_look_at_all_elements_is_found_out(unscored: str) -> None:
+def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
     """It has looked at all of them until the warm-up was over."""
     workers = FakeWorkers()
     workers.check = lambda drawn, n: Checked(error=2) if drawn == unscored and n > 20 else RIGHT
@@ -321,7 +321,7 @@ def test_a_wrong_round_is_a_stale_result(number: int) -> None:
 
 
 @pytest.mark.parametrize("kind", SCORED_INPUTS)
-def test_a_kernel_that_is_wrong_on_one_scored_kind_is_found_out(kind: str) -> None:
+def test_an_error_on_one_scored_kind_is_found(kind: str) -> None:
     outcome = run(check=lambda drawn, _: Checked(error=1e6) if drawn == kind else RIGHT)
     assert isinstance(outcome, RuleViolation) and (kind in outcome.message or kind == "uniform")
 
@@ -384,14 +384,14 @@ def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> N
 
 @pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize("often", [2, 3, 4])
-def test_events_that_are_changed_in_a_part_of_the_rounds_are_not_believed(often: int) -> None:
+def test_events_changed_in_some_rounds_are_not_believed(often: int) -> None:
     """One in four is less than a median notices."""
     outcome = run(kernel_time=lambda n: launch_time(10, 14.0 if n % often == 0 else 10.02))
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_a_host_that_is_late_now_and_then_costs_those_rounds() -> None:
+def test_rounds_with_a_late_host_are_dropped() -> None:
     timed = run(kernel_time=lambda n: launch_time(10, 10.02 if n % 8 else 14.0))
     assert isinstance(timed, Timed)
     late = [round.kernel_host_ms == 14.0 for round in timed.rounds]
@@ -408,7 +408,7 @@ def test_a_host_that_is_late_for_both_is_no_proof() -> None:
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
+def test_a_late_host_of_a_shared_gpu_is_no_proof() -> None:
     """Nor is it one that the times are right."""
     timed = run(
         kernel_time=lambda n: launch_time(10, 11 + n % 2),
@@ -420,7 +420,7 @@ def test_a_host_that_is_late_because_the_gpu_is_shared_is_no_proof() -> None:
 
 @pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize(("late", "count"), [(8, 40), (9, 45), (10, 50)])
-def test_a_host_that_was_late_for_a_while_costs_some_more_rounds(late: int, count: int) -> None:
+def test_a_temporarily_late_host_costs_some_more_rounds(late: int, count: int) -> None:
     """As many as it takes until those that do not count are a fifth."""
 
     def host_ms(launch: int, ms: float) -> float:
@@ -436,7 +436,7 @@ def test_a_host_that_was_late_for_a_while_costs_some_more_rounds(late: int, coun
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_a_host_as_unsteady_as_one_beside_an_h100_drops_next_to_nothing() -> None:
+def test_the_usual_unsteadiness_of_an_h100_host_drops_no_round() -> None:
     """The lateness of 30 honest launches there, less that of cuBLAS as a rule."""
     usual = [-0.011, -0.01, -0.009, -0.008, -0.008, -0.007, -0.006, -0.005, 0.029, 0.034, 0.045]
     timed = run(
@@ -494,7 +494,7 @@ class Clock:
 
 @pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize(("seconds", "rounds_then"), [(0.001, 36), (1.0, 25), (3.0, 8), (4.0, 6)])
-def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
+def test_a_slow_kernel_gets_the_rounds_that_fit(
     seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = FakeWorkers()
@@ -506,7 +506,7 @@ def test_a_slow_kernel_gets_the_rounds_that_it_has_time_for(
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_a_kernel_that_has_not_time_for_the_fewest_rounds_is_too_slow(
+def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     workers = FakeWorkers()
@@ -540,7 +540,7 @@ def test_a_clock_is_steady_within_a_step_of_it(step: int, launches: int) -> None
     assert isinstance(timed, Timed) and timed.warm_up.launches == launches
 
 
-def test_a_launch_between_rounds_is_said_with_the_round_that_follows() -> None:
+def test_an_unannounced_check_is_reported_with_the_next_round() -> None:
     workers = FakeWorkers()
 
     def check(drawn: str, launch: int) -> Checked:
@@ -554,7 +554,7 @@ def test_a_launch_between_rounds_is_said_with_the_round_that_follows() -> None:
 
 
 @pytest.mark.parametrize("rounds_asked", [12, 13])
-def test_one_launch_of_the_second_half_is_kept_for_the_full_product(
+def test_one_launch_of_the_second_half_is_kept_for_audit(
     rounds_asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which of them, nobody knows before."""
@@ -603,7 +603,7 @@ def timed_without_audit(workers: FakeWorkers, extent: Extent, **options: Any) ->
     )
 
 
-def test_the_order_alternates_so_that_a_drift_falls_on_both_alike() -> None:
+def test_the_order_alternates_against_drift() -> None:
     timed = timed_without_audit(FakeWorkers(), Extent(12, 1))
     assert isinstance(timed, Timed) and timed.audited is None
     order = [round.kernel_first for round in timed.rounds]
@@ -617,7 +617,7 @@ def test_the_baseline_can_be_timed_beside_itself() -> None:
     assert [request.baseline for request in workers.kernel.attachments] == ["problem.gpu"]
 
 
-def test_a_kernel_is_attached_as_one_unless_it_is_the_baseline() -> None:
+def test_a_kernel_is_attached_as_a_kernel() -> None:
     workers = FakeWorkers()
     devices = TimingWorkers(workers.kernel, workers.baseline, workers)
     measuring = Measuring(devices, MATRIX_MULTIPLICATION, SHAPE, 20)
@@ -638,7 +638,7 @@ def unsteady(launch: int) -> LaunchTime:
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_a_score_that_does_not_get_steady_is_given_its_time(
+def test_an_unsteady_score_is_given_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The fewest rounds were done in time, so that what follows takes as long as it may."""
@@ -651,7 +651,7 @@ def test_a_score_that_does_not_get_steady_is_given_its_time(
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_the_fewest_rounds_may_take_all_the_time_that_there_is(
+def test_the_fewest_rounds_may_take_all_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for allowed, ends in ((5.0 + 29, True), (5.0 + 28.5, False)):
@@ -688,7 +688,7 @@ def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
     assert workers.kernel.detached == workers.baseline.detached == NEAR_SIZES
 
 
-def test_a_kernel_that_is_wrong_near_the_ranked_size_is_found_out() -> None:
+def test_an_error_near_the_ranked_size_is_found() -> None:
     kind = UNSCORED_INPUTS[3]
     wrong = near(FakeWorkers(check=lambda drawn, _: Checked(error=2) if drawn == kind else RIGHT))
     assert wrong is not None and wrong.case.inputs == kind

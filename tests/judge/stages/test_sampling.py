@@ -39,7 +39,7 @@ def test_tiles_in_another_order() -> None:
 
 
 @pytest.mark.parametrize("blocks", [(), (0, 4)])
-def test_a_tile_of_its_own_that_is_left_out_is_wrong(blocks: tuple[int, ...]) -> None:
+def test_leaving_out_an_own_tile_is_wrong(blocks: tuple[int, ...]) -> None:
     answer = check(computed(*blocks))
     assert isinstance(answer, WrongAnswer)
 
@@ -64,7 +64,7 @@ def test_samples_are_of_whole_clusters(cluster: tuple[int, int, int]) -> None:
         assert {*whole} == {*sample}
 
 
-def test_blocks_that_only_fill_a_cluster_have_no_tile_of_their_own() -> None:
+def test_blocks_that_fill_a_cluster_have_no_own_tile() -> None:
     """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
     line = LaunchLine(32, 64, cluster=(2, 1, 2))
     A, B = CASE.draw(1)
@@ -87,7 +87,7 @@ def test_every_block_can_be_drawn_and_no_other(monkeypatch: pytest.MonkeyPatch) 
     assert {*first, *second} == {0, 15, 304, 319} and {*asked} == {320}
 
 
-def test_samples_are_disjoint_have_the_corners_and_are_never_the_same() -> None:
+def test_samples_are_disjoint_secret_and_have_the_corners() -> None:
     shape = Shape(8192, 6144, 4096)
     for line in (LaunchLine(), LaunchLine(128, 256), LaunchLine(8192, 4096)):
         columns, rows, _ = line.grid(shape.M, shape.K)

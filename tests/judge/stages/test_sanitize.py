@@ -120,7 +120,7 @@ def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) ->
     assert {case.inputs for cases in drawn for case in cases} > {UNIFORM, INTEGERS}
 
 
-def test_the_case_that_failed_comes_first_unless_it_is_too_large() -> None:
+def test_a_failed_case_comes_first_unless_too_large() -> None:
     failed = Case(Shape(65, 129, 33), NORMAL)
     for device, case in ((FakeDevice(), failed), (FakeDevice(), RANKED)):
         run(device, failed=case, quick=True)
@@ -378,7 +378,7 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
         assert isinstance(hanging(answer, case)[0], TimeLimit)
 
 
-def test_a_hang_is_not_explained_in_a_large_case_or_without_a_gpu() -> None:
+def test_hangs_are_explained_only_in_small_cases_beside_gpus() -> None:
     late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
     assert not sanitizers_may_say_more(gpu, Failure(RANKED, late))

@@ -72,7 +72,7 @@ def test_nothing_is_gained_where_the_baseline_has_a_lower_clock(
     assert found.ratio_by_cycles == pytest.approx(16_000_000 / kernel_cycles)
 
 
-def test_dropped_rounds_do_not_count_and_too_many_void_the_score() -> None:
+def test_dropped_rounds_do_not_count_and_many_void_the_score() -> None:
     few = [timed(8.0)] * 18 + [timed(80.0, dropped=True)] * 2
     found = score(few, INFO, RANKED.shape)
     assert isinstance(found, Score) and found.low == found.high == 1.0
@@ -99,7 +99,7 @@ def kinds(uniform: float, rescaled: float, count: int = 15) -> list[Round]:
     ]
 
 
-def test_a_kernel_that_is_fast_for_one_kind_of_inputs_is_scored_on_the_other() -> None:
+def test_the_slower_of_two_kinds_of_inputs_is_scored() -> None:
     for rounds, slower in ((kinds(4, 8), SCALED_GROUPS), (kinds(8, 4), "uniform")):
         found = score(rounds, INFO, RANKED.shape)
         assert isinstance(found, Score)
@@ -107,7 +107,7 @@ def test_a_kernel_that_is_fast_for_one_kind_of_inputs_is_scored_on_the_other() -
     assert is_steady(kinds(4, 8))
 
 
-def test_kinds_that_differ_by_less_than_a_per_cent_count_together() -> None:
+def test_kinds_within_one_per_cent_count_together() -> None:
     found = score(kinds(8.0, 8.04), INFO, RANKED.shape)
     assert isinstance(found, Score) and found.slower_on is None
     assert found.low < found.ratio < found.high

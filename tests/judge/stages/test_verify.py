@@ -75,7 +75,7 @@ def outcome(device: FakeDevice, **options: Any) -> Outcome:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(quick: bool) -> None:
+def test_a_right_kernel_runs_every_case_of_the_seed(quick: bool) -> None:
     device, progress = FakeDevice(), Watcher()
     found = run(device, quick=quick, progress=progress)
     assert isinstance(found, Verification) and found.note is None
@@ -95,7 +95,7 @@ def test_a_right_kernel_runs_every_case_with_inputs_of_the_seed(quick: bool) -> 
     assert 0 < found.worst_error == max(errors) < MAX_ERROR
 
 
-def test_exact_cases_must_be_exact_and_do_not_count_as_errors() -> None:
+def test_exact_cases_are_exact_and_do_not_count_as_errors() -> None:
     """One unit of the last place, in a case of integers."""
 
     def multiply(A: Matrix, B: Matrix) -> Matrix:
@@ -215,7 +215,7 @@ def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
     assert "same tile" in found.message or "the NaN that the judge puts" in found.message
 
 
-def test_blocks_that_depend_on_one_another_are_run_whole_at_a_smaller_size() -> None:
+def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
     device, progress = FakeDevice(), Watcher()
     found = run(device, sampled=True, blocks_depend=True, progress=progress)
     assert isinstance(found, Verification)

@@ -38,7 +38,7 @@ def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
     assert (found.inputs.shape, found.seconds, found.inputs.blocks) == (Shape(2, 3, 4), 7, None)
 
 
-def test_the_answer_to_a_request_is_read_as_the_kind_that_it_names() -> None:
+def test_an_answer_is_read_as_the_kind_of_its_request() -> None:
     read = answer_to(Run).validate_json(
         '{"kind":"finished","seconds":1,"output":0}', context=[FLOATS]
     )

@@ -232,7 +232,7 @@ def test_an_unknown_target_is_that_of_the_described_device(machine: Machine) -> 
         assert session.arch == "sm_80"
 
 
-def test_a_device_that_does_not_work_raises_where_it_is_needed(machine: Machine) -> None:
+def test_a_broken_device_raises_where_it_is_needed(machine: Machine) -> None:
     machine.described = Fault(cause="judge", message="no driver", details="why")
     with open_session("cuda") as session:
         for _ in range(2):
@@ -257,7 +257,7 @@ def test_the_device_is_chosen_by_what_the_machine_has(
         eventually(lambda: device.runs, "it is asked at once what it is")
 
 
-def test_a_gpu_that_is_asked_for_and_missing_is_a_usage_error(
+def test_a_requested_gpu_that_is_missing_is_a_usage_error(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "why_no_cuda", lambda: "there is no NVIDIA GPU")
