@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import settings
 from harness import __version__
 from harness.devices.available import why_no_cuda
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.session import Session, open_session
+from harness.judge.workers.session import Choice, Session, open_session
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.device import Describe
@@ -97,17 +98,17 @@ def gpu_properties() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def compiler() -> Iterator[Worker]:
-    with Worker(Role.COMPILER) as compiler:
-        yield compiler
+def cpu_workers() -> Iterator[Session]:
+    with open_session("cpu") as session:
+        yield session
 
 
 @pytest.fixture(scope="session")
-def compiling(compiler: Worker) -> Compiling:
+def compiling(cpu_workers: Session) -> Compiling:
     """Compile source text in a worker."""
 
     def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
-        answer = compiler.ask(Compile(source=source))
+        answer = cpu_workers.compiler.ask(Compile(source=source))
         assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
         return answer
 
@@ -115,13 +116,13 @@ def compiling(compiler: Worker) -> Compiling:
 
 
 @pytest.fixture(scope="session")
-def disassembling(compiler: Worker, compiling: Compiling) -> Disassembling:
+def disassembling(cpu_workers: Session, compiling: Compiling) -> Disassembling:
     """Compile and disassemble source text in a worker."""
 
     def disassemble_text(source: str) -> DisassembledKernel:
         compiled = compiling(source)
         assert isinstance(compiled, Compiled), compiled
-        answer = compiler.ask(Disassemble(kernel=compiled.kernel))
+        answer = cpu_workers.compiler.ask(Disassemble(kernel=compiled.kernel))
         assert isinstance(answer, Disassembled) and not answer.warnings, answer
         return answer.kernel
 
@@ -129,7 +130,19 @@ def disassembling(compiler: Worker, compiling: Compiling) -> Disassembling:
 
 
 @pytest.fixture(scope="session")
-def cpu_session() -> Iterator[Session]:
+def cpu_session(cpu_workers: Session) -> Session:
     """For gradings on the CPU device of which only the verdict counts."""
-    with open_session("cpu") as session:
-        yield lasting(session)
+    return lasting(cpu_workers)
+
+
+@pytest.fixture
+def shared_workers(cpu_workers: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that run in this process grade on the CPU device with the workers of other
+    tests: those of its own would take a second to start."""
+    shared = lasting(cpu_workers, disassembles=True)
+
+    def opened(choice: Choice, arch: str | None = None) -> AbstractContextManager[Session]:
+        on_cpu = choice == "cpu" or (choice == "auto" and why_no_cuda() is not None)
+        return nullcontext(shared) if on_cpu and arch is None else open_session(choice, arch)
+
+    monkeypatch.setattr("harness.judge.workers.session.open_session", opened)

@@ -31,14 +31,15 @@ def grade_file(
 
 
 class LastingCompiler:
-    """A compiler that outlives a grading, and that leaves machine code unread: the disassembler
-    takes half a second for each kernel, and finds no verdict."""
+    """A compiler that outlives a grading. It can leave machine code unread: the disassembler takes
+    half a second for each kernel, and finds no verdict."""
 
-    def __init__(self, compiler: Process) -> None:
+    def __init__(self, compiler: Process, disassembles: bool) -> None:
         self._compiler = compiler
+        self._disassembles = disassembles
 
     def ask(self, request: Request[Any]) -> Any:
-        if isinstance(request, Disassemble):
+        if isinstance(request, Disassemble) and not self._disassembles:
             facts = DisassembledKernel(**dict(request.kernel.facts), badges=(), instructions={})
             return Disassembled(kernel=facts, warnings=())
         return self._compiler.ask(request)
@@ -50,9 +51,9 @@ class Lasting:
     """A session whose processes outlive a grading (they are still replaced after a fault), and
     without a lock: only the verdicts of these gradings count."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, disassembles: bool) -> None:
         self._session = session
-        self.compiler = LastingCompiler(session.compiler)
+        self.compiler = LastingCompiler(session.compiler, disassembles)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
@@ -78,8 +79,8 @@ def with_parts(session: Session, **parts: Any) -> Session:
     return cast(Session, Replaced())
 
 
-def lasting(session: Session) -> Session:
-    return cast(Session, Lasting(session))
+def lasting(session: Session, *, disassembles: bool = False) -> Session:
+    return cast(Session, Lasting(session, disassembles))
 
 
 @contextmanager

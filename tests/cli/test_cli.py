@@ -19,6 +19,8 @@ from harness.judge.submission import read
 from harness.judge.workers.session import Session
 from harness.protocol.report import Report, Verdict, WrongAnswer
 
+pytestmark = pytest.mark.usefixtures("shared_workers")
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"

@@ -172,7 +172,8 @@ def test_help_of_a_session_is_that_of_its_command(command: str) -> None:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tracked files, the environment, and the files that the examples name."""
+    """The tracked files with their bytecode, as an installation leaves them, the environment, and
+    the files that the examples name."""
     if not ENVIRONMENT.exists():
         pytest.skip("there is no environment of nox")
     folder = tmp_path_factory.mktemp("clone")
@@ -182,7 +183,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in listed.stdout.decode().rstrip("\0").split("\0"):
         if (ROOT / name).is_file() and not name.startswith("tests/"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy2(ROOT / name, folder / name)
+    for package in ("harness", "problem", "lab"):
+        for bytecode in (ROOT / package).rglob("__pycache__"):
+            shutil.copytree(bytecode, folder / bytecode.relative_to(ROOT))
     (folder / ".nox").symlink_to(ROOT / ".nox")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (folder / "my_kernel.cu").write_text(readme.partition("```cuda\n")[2].partition("```")[0])
@@ -230,6 +234,7 @@ def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize("command", RUN)
 def test_a_documented_command_does_what_the_text_says(
     command: str, clone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import struct
-from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -21,12 +20,11 @@ from harness.board.errors import StoreError
 from harness.compiling.lexical import normalised
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.judge.grade import GradingOptions
+from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import Unreadable, read
 from harness.judge.workers import channel
-from harness.judge.workers.isolation import Role
-from harness.judge.workers.worker import Worker
-from harness.protocol.compiler import Compile, Compiled
+from harness.judge.workers.session import Session
+from harness.protocol.compiler import Compiled
 from harness.protocol.device import Finished, Load, Ready, Refusal
 from harness.protocol.report import CompileError, Report, RuntimeFault, Tool
 from harness.protocol.request import Fault
@@ -36,7 +34,6 @@ from problem.cases import Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.compile_worker import Compiling
-from tests.grading import grade_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))
@@ -144,9 +141,9 @@ def test_reports_of_anything(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def report_text() -> str:
+def report_text(cpu_session: Session) -> str:
     path = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
-    return grade_file(path, "cpu", GradingOptions(quick=True)).model_dump_json()
+    return grade(read(path), cpu_session, GradingOptions(quick=True)).model_dump_json()
 
 
 @SOME
@@ -274,16 +271,8 @@ def test_the_compiler_takes_anything(text: str, compiling: Compiling) -> None:
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Worker]:
-    with Worker(Role.CPU) as worker:
-        yield worker
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Compiled:
-    source = (ROOT / "solutions" / "02_shared_tile.cu").read_text(encoding="utf-8")
-    with Worker(Role.COMPILER) as compiler:
-        answer = compiler.ask(Compile(source=source))
+def kernel(compiling: Compiling) -> Compiled:
+    answer = compiling((ROOT / "solutions" / "02_shared_tile.cu").read_text(encoding="utf-8"))
     assert isinstance(answer, Compiled)
     return answer
 
@@ -291,10 +280,10 @@ def kernel() -> Compiled:
 @SLOW
 @given(data=st.data())
 def test_the_cpu_device_takes_any_ptx(
-    data: st.DataObject, device: Worker, kernel: Compiled
+    data: st.DataObject, cpu_session: Session, kernel: Compiled
 ) -> None:
     ptx = data.draw(spliced([kernel.kernel.ptx, PTX]))
-    answer = device.ask(Load(kernel=kernel.kernel.model_copy(update={"ptx": ptx})))
+    answer = cpu_session.device.ask(Load(kernel=kernel.kernel.model_copy(update={"ptx": ptx})))
     assert isinstance(answer, Ready | Refusal), answer
 
 

@@ -15,7 +15,7 @@ from harness.judge.progress import Silent
 from harness.judge.submission import read
 from harness.judge.tune.tunable import Setting, find_tunables
 from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
-from harness.judge.workers.session import open_session
+from harness.judge.workers.session import Session
 from harness.protocol.report import (
     CompileError,
     Submission,
@@ -23,6 +23,8 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from tests.waiting import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("shared_workers")
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -65,15 +67,10 @@ def kernel(tmp_path: Path) -> Path:
     return path
 
 
-def on_cpu(path: Path) -> Tuning:
-    submission = read(path)
+def test_each_variant_gets_the_judges_verdict(kernel: Path, cpu_session: Session) -> None:
+    submission = read(kernel)
     assert isinstance(submission, Submission)
-    with open_session("cpu") as session:
-        return tune(submission, session, TuningOptions(seed=5, seconds=PATIENCE), Silence())
-
-
-def test_each_variant_gets_the_judges_verdict(kernel: Path) -> None:
-    found = on_cpu(kernel)
+    found = tune(submission, cpu_session, TuningOptions(seed=5, seconds=PATIENCE), Silence())
     verdicts = {
         (variant.setting["ROWS"], variant.setting["AHEAD"]): variant.outcome.verdict
         for variant in found.variants
