@@ -7,6 +7,7 @@ already: no second compiler is needed, and everything a kernel may contain is ex
 from __future__ import annotations
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory, call_parts
+from harness.ptxcpu.codegen import products
 from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
 from harness.ptxcpu.codegen.translator import Lowerings, MemoryAccess, Translator
 from harness.ptxcpu.errors import CannotTranslate
@@ -36,7 +37,6 @@ declare void @llvm.coro.resume(ptr)
 !0 = !{}
 !1 = !{!"branch_weights", i32 100000, i32 1}
 """
-PROVIDED = ("host_start", "host_resume", "host_print")
 
 
 def host_module(program: Program, lowerings: Lowerings) -> str:
@@ -47,7 +47,7 @@ def host_module(program: Program, lowerings: Lowerings) -> str:
         translator = HostTranslator(program, function, lowerings)
         texts.append(translator.text())
         declarations |= translator.declarations
-    return "\n".join([*texts, *sorted(declarations), _PRIMITIVES])
+    return "\n".join([*texts, *sorted(declarations), _PRIMITIVES, products.primitives()])
 
 
 def _as_kernel(function: Function) -> InlinedKernel:

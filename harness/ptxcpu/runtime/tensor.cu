@@ -1,70 +1,30 @@
-// What a warp does with matrices: ldmatrix, mma.sync and wmma, in float32.
-// Products of f16, bf16, tf32 and 8-bit integers are exact in float32; sums are taken in ascending k.
+// What a warp does with matrices: ldmatrix, mma.sync and wmma. The products themselves are vector code,
+// which codegen/products.py writes.
 
 enum Kind { TF32, F16, BF16, S8, U8 };
 
 // The elements of one 32-bit register.
 __device__ __forceinline__ int per_word(int kind) { return kind == TF32 ? 1 : kind < S8 ? 2 : 4; }
 
-__device__ __forceinline__ float element(unsigned word, int i, int kind) {
-    if (kind == TF32) return __uint_as_float(word & 0xffffe000);  // the GPU ignores the low bits
-    if (kind == S8) return (signed char)(word >> 8 * i);
-    if (kind == U8) return word >> 8 * i & 0xff;
-    unsigned half = word >> 16 * i & 0xffff;
-    if (kind == BF16) return __uint_as_float(half << 16);
-    float x;
-    asm("{ .reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "r"(half));
-    return x;
-}
-
 // ---- 16 rows of A by 8 columns of B. In every fragment a lane's place is (lane / 4, lane % 4), see
-// the PTX manual's figures.
+// the PTX manual's figures: a word of all lanes has 8 rows (or columns of B), one after the other, of
+// 16 bytes of their depth.
 
-const int MAX_DEPTH = 32;
+const int MAX_DEPTH = 32, TILE_ROWS = 16, TILE_COLUMNS = 8;
 
+// Rows of A as numbers.
 struct Rows {
-    static const int COUNT = 16;
-    float x[COUNT][MAX_DEPTH];
-    __device__ __forceinline__ float& at(int row, int k) { return x[row][k]; }
+    double x[MAX_DEPTH][TILE_ROWS];
+    int exponent[MAX_DEPTH][TILE_ROWS];
 };
 
-// Even columns come first: a word of the accumulators has either these or those.
-struct Columns {
-    static const int COUNT = 8;
-    float x[MAX_DEPTH][COUNT];
-    __device__ __forceinline__ float& at(int column, int k) { return x[k][(column & 1) * 4 + (column >> 1)]; }
-};
+// raw: words of A, those of the first 8 rows and of the others by turns
+extern "C" __device__ void host_unpack_rows(long long kind, Rows* to, const unsigned* raw, long long pairs,
+                                            long long negated);
 
-// Adds the product to four words of accumulators, each of all lanes. Four rows at once: no sum waits
-// for the one before.
-__device__ void multiply(float* d, const Rows& a, const Columns& b, int depth) {
-    for (int row = 0; row < Rows::COUNT; row += 4) {
-        float* even = d + (row & 8 ? 2 * LANES : 0) + 4 * (row & 7);
-        float* odd = even + LANES;
-        float x[16], y[16];
-#pragma unroll
-        for (int i = 0; i < 16; ++i) x[i] = even[i], y[i] = odd[i];
-        for (int k = 0; k < depth; ++k) {
-#pragma unroll
-            for (int i = 0; i < 16; ++i) {
-                x[i] = __fmaf_rn(a.x[row + i / 4][k], b.x[k][i % 4], x[i]);
-                y[i] = __fmaf_rn(a.x[row + i / 4][k], b.x[k][i % 4 + 4], y[i]);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < 16; ++i) even[i] = x[i], odd[i] = y[i];
-    }
-}
-
-// Rows of A that lie in the registers of the lanes, from a word on.
-__device__ void unpack_rows(Context* c, long long w, int word, int words, int kind, Rows& a) {
-    int e = per_word(kind);
-    for (int lane = 0; lane < LANES; ++lane)
-        for (int i = 0; i < words; ++i)
-            for (int j = 0; j < e; ++j)
-                a.at((lane >> 2) + 8 * (i & 1), e * (4 * (i >> 1) + (lane & 3)) + j) =
-                    element(lane_words(c, w, word + i)[lane], j, kind);
-}
+// Adds the product with 8 columns to four words of accumulators, each of all lanes.
+extern "C" __device__ void host_multiply(long long kind, unsigned* d, const Rows* a, const unsigned* raw,
+                                         long long pairs, long long saturates);
 
 // ---- ldmatrix and stmatrix: 8x8 matrices of 16-bit elements; lane 8m+r holds the address of row r
 // of matrix m. variant: matrices << 1 | transposed
@@ -98,15 +58,10 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
 
 // variant: words of A << 2 | kind
 __device__ void mma(Context* c, long long w, long long variant) {
-    int kind = variant & 3, words = (int)(variant >> 2), e = per_word(kind);
+    int kind = variant & 3, words = (int)(variant >> 2);
     Rows a;
-    Columns b;
-    unpack_rows(c, w, 4, words, kind, a);
-    for (int lane = 0; lane < LANES; ++lane)
-        for (int i = 0; i < words / 2; ++i)
-            for (int j = 0; j < e; ++j)
-                b.at(lane >> 2, e * (4 * i + (lane & 3)) + j) = element(lane_words(c, w, 4 + words + i)[lane], j, kind);
-    multiply((float*)lane_words(c, w, 0), a, b, 2 * e * words);
+    host_unpack_rows(kind, &a, lane_words(c, w, 4), words / 2, 0);
+    host_multiply(kind, lane_words(c, w, 0), &a, lane_words(c, w, 4 + words), words / 2, 0);
 }
 
 // ---- wmma: which lane holds which element is the device's own affair. Here lane l holds the
@@ -148,27 +103,57 @@ __device__ void wmma_move(Context* c, long long w, long long pc, long long varia
     }
 }
 
-// variant: shape | kind << 2; words of A, of B, and of C, which D replaces from word 0 on
+// Where an element of a tile lies in the words of mma.sync: by element, in a matrix of 16 or 8 rows;
+// and in the accumulators.
+__device__ __forceinline__ int operand_place(int row, int k, int rows, int each) {
+    int word = k / (4 * each) * (rows / 8) + row / 8;
+    return (word * LANES + row % 8 * 4) * each + k % (4 * each);
+}
+
+__device__ __forceinline__ int accumulator_place(int row, int column) {
+    return (row / 8 * 2 + column % 2) * LANES + row % 8 * 4 + column / 2;
+}
+
+// The j-th element of a lane, which has so many in all and so many in a word; to: in elements.
+__device__ __forceinline__ void move_element(Context* c, long long w, int word, int j, int lane, int each, unsigned* words,
+                                             int to) {
+    unsigned value = lane_words(c, w, word + j / each)[lane];
+    if (each == 1) words[to] = value;
+    else ((unsigned short*)words)[to] = (unsigned short)(value >> 16 * (j % each));
+}
+
+// variant: shape | kind << 2; words of A, of B, and of C, which D replaces from word 0 on. Tiles of
+// 16 x 8 are multiplied as mma.sync does it, with rows of zeros where there are fewer.
 __device__ void wmma(Context* c, long long w, long long variant) {
     WmmaShape s = wmma_shape(variant & 3);
-    int kind = variant >> 2, e = per_word(kind);
+    int kind = variant >> 2, e = per_word(kind), pairs = s.k / (4 * e);
     int a_each = s.m * s.k / LANES, b_each = s.k * s.n / LANES, c_each = s.m * s.n / LANES;
-    float a[32 * 16], b[16 * 32], d[32 * 32];
+    unsigned raw_a[2][4 * LANES], raw_b[4][2 * LANES], d[2][4][4 * LANES];
+    for (int i = 0; i < 2 * 4 * LANES; ++i) raw_a[i / (4 * LANES)][i % (4 * LANES)] = 0;
+    for (int i = 0; i < 2 * 4 * 4 * LANES; ++i) d[i / (16 * LANES)][i / (4 * LANES) % 4][i % (4 * LANES)] = 0;
     for (int lane = 0; lane < LANES; ++lane) {
-        for (int j = 0; j < a_each; ++j) a[lane * a_each + j] = element(lane_words(c, w, j / e)[lane], j % e, kind);
-        for (int j = 0; j < b_each; ++j)
-            b[lane * b_each + j] = element(lane_words(c, w, (a_each + j) / e)[lane], j % e, kind);
-        for (int j = 0; j < c_each; ++j)
-            d[lane * c_each + j] = __uint_as_float(lane_words(c, w, (a_each + b_each) / e + j)[lane]);
+        for (int j = 0; j < a_each; ++j) {
+            int row = (lane * a_each + j) / s.k, k = (lane * a_each + j) % s.k;
+            move_element(c, w, 0, j, lane, e, raw_a[row / 16], operand_place(row % 16, k, 16, e));
+        }
+        for (int j = 0; j < b_each; ++j) {
+            int k = (lane * b_each + j) / s.n, column = (lane * b_each + j) % s.n;
+            move_element(c, w, a_each / e, j, lane, e, raw_b[column / 8], operand_place(column % 8, k, 8, e));
+        }
+        for (int j = 0; j < c_each; ++j) {
+            int row = (lane * c_each + j) / s.n, column = (lane * c_each + j) % s.n;
+            move_element(c, w, (a_each + b_each) / e, j, lane, 1, d[row / 16][column / 8], accumulator_place(row % 16, column % 8));
+        }
     }
-    for (int m = 0; m < s.m; ++m)
-        for (int k = 0; k < s.k; ++k)
-            for (int n = 0; n < s.n; n += 8) {
-                float* row = d + m * s.n + n;
-                float* other = b + k * s.n + n;
-#pragma unroll
-                for (int i = 0; i < 8; ++i) row[i] = __fmaf_rn(a[m * s.k + k], other[i], row[i]);
-            }
+    for (int row = 0; row < s.m; row += 16) {
+        Rows a;
+        host_unpack_rows(kind, &a, raw_a[row / 16], pairs, 0);
+        for (int column = 0; column < s.n; column += 8)
+            host_multiply(kind, d[row / 16][column / 8], &a, raw_b[column / 8], pairs, 0);
+    }
     for (int lane = 0; lane < LANES; ++lane)
-        for (int j = 0; j < c_each; ++j) lane_words(c, w, j)[lane] = __float_as_uint(d[lane * c_each + j]);
+        for (int j = 0; j < c_each; ++j) {
+            int row = (lane * c_each + j) / s.n, column = (lane * c_each + j) % s.n;
+            lane_words(c, w, j)[lane] = d[row / 16][column / 8][accumulator_place(row % 16, column % 8)];
+        }
 }

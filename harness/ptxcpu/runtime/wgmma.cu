@@ -31,49 +31,31 @@ __device__ __forceinline__ Address place(const SharedMatrix& m, int row, int byt
     return at ^ ((at >> 7 & last >> 4) << 4);
 }
 
-// Rows of A or columns of B from the first one on, in all of their depth. The lanes bring 16 bytes
-// each, in turn.
-template <int KIND, class Part>
-__device__ void fetch_as(Context* c, long long w, long long pc, const SharedMatrix& m, int first, Part& to) {
-    const int PER_WORD = per_word(KIND), EACH = 4 * PER_WORD, BYTES = 4 / PER_WORD, DEPTH = 2 * EACH;
+// Whether all that a matrix of so many rows and bytes side by side may lie in is inside the block's
+// shared memory: then no piece of it need be looked up. Swizzling stays inside 128 bytes.
+__device__ bool is_inside(Context* c, const SharedMatrix& m, int rows, int bytes) {
+    Address last = m.start + (((bytes - 1) >> m.log2) * m.along) + (((rows - 1) >> 3) * m.over) + (8ll << m.log2);
+    return (last | 127) < c->shared_bytes && !((m.start | m.along | m.over) & 15);
+}
+
+// Eight rows of A or columns of B from the first one on, in all of their depth: two words of all lanes,
+// `stride` words apart. The lanes bring 16 bytes each, in turn. halves: of a transposed matrix, whose
+// elements have 16 bits.
+__device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, bool all_inside, int first,
+                      unsigned* raw, int stride) {
     Address window = ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
-    int rows = m.transposed ? DEPTH : Part::COUNT, columns = m.transposed ? Part::COUNT : DEPTH, pieces = 0;
-    for (int row = 0; row < rows; ++row)
-        for (int column = 0; column < columns; column += EACH) {
-            Address at = m.transposed ? place(m, row, (first + column) * BYTES) : place(m, first + row, column * BYTES);
-            long long t = w * LANES + pieces++ % LANES;
-            char* host = checked_access(c, t, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC);
-            const unsigned* piece = (const unsigned*)host;
-            if (!piece) return;
+    for (int piece = 0; piece < 16; ++piece) {
+        int row = piece & 7, half = piece >> 3;
+        Address at = m.transposed ? place(m, piece, first * 2) : place(m, first + row, half * 16);
+        const char* host = c->shared + at;
+        if (!all_inside) host = checked_access(c, w * LANES + (piece + first * 2) % LANES, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC);
+        if (!host) return;
+        if (!m.transposed) copy_bytes((char*)(raw + half * stride * LANES + 4 * row), host, 16);
+        else {
+            unsigned short* to = (unsigned short*)(raw + half * stride * LANES) + row;
 #pragma unroll
-            for (int i = 0; i < EACH; ++i) {
-                float x = element(piece[i / PER_WORD], i % PER_WORD, KIND);
-                if (m.transposed) to.at(column + i, row) = x;
-                else to.at(row, column + i) = x;
-            }
+            for (int i = 0; i < 8; ++i) to[8 * i] = ((const unsigned short*)host)[i];
         }
-}
-
-template <class Part>
-__device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, int first, int kind, Part& to) {
-    switch (kind) {
-        case TF32: fetch_as<TF32>(c, w, pc, m, first, to); break;
-        case F16: fetch_as<F16>(c, w, pc, m, first, to); break;
-        case BF16: fetch_as<BF16>(c, w, pc, m, first, to); break;
-        case S8: fetch_as<S8>(c, w, pc, m, first, to); break;
-        case U8: fetch_as<U8>(c, w, pc, m, first, to); break;
-    }
-}
-
-// Products of integers are added to the accumulators as integers: these wrap, or saturate.
-__device__ void multiply_integers(unsigned* d, const Rows& a, const Columns& b, int depth, bool saturates) {
-    float sums[4 * LANES];
-    for (int i = 0; i < 4 * LANES; ++i) sums[i] = 0;
-    multiply(sums, a, b, depth);
-    for (int i = 0; i < 4 * LANES; ++i) {
-        long long exact = (long long)(int)sums[i] + (int)d[i];
-        if (saturates) exact = min(max(exact, -0x80000000ll), 0x7fffffffll);
-        d[i] = (unsigned)exact;
     }
 }
 
@@ -81,24 +63,28 @@ __device__ void multiply_integers(unsigned* d, const Rows& a, const Columns& b, 
 // product negated << 9 | saturates << 10 | N << 11; words: accumulators, A (4 registers, or 2 of its
 // descriptor), the descriptor of B, and whether the accumulators count.
 __device__ void wgmma(Context* c, long long w, long long pc, long long variant) {
-    int kind = variant & 7, b_kind = variant >> 3 & 7, columns = (int)(variant >> 11), depth = 8 * per_word(kind);
+    int kind = variant & 7, b_kind = variant >> 3 & 7, columns = (int)(variant >> 11);
     bool registers = variant >> 6 & 1, negated = variant >> 9 & 1, saturates = variant >> 10 & 1;
     int words = columns / 2, next = words + (registers ? 4 : 2);
     Address a_code = lane_words(c, w, words)[0] | (Address)lane_words(c, w, words + 1)[0] << 32;
     Address b_code = lane_words(c, w, next)[0] | (Address)lane_words(c, w, next + 1)[0] << 32;
     bool accumulates = lane_words(c, w, next + 2)[0];
+    const int BYTES = 32;  // of the depth
+    unsigned raw[4 * LANES];
+    if (!registers) {
+        SharedMatrix m = shared_matrix(a_code, variant >> 7 & 1);
+        bool inside = !c->checks && (m.transposed ? is_inside(c, m, 16, 128) : is_inside(c, m, 64, BYTES));
+        for (int half = 0; half < 2; ++half)
+            fetch(c, w, pc, m, inside, 16 * (int)(w & 3) + 8 * half, raw + half * LANES, 2);
+    }
     Rows a;
-    Columns b;
-    if (registers) unpack_rows(c, w, words, 4, kind, a);
-    else fetch(c, w, pc, shared_matrix(a_code, variant >> 7 & 1), 16 * (int)(w & 3), kind, a);
-    for (int row = 0; negated && row < Rows::COUNT; ++row)
-        for (int k = 0; k < depth; ++k) a.at(row, k) = -a.at(row, k);
-    SharedMatrix b_matrix = shared_matrix(b_code, variant >> 8 & 1);
-    for (int column = 0; column < columns; column += Columns::COUNT) {
+    host_unpack_rows(kind, &a, registers ? lane_words(c, w, words) : raw, 2, negated);
+    SharedMatrix m = shared_matrix(b_code, variant >> 8 & 1);
+    bool inside = !c->checks && (m.transposed ? is_inside(c, m, 16, 2 * columns) : is_inside(c, m, columns, BYTES));
+    for (int column = 0; column < columns; column += TILE_COLUMNS) {
         unsigned* d = lane_words(c, w, column / 2);
         for (int i = 0; !accumulates && i < 4 * LANES; ++i) d[i] = 0;
-        fetch(c, w, pc, b_matrix, column, b_kind, b);
-        if (kind < S8) multiply((float*)d, a, b, depth);
-        else multiply_integers(d, a, b, depth, saturates);
+        fetch(c, w, pc, m, inside, column, raw, 1);
+        host_multiply(b_kind, d, &a, raw, 2, saturates);
     }
 }

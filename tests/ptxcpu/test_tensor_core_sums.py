@@ -1,0 +1,363 @@
+"""How tensor cores add: the bits that are kept, found by experiments, and sums on random operands.
+
+The experiments run on the CPU device, and on a GPU with `-m gpu`. They are those of Fasi, Higham,
+Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores" (2021).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from harness.compiling.ptxas import assemble
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from harness.ptxcpu.codegen.products import FRACTION_BITS, KINDS
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint32]
+
+ROWS, COLUMNS, LANES = 16, 8, 32
+TERMS = {kind.name: kind.terms for kind in KINDS}
+LEAST_EXPONENT = {kind.name: kind.least_exponent for kind in KINDS}
+FRACTION = {"f16": 10, "bf16": 7, "tf32": 10}
+
+
+@dataclass(frozen=True)
+class Form:
+    """An instruction that multiplies 16 rows by 8 columns. depth: of the product."""
+
+    kind: str
+    depth: int
+    by_warpgroup: bool
+
+    @property
+    def each(self) -> int:
+        """Elements in a word."""
+        return 1 if self.kind == "tf32" else 2
+
+    @property
+    def words(self) -> int:
+        """Of A in a lane; B has half as many."""
+        return self.depth // (2 * self.each)
+
+    @property
+    def terms(self) -> int:
+        return min(self.depth, TERMS[self.kind])
+
+    def __str__(self) -> str:
+        return f"{'wgmma' if self.by_warpgroup else 'mma'} {self.kind} k{self.depth}"
+
+
+FORMS = [
+    *(Form("f16", depth, False) for depth in (8, 16)),
+    *(Form("bf16", depth, False) for depth in (8, 16)),
+    *(Form("tf32", depth, False) for depth in (4, 8)),
+    *(Form(kind, 8 if kind == "tf32" else 16, True) for kind in ("f16", "bf16", "tf32")),
+]
+
+MMA = """mad.lo.u32 %r1, %r4, 32, %r1;
+LOADS
+mma.sync.aligned.m16n8kDEPTH.row.col.f32.KIND.KIND.f32 {%c0,%c1,%c2,%c3}, A, B, {%c0,%c1,%c2,%c3};
+"""
+WGMMA = """shl.b32 %r5, %r1, 2; mov.u32 %r6, tile; add.u32 %r6, %r6, %r5;
+setp.gt.u32 %p1, %r1, 63; @%p1 bra READY;
+mad.lo.u32 %r7, %r4, 256, %r5; cvt.u64.u32 %rd5, %r7; add.u64 %rd5, %rd2, %rd5;
+ld.global.u32 %r7, [%rd5]; st.shared.u32 [%r6], %r7;
+READY: fence.proxy.async; bar.sync 0;
+mad.lo.u32 %r1, %r4, 128, %r1;
+LOADS
+mov.u32 %r6, tile; shr.u32 %r6, %r6, 4; cvt.u64.u32 %rd6, %r6;
+or.b64 %rd6, %rd6, 0x0000000800080000;
+setp.eq.u32 %p2, %r6, %r6;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8kDEPTH.f32.KIND.KIND {%c0,%c1,%c2,%c3}, A, %rd6, %p2, 1, 1FLAG;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+"""
+PROGRAM = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry sums(.param .u64 a, .param .u64 b, .param .u64 c)
+{
+.shared .align 128 .b8 tile[256];
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+.reg .b32 %a<4>; .reg .b32 %b<2>; .reg .f32 %c<4>;
+ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u64 %rd3, [c];
+mov.u32 %r1, %tid.x; mov.u32 %r4, %ctaid.x;
+BODY
+STORES
+ret;
+}
+"""
+
+
+def program(form: Form) -> str:
+    """A kernel that multiplies a tile in each warp: `a`, `b`, `c` lie as [tile][word][lane]. A
+    warpgroup has one tile of `b`."""
+
+    def moves(how: str, registers: str, pointer: str, words: int) -> str:
+        """%r1 is the number of the tile times 32, and the lane behind it."""
+        lines = (
+            f"shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31; mad.lo.u32 %r2, %r2, {words * 32}, %r3;"
+        )
+        lines += f"mul.wide.u32 %rd4, %r2, 4; add.u64 %rd4, {pointer}, %rd4;"
+        for i in range(words):
+            at, register = f"[%rd4+{128 * i}]", f"%{registers}{i}"
+            operands = f"{register}, {at}" if how == "ld" else f"{at}, {register}"
+            lines += f"{how}.global.{'f32' if registers == 'c' else 'u32'} {operands};"
+        return lines
+
+    def vector(registers: str, words: int) -> str:
+        return "{" + ",".join(f"%{registers}{i}" for i in range(words)) + "}"
+
+    loads = moves("ld", "a", "%rd1", form.words) + moves("ld", "c", "%rd3", 4)
+    if not form.by_warpgroup:
+        loads += moves("ld", "b", "%rd2", form.words // 2)
+    fields = {
+        "BODY": WGMMA if form.by_warpgroup else MMA,
+        "LOADS": loads,
+        "STORES": moves("st", "c", "%rd3", 4),
+        "DEPTH": str(form.depth),
+        "KIND": form.kind,
+        "A,": vector("a", form.words) + ",",
+        "B,": vector("b", form.words // 2) + ",",
+        "FLAG": "" if form.kind == "tf32" else ", 0",
+    }
+    text = PROGRAM
+    for name, value in fields.items():
+        text = text.replace(name, value)
+    return text
+
+
+# ---- one tile, as [row][k], [column][k], [row][column], and in words of lanes
+
+
+def raw(form: Form, x: Floats) -> Words:
+    """Numbers that are exact in a type, as [..., words]."""
+    if form.kind == "f16":
+        return x.astype(np.float16).view(np.uint32)
+    bits = x.astype(np.float32).view(np.uint32)
+    if form.kind == "tf32":
+        return bits
+    halves: Words = np.ascontiguousarray(bits >> 16).astype(np.uint16).view(np.uint32)
+    return halves
+
+
+def packed(form: Form, x: Floats) -> Words:
+    """[tile][row or column][k] as [tile][word][lane]: 8 rows and 16 bytes of depth are a word."""
+    words = raw(form, x)
+    tiles, rows, count = words.shape
+    parts = words.reshape(tiles, rows // 8, 8, count // 4, 4).transpose(0, 3, 1, 2, 4)
+    return np.ascontiguousarray(parts.reshape(tiles, -1, LANES))
+
+
+def spread(c: Floats) -> Words:
+    """[tile][row][column] as [tile][word][lane]."""
+    parts = c.astype(np.float32).reshape(-1, 2, 8, 4, 2).transpose(0, 1, 4, 2, 3)
+    return np.ascontiguousarray(parts).reshape(-1, 4, LANES).view(np.uint32)
+
+
+def gathered(words: Words) -> Floats:
+    parts = words.view(np.float32).reshape(-1, 2, 2, 8, 4).transpose(0, 1, 3, 4, 2)
+    return parts.reshape(-1, ROWS, COLUMNS).astype(np.float64)
+
+
+Device = Callable[[Form, Floats, Floats, Floats], Floats]
+"""Adds the products of tiles of A and B to tiles of C. Four tiles of a warpgroup have the B of the
+first."""
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest, cache_directory: Path) -> Device:
+    def multiply(form: Form, a: Floats, b: Floats, c: Floats) -> Floats:
+        tiles_of_block = 4 if form.by_warpgroup else 1
+        grid, threads = (len(a) // tiles_of_block, 1, 1), LANES * tiles_of_block
+        b_words = packed(form, b[::tiles_of_block])
+        operands = packed(form, a), b_words, spread(c)
+        if request.param == "cuda":
+            return gathered(on_gpu(form, grid, threads, *operands))
+        kinds = (ParameterKind.READ_ONLY, ParameterKind.READ_ONLY, ParameterKind.WRITABLE)
+        kernel = Kernel(program(form), "sums", (threads, 1, 1), kinds, cache=Cache(cache_directory))
+        buffers = [Buffer(x, writable=i == 2) for i, x in enumerate(operands)]
+        result = kernel.run(grid, buffers)
+        assert result.fault is None, result.fault
+        return gathered(operands[2])
+
+    return multiply
+
+
+def on_gpu(form: Form, grid: tuple[int, ...], threads: int, *operands: Words) -> Words:
+    import cupy
+
+    assembled = assemble(program(form), "sm_90a")
+    module = cupy.cuda.function.Module()
+    module.load(assembled.cubin)
+    arrays = [cupy.asarray(x) for x in operands]
+    module.get_function("sums")(grid, (threads, 1, 1), tuple(arrays))
+    words: Words = cupy.asnumpy(arrays[2])
+    return words
+
+
+# ---- experiments: one sum of a few products
+
+
+def sums(device: Device, form: Form, products: Floats, c: float = 0.0) -> Floats:
+    """One sum of each row of products, which are signed powers of two or zero."""
+    tiles = -(-len(products) // 4) * 4  # a column of B is shared: one sum in each tile
+    a, b = (np.zeros((tiles, n, form.depth)) for n in (ROWS, COLUMNS))
+    exponents = np.frexp(products)[1] - 1
+    halved = exponents // 2
+    if form.by_warpgroup:  # whose four tiles share B: each has a column of it
+        rows = np.arange(len(products))
+        columns = rows % 4
+    else:
+        rows, columns = np.arange(len(products)), np.zeros(len(products), int)
+    a[rows, 0] = np.where(products == 0, 0, np.sign(products) * 2.0 ** (exponents - halved))
+    first = rows // 4 * 4 if form.by_warpgroup else rows
+    b[first, columns] = np.where(products == 0, 0, 2.0**halved)
+    start = np.full((tiles, ROWS, COLUMNS), c)
+    return device(form, a, b, start)[rows, 0, columns]
+
+
+def bits_kept(device: Device, form: Form) -> int:
+    """How far below 1 a product may lie to count in 1 - 1 + product: 1 - 1 is zero exactly."""
+    distances = np.arange(20, 29)
+    products = np.zeros((len(distances), form.depth))
+    products[:, 0], products[:, 1], products[:, 2] = 1, -1, 2.0**-distances
+    found = sums(device, form, products)
+    kept = found != 0
+    assert (found[kept] == 2.0 ** -distances[kept]).all()
+    assert (np.diff(kept.astype(int)) <= 0).all(), found
+    return int(distances[kept].max())
+
+
+def terms_at_once(device: Device, form: Form) -> int:
+    """How many products are added at once: a small one is lost beside 1 - 1, not behind it."""
+    places = np.arange(2, form.depth)
+    products = np.zeros((len(places), form.depth))
+    products[:, 0], products[:, 1] = 1, -1
+    products[np.arange(len(places)), places] = 2.0**-28
+    found = sums(device, form, products) != 0
+    return int(places[found].min()) if found.any() else form.depth
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_bits_that_sums_keep(device: Device, form: Form) -> None:
+    found = bits_kept(device, form)
+    print(f"{form}: keeps {found} bits below the largest summand's exponent")
+    assert found == FRACTION_BITS
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_products_that_are_added_at_once(device: Device, form: Form) -> None:
+    found = terms_at_once(device, form)
+    print(f"{form}: adds {found} products at once")
+    assert found == form.terms
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_sums_are_cut_off(device: Device, form: Form, sign: int) -> None:
+    """1 + 3/4 of its last bit is 1, whether the accumulator is the 1 or a product is."""
+    products = np.zeros((2, form.depth))
+    products[0, :3] = sign, sign * 2.0**-24, sign * 2.0**-25
+    products[1, :2] = sign * 2.0**-24, sign * 2.0**-25
+    assert sums(device, form, products)[0] == sign
+    assert sums(device, form, products, c=sign)[1] == sign
+
+
+# ---- random operands, against a model in exact arithmetic
+
+
+@dataclass(frozen=True)
+class Model:
+    """What an instruction computes.
+
+    terms: products added at once. fraction: bits below the largest exponent that summands keep.
+    normalises: the exponent of a product is that of its value, else the sum of its factors'.
+    zero_counts: a zero has the least exponent, else none.
+    """
+
+    terms: int
+    fraction: int
+    normalises: bool = False
+    zero_counts: bool = False
+
+    def sums(self, form: Form, a: Floats, b: Floats, c: Floats) -> Floats:
+        """a, b: [n][depth]; c: [n]."""
+        for first in range(0, form.depth, self.terms):
+            part = slice(first, first + self.terms)
+            c = self._step(form, a[:, part], b[:, part], c)
+        return c
+
+    def _step(self, form: Form, a: Floats, b: Floats, c: Floats) -> Floats:
+        products = a * b  # exact in 53 bits
+        least = LEAST_EXPONENT[form.kind]
+        exponents = self._exponents(a, least) + self._exponents(b, least)
+        if self.normalises:
+            exponents = self._exponents(products, -1000)
+        summands = np.concatenate([products, c[:, None]], axis=1)
+        every = np.concatenate([exponents, self._exponents(c, -126)[:, None]], axis=1)
+        unit = 2.0 ** (np.maximum(every.max(axis=1), -900) - self.fraction)
+        exact = (np.trunc(summands / unit[:, None])).sum(axis=1)  # integers below 2^53
+        digits = np.maximum(np.frexp(exact)[1] - 24, 0)
+        cut: Floats = np.trunc(exact / 2.0**digits) * 2.0**digits * unit
+        return cut
+
+    def _exponents(self, x: Floats, least: int) -> npt.NDArray[np.int64]:
+        exponents = np.maximum(np.frexp(x)[1] - 1, least)
+        return exponents if self.zero_counts else np.where(x == 0, -2000, exponents)
+
+
+MODELS = [
+    Model(terms, fraction, normalises, zero_counts)
+    for terms, fraction, normalises, zero_counts in itertools.product(
+        (16, 8, 4), range(22, 29), (False, True), (False, True)
+    )
+]
+
+
+def random_numbers(form: Form, style: str, shape: tuple[int, ...], seed: int) -> Floats:
+    random = np.random.default_rng(seed)
+    scale = 2 ** FRACTION[form.kind]
+    significands = random.integers(scale, 2 * scale, shape) / scale
+    lowest, highest = {"near": (-1, 1), "wide": (-12, 12), "zeros": (-8, 8), "small": (-24, -10)}[
+        style
+    ]
+    x = significands * 2.0 ** random.integers(lowest, highest + 1, shape)
+    x *= random.choice([-1.0, 1.0], shape)
+    if style == "zeros":
+        x[random.random(shape) < 0.5] = 0
+    if style == "small" and form.kind == "f16":
+        x = x.astype(np.float16).astype(np.float64)  # some are subnormal
+    return x
+
+
+@pytest.mark.parametrize("style", ["near", "wide", "zeros", "small"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_random_sums(device: Device, form: Form, style: str) -> None:
+    tiles = 64
+    a = random_numbers(form, style, (tiles, ROWS, form.depth), 1)
+    b = random_numbers(form, style, (tiles, COLUMNS, form.depth), 2)
+    b = np.repeat(b[::4], 4, axis=0) if form.by_warpgroup else b
+    c = np.random.default_rng(3).uniform(-2, 2, (tiles, ROWS, COLUMNS)).astype(np.float32)
+    c *= np.float32(2.0) ** np.random.default_rng(4).integers(-20, 4, c.shape)
+    if style == "small":
+        c *= np.float32(2.0**-30)
+    found = device(form, a, b, c.astype(np.float64)).reshape(-1)
+    rows, columns = (x.reshape(-1) for x in np.meshgrid(range(ROWS), range(COLUMNS), indexing="ij"))
+    operands = (x.reshape(-1, form.depth) for x in (a[:, rows], b[:, columns]))
+    given = (*operands, c.astype(np.float64).reshape(-1))
+    expected = Model(form.terms, FRACTION_BITS).sums(form, *given)
+    if not np.array_equal(found, expected):
+        right = [(float((model.sums(form, *given) == found).mean()), model) for model in MODELS]
+        best = sorted(right, key=lambda each: -each[0])[:4]
+        pytest.fail(f"{form}, {style}: {(found == expected).mean():.4f} agree; best: {best}")
