@@ -15,10 +15,9 @@ from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.submission import Unreadable, read
 from harness.protocol.compiler import Compiled
-from harness.protocol.device import Load, Ready
+from harness.protocol.device import Load, NoProfile, Profile, ReadCounters, Ready
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import Value
 from problem.cases import Shape
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
-from harness.compiling.architectures import number
+from harness.compiling.diagnostics import number
 from harness.compiling.errors import Refused, SourceError, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.host_code import without_failed_host_code
 from harness.compiling.source import Source, parse

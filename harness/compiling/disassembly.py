@@ -12,8 +12,7 @@ from pathlib import Path
 
 from cuda import pathfinder
 
-from harness.compiling.register_banks import issue_clocks
-from harness.compiling.waits import loads_together, waits
+from harness.compiling.waits import issue_clocks, loads_together, waits
 from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
 

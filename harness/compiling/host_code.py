@@ -12,8 +12,15 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from harness.compiling.macros import leading_to
-from harness.compiling.syntax import Walked, descendants, leaves, path_to, text_of, walked
+from harness.compiling.syntax import (
+    Walked,
+    descendants,
+    leading_to,
+    leaves,
+    path_to,
+    text_of,
+    walked,
+)
 from harness.protocol.report import Diagnostic
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from harness.compiling import diagnostics, entries, machine_code, parameters
-from harness.compiling.architectures import lacking
+from harness.compiling import diagnostics, entries, machine_code
+from harness.compiling.diagnostics import lacking
 from harness.compiling.errors import Refused, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.occupancy import occupancy
 from harness.compiling.ptxas import assemble, resources
@@ -74,7 +74,7 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
     unlaunchable = entries.memory_problem(program) or entries.launch_problem(entry)
     if unlaunchable:
         raise Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
-    refused = entries.undefined_effect(program) or parameters.misuse(program)
+    refused = entries.undefined_effect(program) or entries.parameter_misuse(program)
     if refused:
         raise refuse_for(refused)
     warnings += _machine_dependent(program, entry)

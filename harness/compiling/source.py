@@ -16,9 +16,9 @@ from tree_sitter import Node
 
 from harness.compiling import lexical
 from harness.compiling.errors import SourceError
+from harness.compiling.headers import Include, includes
 from harness.compiling.host_code import blanked, functions, with_constants_for_both
 from harness.compiling.host_launch import instance_expressions, launch_warnings, read_host_code
-from harness.compiling.includes import Include, includes
 from harness.compiling.syntax import (
     Walked,
     declared_name,

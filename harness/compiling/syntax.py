@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 import tree_sitter_cuda
@@ -85,3 +86,22 @@ def text_of(node: Node) -> str:
 def position(node: Node) -> tuple[int, int]:
     """Line and column, from 1."""
     return node.start_point[0] + 1, node.start_point[1] + 1
+
+
+def leading_to(words: Set[str], bodies: Iterable[tuple[str, Set[str]]]) -> set[str]:
+    """Macros whose body holds one of the words, or the name of another such macro.
+
+    bodies: each macro's name, and the words of its body.
+    """
+    users: dict[str, list[str]] = defaultdict(list)
+    for name, body in bodies:
+        for word in body:
+            users[word].append(name)
+    found: set[str] = set()
+    waiting = list(words)
+    while waiting:
+        for name in users.pop(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found

@@ -12,7 +12,7 @@ from harness.judge.stages.count import count
 from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
 from harness.judge.stages.verify import verify
 from harness.judge.submission import Unreadable
-from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from harness.protocol.device import NoProfile, Profile, ReadCounters
 from harness.protocol.report import Outcome, Stage, Submission, Unsupported
 from problem.cases import Shape
 from problem.problem import MATRIX_MULTIPLICATION, Problem

@@ -24,11 +24,10 @@ from harness import __version__
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.stages.clocks import judge_clocks
 from harness.judge.stages.compile import compile_kernel, load_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
 from harness.judge.stages.rounds import CheckedLaunch, Extent, MeasurementAborted, Measuring
-from harness.judge.stages.score import MIN_RATIOS, median_interval, score, slower_on
+from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
 from harness.protocol.compiler import Compiled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.errors import JudgeFailure, UsageError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.compiling.architectures import lacking
 from harness.compiling.compiler import compile_source
+from harness.compiling.diagnostics import lacking
 from harness.protocol.compiler import ARCHITECTURES, DEFAULT_ARCH, Compile, Compiled
 from harness.protocol.report import Diagnostic, Unsupported
 

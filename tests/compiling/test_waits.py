@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.compiling.disassembly import Instruction
-from harness.compiling.register_banks import issue_clocks
-from harness.compiling.waits import loads_together, waits
+from harness.compiling.waits import issue_clocks, loads_together, waits
 from harness.protocol.report import Producer
 
 LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.devices.disturbances import Surroundings, notes
+from harness.devices.available import Surroundings, notes
 
 
 @pytest.mark.parametrize(

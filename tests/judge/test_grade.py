@@ -19,9 +19,18 @@ from harness.judge.stages import rounds
 from harness.judge.stages.sanitize import sanitizer_cases
 from harness.judge.submission import Unreadable, read
 from harness.protocol.compiler import Disassemble, Disassembled
-from harness.protocol.device import Count, Counted, Load, OtherWay, Ready, Sanitize
+from harness.protocol.device import (
+    Count,
+    Counted,
+    Load,
+    NoProfile,
+    OtherWay,
+    Profile,
+    ReadCounters,
+    Ready,
+    Sanitize,
+)
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import (
     Accepted,
     Badge,

@@ -11,7 +11,7 @@ import cupy
 import pynvml
 from cuda.bindings import driver
 
-from harness.devices.disturbances import Surroundings, notes
+from harness.devices.available import Surroundings, notes
 
 T = TypeVar("T")
 

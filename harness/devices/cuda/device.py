@@ -16,8 +16,7 @@ from harness.devices.available import arch_named
 from harness.devices.cuda import memory
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import faults_told
-from harness.devices.cuda.first_launch import first_launch
-from harness.devices.cuda.host_memory import host_memory
+from harness.devices.cuda.first_launch import first_launch, host_memory
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
@@ -27,11 +26,13 @@ from harness.protocol.device import (
     Describe,
     Finished,
     Load,
+    NoProfile,
+    Profile,
+    ReadCounters,
     Ready,
     Run,
     Uncounted,
 )
-from harness.protocol.profile import NoProfile, Profile, ReadCounters
 from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (

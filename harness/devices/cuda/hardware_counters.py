@@ -11,7 +11,7 @@ from typing import Any
 import ncu_report
 
 from harness.compiling.disassembly import INSTRUCTION_BYTES, Function, Instruction
-from harness.protocol.profile import Profile, ProfileLine
+from harness.protocol.device import Profile, ProfileLine
 from problem.cases import Shape
 
 _STALLED = "smsp__pcsamp_warps_issue_stalled_"

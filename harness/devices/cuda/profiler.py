@@ -15,8 +15,7 @@ from harness.compiling.disassembly import disassemble
 from harness.devices.cuda import hardware_counters
 from harness.devices.cuda import watched_job as watched
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import LaunchInputs
-from harness.protocol.profile import NoProfile, Profile
+from harness.protocol.device import LaunchInputs, NoProfile, Profile
 from problem.cases import Case, Matrix, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR, compare

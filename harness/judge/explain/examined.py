@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.protocol.profile import Profile
+from harness.protocol.device import Profile
 from harness.protocol.report import Counters, DeviceInfo, DisassembledKernel, Outcome, Report
 
 

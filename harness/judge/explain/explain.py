@@ -26,7 +26,7 @@ from harness.judge.explain.workload import (
     scale,
     tensor_work,
 )
-from harness.protocol.profile import Profile
+from harness.protocol.device import Profile
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 

@@ -11,9 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from harness.judge.progress import Progress
-from harness.judge.stages.clocks import judge_clocks
 from harness.judge.stages.outcomes import judge_error, launch_outcome, wrote_outside
-from harness.judge.stages.score import MIN_RATIOS, THROTTLES, is_steady, ratios, too_many_dropped
+from harness.judge.stages.score import (
+    MIN_RATIOS,
+    THROTTLES,
+    is_steady,
+    judge_clocks,
+    ratios,
+    too_many_dropped,
+)
 from harness.protocol.report import (
     InputsTime,
     JudgeError,

@@ -6,6 +6,10 @@ Standard output belongs to the kernel.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import threading
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Literal
@@ -14,11 +18,10 @@ from pydantic import TypeAdapter
 
 from harness.judge.workers import channel
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.output_capture import OutputCapture
 from harness.protocol.compiler import Compile, Disassemble, Translate
 from harness.protocol.device import Finished
 from harness.protocol.errors import crash
-from harness.protocol.report import Value
+from harness.protocol.report import MAX_PRINTED, Value
 from harness.protocol.request import Fault, Request, request_named
 
 Answering = Callable[[Request[Any]], Value]
@@ -99,3 +102,43 @@ _ANSWERING: dict[Role, Callable[[], Answering]] = {
     Role.CHECKER: _checker,
     Role.CPU: _cpu,
 }
+
+
+_LOOK_AGAIN_SECONDS = 0.005
+"""The pipe is emptied so often: a full one would stop the kernel that prints."""
+
+
+class OutputCapture:
+    """Takes over the standard output of this process for good."""
+
+    def __init__(self) -> None:
+        self._reading, writing = os.pipe()
+        os.dup2(writing, 1)
+        os.close(writing)
+        os.set_blocking(self._reading, False)
+        self._kept = bytearray()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._drain_for_ever, daemon=True).start()
+
+    def take(self) -> str:
+        """Return what was printed since the last call, at most MAX_PRINTED bytes."""
+        ctypes.CDLL(None).fflush(None)
+        self._drain()
+        with self._lock:
+            text = self._kept.decode(errors="replace")
+            self._kept.clear()
+        return text
+
+    def _drain(self) -> None:
+        with self._lock:
+            while True:
+                try:
+                    chunk = os.read(self._reading, 65_536)
+                except BlockingIOError:
+                    return
+                self._kept += chunk[: MAX_PRINTED - len(self._kept)]
+
+    def _drain_for_ever(self) -> None:
+        while True:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+            self._drain()

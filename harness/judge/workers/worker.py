@@ -20,8 +20,7 @@ from pydantic import TypeAdapter
 from harness.judge.workers import channel, processes
 from harness.judge.workers import cores as cores_of
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.processes import LOG
-from harness.judge.workers.scratch import Scratch
+from harness.judge.workers.processes import LOG, Scratch
 from harness.judge.workers.server import Hello
 from harness.protocol.device import Load
 from harness.protocol.errors import without_paths

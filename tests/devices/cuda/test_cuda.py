@@ -11,8 +11,17 @@ from harness.devices.guards import POISON
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled
-from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitized
-from harness.protocol.profile import NoProfile, Profile, ReadCounters
+from harness.protocol.device import (
+    Describe,
+    Finished,
+    Load,
+    NoProfile,
+    Profile,
+    ReadCounters,
+    Ready,
+    Run,
+    Sanitized,
+)
 from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import RunBaseline

@@ -16,8 +16,7 @@ from harness.devices.cuda.hardware_counters import producer, read
 from harness.judge.explain.examined import Examined
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation
-from harness.protocol.device import Counted
-from harness.protocol.profile import Profile, ProfileLine
+from harness.protocol.device import Counted, Profile, ProfileLine
 from harness.protocol.report import Counters, LineCounters
 from problem.cases import Shape
 from tests.judge.explain.ladder import device_with

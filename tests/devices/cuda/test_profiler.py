@@ -16,8 +16,7 @@ from harness.judge.explain.examined import Examined
 from harness.judge.explain.explain import explain
 from harness.judge.grade import GradingOptions
 from harness.protocol.compiler import Disassemble
-from harness.protocol.device import Count
-from harness.protocol.profile import NoProfile, ReadCounters
+from harness.protocol.device import Count, NoProfile, ReadCounters
 from harness.protocol.report import Submission
 from harness.protocol.timing import TimingWorkers
 from problem.cases import Extent, Shape

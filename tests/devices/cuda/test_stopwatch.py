@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.judge.stages.clocks import judge_clocks
+from harness.judge.stages.score import judge_clocks
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled

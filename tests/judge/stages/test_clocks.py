@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.judge.stages.clocks import judge_clocks
+from harness.judge.stages.score import judge_clocks
 from harness.protocol.report import Round, Rule, RuleViolation, Stage
 
 MS = 8.0

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Any
 
-from harness.judge.workers.output_capture import OutputCapture
+from harness.judge.workers.server import OutputCapture
 from harness.protocol.report import MAX_PRINTED
 from tests.forked import in_fork
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.workers.scratch import Scratch, sweep
+from harness.judge.workers.processes import Scratch, sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -13,7 +13,7 @@ import pytest
 
 from harness.judge.workers import worker as worker_of
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.scratch import Scratch
+from harness.judge.workers.processes import Scratch
 from harness.judge.workers.worker import Worker, processes_of_session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
