@@ -25,7 +25,6 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint32]
 
 ROWS, COLUMNS, LANES = 16, 8, 32
-TERMS = {kind.name: kind.terms for kind in KINDS}
 LEAST_EXPONENT = {kind.name: kind.least_exponent for kind in KINDS}
 FRACTION = {"f16": 10, "bf16": 7, "tf32": 10}
 
@@ -47,10 +46,6 @@ class Form:
     def words(self) -> int:
         """Of A in a lane; B has half as many."""
         return self.depth // (2 * self.each)
-
-    @property
-    def terms(self) -> int:
-        return min(self.depth, TERMS[self.kind])
 
     def __str__(self) -> str:
         return f"{'wgmma' if self.by_warpgroup else 'mma'} {self.kind} k{self.depth}"
@@ -260,7 +255,7 @@ def test_bits_that_sums_keep(device: Device, form: Form) -> None:
 def test_products_that_are_added_at_once(device: Device, form: Form) -> None:
     found = terms_at_once(device, form)
     print(f"{form}: adds {found} products at once")
-    assert found == form.terms
+    assert found == form.depth
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -329,9 +324,13 @@ def random_numbers(form: Form, style: str, shape: tuple[int, ...], seed: int) ->
     random = np.random.default_rng(seed)
     scale = 2 ** FRACTION[form.kind]
     significands = random.integers(scale, 2 * scale, shape) / scale
-    lowest, highest = {"near": (-1, 1), "wide": (-12, 12), "zeros": (-8, 8), "small": (-24, -10)}[
-        style
-    ]
+    lowest, highest = {
+        "far": (-14, 15) if form.kind == "f16" else (-62, 60),
+        "near": (-1, 1),
+        "wide": (-12, 12),
+        "zeros": (-8, 8),
+        "small": (-24, -10),
+    }[style]
     x = significands * 2.0 ** random.integers(lowest, highest + 1, shape)
     x *= random.choice([-1.0, 1.0], shape)
     if style == "zeros":
@@ -341,7 +340,7 @@ def random_numbers(form: Form, style: str, shape: tuple[int, ...], seed: int) ->
     return x
 
 
-@pytest.mark.parametrize("style", ["near", "wide", "zeros", "small"])
+@pytest.mark.parametrize("style", ["near", "wide", "zeros", "small", "far"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_random_sums(device: Device, form: Form, style: str) -> None:
     tiles = 64
@@ -350,14 +349,26 @@ def test_random_sums(device: Device, form: Form, style: str) -> None:
     b = np.repeat(b[::4], 4, axis=0) if form.by_warpgroup else b
     c = np.random.default_rng(3).uniform(-2, 2, (tiles, ROWS, COLUMNS)).astype(np.float32)
     c *= np.float32(2.0) ** np.random.default_rng(4).integers(-20, 4, c.shape)
-    if style == "small":
-        c *= np.float32(2.0**-30)
+    c *= np.float32({"small": 2.0**-30, "far": 2.0**119}.get(style, 1))
     found = device(form, a, b, c.astype(np.float64)).reshape(-1)
     rows, columns = (x.reshape(-1) for x in np.meshgrid(range(ROWS), range(COLUMNS), indexing="ij"))
     operands = (x.reshape(-1, form.depth) for x in (a[:, rows], b[:, columns]))
     given = (*operands, c.astype(np.float64).reshape(-1))
-    expected = Model(form.terms, FRACTION_BITS).sums(form, *given)
+    expected = Model(form.depth, FRACTION_BITS).sums(form, *given)
     if not np.array_equal(found, expected):
         right = [(float((model.sums(form, *given) == found).mean()), model) for model in MODELS]
         best = sorted(right, key=lambda each: -each[0])[:4]
         pytest.fail(f"{form}, {style}: {(found == expected).mean():.4f} agree; best: {best}")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_infinities_and_nan(device: Device, form: Form) -> None:
+    a, b = (np.ones((4, n, form.depth)) for n in (ROWS, COLUMNS))
+    c = np.ones((4, ROWS, COLUMNS))
+    a[0, 1, 0], a[0, 2, :2], a[0, 3, 1] = np.inf, (np.inf, -np.inf), np.nan
+    c[1, 4, 5] = -np.inf
+    found = device(form, a, b, c)
+    assert (found[0, 1] == np.inf).all() and np.isnan(found[0, 2:4]).all()
+    assert found[1, 4, 5] == -np.inf
+    found[0, 1:4] = found[1, 4, 5] = form.depth + 1
+    assert (found == form.depth + 1).all()

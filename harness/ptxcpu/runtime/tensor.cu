@@ -14,8 +14,9 @@ const int MAX_DEPTH = 32, TILE_ROWS = 16, TILE_COLUMNS = 8;
 
 // Rows of A as numbers.
 struct Rows {
-    double x[MAX_DEPTH][TILE_ROWS];
+    float x[MAX_DEPTH][TILE_ROWS];
     int exponent[MAX_DEPTH][TILE_ROWS];
+    long long is_ordinary;  // in the range in which floats suffice
 };
 
 // raw: words of A, those of the first 8 rows and of the others by turns
