@@ -40,7 +40,7 @@ def test_a_folder_goes_with_what_is_in_it() -> None:
 
 def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
     program = (
-        "import os; from harness.judge.workers.scratch import Scratch; "
+        "import os; from harness.judge.workers.processes import Scratch; "
         "s = Scratch(); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -56,7 +56,7 @@ def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
 
 def test_a_folder_in_use_stays(tmp_path: Path) -> None:
     program = (
-        "import sys; from harness.judge.workers.scratch import Scratch; s = Scratch(); "
+        "import sys; from harness.judge.workers.processes import Scratch; s = Scratch(); "
         "print(s.path, flush=True); sys.stdin.read()"
     )
     judge = subprocess.Popen(
