@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
-from harness.board.version import Version
+from harness.board.entry import Version
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUFFIXES = (".py", ".cu", ".h", ".sql")

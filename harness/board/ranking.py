@@ -17,8 +17,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from harness.board.entry import Entry
-from harness.board.version import Version
+from harness.board.entry import Entry, Version
 from harness.protocol.report import Verdict
 
 MAX_HALF_WIDTH = 0.01

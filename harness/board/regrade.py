@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.board.document import Document
-from harness.board.entry import Entry, differ
+from harness.board.entry import Entry, Version, differ
 from harness.board.ranking import Board
-from harness.board.version import Version
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report, Submission, Verdict
 

@@ -22,10 +22,9 @@ from markupsafe import Markup, escape
 from harness.board import escaping, provenance
 from harness.board.annotated_source import annotated_source, style_sheet
 from harness.board.document import Document
-from harness.board.entry import Entry
+from harness.board.entry import Entry, Version
 from harness.board.errors import StoreError
 from harness.board.ranking import Board, Filter, Status, rank, status
-from harness.board.version import Version
 from harness.judge import figures
 from harness.judge.explain.examined import from_report
 from harness.judge.explain.explain import explain

@@ -7,9 +7,10 @@ enters. Results that neither this key nor a listed one signed are unverified (ke
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from sqlalchemy import (
     Connection,
@@ -22,7 +23,6 @@ from sqlalchemy import (
     select,
 )
 
-from harness.board.database import Database
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
 from harness.board.errors import StoreError
@@ -32,6 +32,35 @@ from harness.protocol.report import Report, Signature
 
 if TYPE_CHECKING:
     from harness.board.keys import SigningKey
+
+
+class Database(Protocol):
+    """An open database with the board's tables of today's version.
+
+    Whatever goes wrong inside of `reading` and `writing` is a StoreError that says so.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name by which messages call the database."""
+
+    @property
+    def key(self) -> Path | None:
+        """The file of the board's own key, which need not exist; None where none is known."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Open a transaction that reads."""
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Open an exclusive transaction that is committed at its end, and undone where it fails."""
+
+    def check(self) -> None:
+        """Check the whole database. Raises StoreError where anything is damaged."""
+
+    def damaged(self, reason: str) -> str:
+        """Return the sentence for a damaged database."""
+
+    def close(self) -> None: ...
 
 
 class Entered(NamedTuple):

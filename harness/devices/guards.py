@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.protocol.device import LaunchInputs
+from harness.protocol.report import Finding
 from problem.inputs import Matrix
 
 POISON = np.uint32(0x7FC0_5EED)
@@ -78,3 +79,19 @@ def changed_inputs(found: Iterable[Matrix], given: LaunchInputs) -> tuple[str, .
 def same_bits(one: Matrix, other: Matrix) -> bool:
     """Return whether two matrices are the same, NaN included."""
     return np.array_equal(one.view(np.uint32), other.view(np.uint32))
+
+
+def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return one finding for each hazard, line (or pair of lines) and array: the first, with the
+    occurrences of all."""
+    first: dict[object, Finding] = {}
+    for finding in findings:
+        lines = frozenset({finding.at.line, finding.other.line if finding.other else None})
+        key = (finding.hazard, lines, finding.array)
+        known = first.get(key)
+        if known is None:
+            first[key] = finding
+        else:
+            occurrences = known.occurrences + finding.occurrences
+            first[key] = known.model_copy(update={"occurrences": occurrences})
+    return tuple(first.values())

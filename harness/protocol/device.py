@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.compiler import Kernel, PtxProgram
-from harness.protocol.matrix import SentMatrix
 from harness.protocol.report import (
     CodeLine,
     Counters,
@@ -19,7 +18,7 @@ from harness.protocol.report import (
     Value,
     WatchedBlocks,
 )
-from harness.protocol.request import Fault, Launching, Request
+from harness.protocol.request import Fault, Launching, Request, SentMatrix
 from problem.cases import Shape
 from problem.signature import Arguments
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
-from pydantic import PositiveFloat, TypeAdapter
+import numpy as np
+from pydantic import (
+    PlainSerializer,
+    PlainValidator,
+    PositiveFloat,
+    SerializationInfo,
+    TypeAdapter,
+    ValidationInfo,
+)
 
 from harness.protocol.report import Finding, Place, Value
+from problem.cases import Matrix
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -109,3 +118,23 @@ def request_named(name: str) -> type[Request[Any]]:
             return kind
         todo += kind.__subclasses__()
     raise ValueError(f"there is no request {name}")
+
+
+def _put(matrix: Matrix, info: SerializationInfo) -> int:
+    """Add the matrix to those that are sent, and return its number for the JSON."""
+    matrices: list[Matrix] = info.context  # type: ignore[assignment]  # what channel.send passes
+    matrices.append(matrix)
+    return len(matrices) - 1
+
+
+def _take(value: Any, info: ValidationInfo) -> Matrix:
+    if isinstance(value, np.ndarray):
+        return value
+    matrices: list[Matrix] = info.context or []  # what channel.receive passes
+    if not isinstance(value, int) or not 0 <= value < len(matrices):
+        raise ValueError("no such matrix came with the message")
+    return matrices[value]
+
+
+SentMatrix = Annotated[Matrix, PlainValidator(_take), PlainSerializer(_put)]
+"""A float32 matrix as a field of a request or an answer."""

@@ -9,7 +9,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Finished, LaunchInputs
-from harness.protocol.matrix import SentMatrix
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
@@ -18,6 +17,7 @@ from harness.protocol.request import (
     Limited,
     Process,
     Request,
+    SentMatrix,
 )
 from problem.signature import Arguments
 

@@ -7,8 +7,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 from harness.board.document import Document
-from harness.board.entry import Entry
-from harness.board.version import Version
+from harness.board.entry import Entry, Version
 from harness.compiling.occupancy import occupancy
 from harness.judge.stages import score as scoring
 from harness.protocol.report import (

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from harness.board.document import Document
+from harness.board.entry import Version
 from harness.board.store import Store
-from harness.board.version import Version
 from harness.cli.commands import _arguments
 from harness.cli.commands.leaderboard import REPORTS
 from harness.protocol.report import Badge

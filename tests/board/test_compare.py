@@ -10,8 +10,7 @@ import pytest
 
 from harness.board.compare import Comparison, Fact, as_data, compare
 from harness.board.document import Document
-from harness.board.entry import Entry
-from harness.board.version import Version
+from harness.board.entry import Entry, Version
 from harness.protocol.report import Report
 from tests.board.factory import report, uncompilable
 from tests.judge.explain.ladder import recorded

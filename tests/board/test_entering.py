@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from harness.board import names
 from harness.board.document import Document
-from harness.board.entry import ANONYMOUS, INDEXED, Entry, timestamp
+from harness.board.entry import ANONYMOUS, INDEXED, Entry, Version, timestamp
 from harness.board.errors import StoreError
 from harness.board.provenance import facts, own, usual
 from harness.board.ranking import rank
-from harness.board.version import Version
 from harness.cli.commands.leaderboard import screen
 from harness.cli.views.console import SafeConsole
 from harness.protocol.report import Badge, Report

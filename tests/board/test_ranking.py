@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from harness.board.document import Document
-from harness.board.entry import Entry, differ
+from harness.board.entry import Entry, Version, differ
 from harness.board.ranking import Board, Filter, Status, as_data, rank, ranks, status
-from harness.board.version import Version
 from harness.protocol.report import Badge, Report
 from tests.board.factory import H100, SOURCE, entry, our_fault, rejected, report, wrong
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.board.document import Document
+from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, as_data, regrade, to_regrade
 from harness.board.store import Store
-from harness.board.version import Version
 from harness.protocol.errors import UsageError
 from harness.protocol.report import (
     Accepted,

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.board.document import Document
-from harness.board.entry import Entry
+from harness.board.entry import Entry, Version
 from harness.board.errors import StoreError
 from harness.board.ranking import Filter
 from harness.board.site import Site, file_names
 from harness.board.store import Store
-from harness.board.version import Version
 from harness.protocol.report import (
     Accuracy,
     AccuracyAt,

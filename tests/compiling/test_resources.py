@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.compiling.program import EntryPoint
+from harness.compiling.machine_code import EntryPoint
 from harness.compiling.ptxas import resources
 from harness.protocol.report import Resources
 from problem.launcher import LaunchLine

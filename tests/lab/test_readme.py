@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.board import committed
-from harness.board.version import Version
+from harness.board.entry import Version
 from harness.cli.main import main
 from harness.protocol.report import Report, SizeScore, Unscored
 from lab import commands, readme

@@ -20,8 +20,8 @@ from harness.arena.web.files import File
 from harness.arena.web.problems import Problem
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
+from harness.board.entry import Version
 from harness.board.site import Page
-from harness.board.version import Version
 from harness.judge import figures
 
 PAGES = (

@@ -17,9 +17,8 @@ from rich.text import Text
 
 from harness.board import provenance
 from harness.board.document import Document
-from harness.board.entry import Entry
+from harness.board.entry import Entry, Version
 from harness.board.ranking import Board, Row, Status, as_data, rank, status
-from harness.board.version import Version
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store

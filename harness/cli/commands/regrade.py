@@ -10,9 +10,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
-from harness.board.version import Version
 from harness.cli.commands import _documents
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from harness.devices.cpu import reporting
-from harness.devices.findings import merged
-from harness.devices.guards import poisoned
+from harness.devices.guards import merged, poisoned
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import (
     Count,

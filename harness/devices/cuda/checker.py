@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 from cuda.bindings import driver
 
-from harness.devices.cuda import judge_kernels, memory
+from harness.devices.cuda import memory
 from harness.devices.cuda.errors import CudaError, faults_told
 from harness.devices.guards import POISON
 from harness.protocol.report import Value
@@ -39,7 +39,6 @@ class CudaChecker:
     def __init__(self) -> None:
         self._table: _Table | None = None
         with suppress(*CudaError):  # the first request meets the same error, and says so
-            judge_kernels.load()
             import_module(MATRIX_MULTIPLICATION.on_gpu).load()
 
     def ask(self, request: Request[Any]) -> Value:
@@ -98,9 +97,9 @@ class _Table:
         self._seed = _random_seed()
         case = Case(self._arguments.shape, inputs)
         self._drawn = self._draw(case, self._seed, self._buffers)
-        judge_kernels.fill(self._buffers[-1], POISON)
+        memory.set_words(self._buffers[-1], POISON)
         driver.cuCtxResetPersistingL2Cache()
-        judge_kernels.fill(self._flush, np.uint32(0))
+        memory.set_words(self._flush, np.uint32(0))
         cupy.cuda.runtime.deviceSynchronize()  # another process uses the matrices next
 
     def check(self) -> Checked:
@@ -108,13 +107,10 @@ class _Table:
         for place in changed:  # drawn again for the check
             self._drawn.draw(place)
         error = self._drawn.worst_error(_random_seed())
-        is_overwritten = judge_kernels.overwritten
         return Checked(
             error=error,
             changed_inputs=tuple(self._arguments.inputs[place].name for place in changed),
-            wrote_outside=tuple(
-                place for each in self.guarded for place in each.overwritten(is_overwritten)
-            ),
+            wrote_outside=tuple(place for each in self.guarded for place in each.overwritten()),
         )
 
     def errors(self, seed: int) -> MeasuredErrors:

@@ -112,9 +112,7 @@ class CudaDevice:
             seconds=seconds,
             output=output.get(),
             changed_inputs=changed_inputs((matrix.get() for matrix in inputs), given),
-            wrote_outside=tuple(
-                place for each in guarded for place in each.overwritten(memory.is_overwritten)
-            ),
+            wrote_outside=tuple(place for each in guarded for place in each.overwritten()),
         )
 
     @answer.register

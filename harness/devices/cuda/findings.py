@@ -11,7 +11,7 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from harness.devices.findings import merged
+from harness.devices.guards import merged
 from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value
 from problem.cases import Shape
 from problem.signature import Arguments, Buffer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import cupy
@@ -102,21 +102,21 @@ class Guarded:
         for guard in self._guards.values():
             set_words(guard, CANARY)
 
-    def overwritten(self, is_overwritten: Callable[[Any], bool]) -> list[str]:
-        """Return the sides on which a canary was overwritten, such as "behind C"."""
-        guards = self._guards.items()
-        return [f"{side} {self.name}" for side, guard in guards if is_overwritten(guard)]
+    def overwritten(self) -> list[str]:
+        """Return the sides on which a canary was overwritten, such as "behind C", and restore
+        these canaries."""
+        found = []
+        for side, guard in self._guards.items():
+            if (guard.get() != CANARY).any():
+                set_words(guard, CANARY)
+                found.append(f"{side} {self.name}")
+        return found
 
     @property
     def handle(self) -> str:
         """Return the handle with which another process opens the memory."""
         name: bytes = cupy.cuda.runtime.ipcGetMemHandle(self._memory.ptr)
         return name.hex()
-
-
-def is_overwritten(guard: Any) -> bool:
-    """Return whether a word of a guard was overwritten, as the driver reads it."""
-    return bool((guard.get() != CANARY).any())
 
 
 def _words(place: Any, size: int) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.devices.findings import merged
+from harness.devices.guards import merged
 from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.stages import interim
 from harness.judge.stages.compile import loading

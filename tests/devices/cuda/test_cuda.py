@@ -268,7 +268,7 @@ def test_registers_and_occupancy_agree_with_the_driver(compiling: Compiling) -> 
 def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     import cupy
 
-    from harness.devices.cuda import judge_kernels, memory
+    from harness.devices.cuda import memory
     from problem import gpu
     from problem.gpu import Sgemm, half_precision
 
@@ -292,7 +292,7 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     C.set(right)
     gpu.draw(B, Draw.plain(7))
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 8) > 100
-    judge_kernels.fill(C, POISON)
+    memory.set_words(C, POISON)
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 9) == np.inf
     cupy.cuda.runtime.deviceSynchronize()
 

@@ -14,9 +14,8 @@ from pydantic import TypeAdapter
 
 from harness.judge.workers import channel
 from harness.protocol.device import Finished, Run
-from harness.protocol.matrix import SentMatrix
 from harness.protocol.report import Value
-from harness.protocol.request import answer_to
+from harness.protocol.request import SentMatrix, answer_to
 from problem.cases import Shape
 from tests.requests import inputs_of
 
