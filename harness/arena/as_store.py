@@ -23,7 +23,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class BoardDatabase:
-    """An open PostgreSQL; see harness.board.database."""
+    """An open PostgreSQL; see harness.board.store."""
 
     def __init__(self, url: URL, name: str, key: Path | None, mode: Mode) -> None:
         """mode: "create" makes a board in an empty database; an arena's is migrated by the arena
