@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.ptxcpu import checks, counters
-from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
+from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
 from harness.ptxcpu.analysis.launch_decisions import decisions
 from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
@@ -89,7 +89,8 @@ class Kernel:
         self._inlined = self._inline(self._mode)
         self._loaded: dict[Mode, Loaded] = {}
         self._load(self._mode)
-        self.blocks_depend = blocks_depend_on_one_another(self._inlined)
+        self._exchanged = exchanged_windows(self._inlined)
+        self.blocks_depend = bool(self._exchanged)
         self._vector_above = vector_above
 
     @property
@@ -117,10 +118,14 @@ class Kernel:
 
     def reset_variables(self) -> None:
         """Give every `__device__` variable the value with which the program begins."""
+        self._module, self._is_reset = self._initial_module(), True
+
+    def _initial_module(self) -> Bytes:
         placed, initial = module_memory(self._program)
-        self._module = zeros(placed.size + 16)
+        memory = zeros(placed.size + 16)
         for offset, image in initial.items():
-            self._module[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
+            memory[offset : offset + len(image)] = np.frombuffer(image, np.uint8)
+        return memory
 
     def run(
         self,
@@ -256,20 +261,25 @@ class Kernel:
         explainer = Explainer(loaded.kernel, buffers_of(arguments), names, grid, self.block)
         printer = Printer()
         is_watched = loaded is self._loaded.get(Mode.WATCH)
-        may_be_vector = not (instruments or is_watched or self.blocks_depend)
+        may_be_vector = not (instruments or is_watched)
         outcome = launch(
             self._cache,
             loaded,
             grid,
-            Arguments(arguments, self._module if module is None else module),
+            Arguments(
+                arguments,
+                self._module if module is None else module,
+                self._initial_module if self._is_reset else None,
+            ),
             seconds,
             blocks,
             printer,
             instruments,
-            ascending=self.blocks_depend,
+            exchanged=self._exchanged,
             make_units=(lambda: self.units) if may_be_vector else None,
             vector_above=self._vector_above if vector_above is None else vector_above,
         )
+        self._is_reset = False
         fault = explainer.fault(outcome.stopped, seconds) if outcome.stopped else None
         result = Result(
             outcome.seconds,

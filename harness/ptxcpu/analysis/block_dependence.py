@@ -1,4 +1,5 @@
-"""Whether a kernel's blocks may depend on one another, so that running some of them is no test."""
+"""Whether a kernel's blocks may depend on one another, and through which memory: then running some
+of them is no test."""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ _ORDERED = {"volatile", "acquire", "release", "relaxed", "acq_rel"}
 _ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "const"}
 
 
-def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
-    """Whether the kernel uses atomics or variables in global memory, or reads a buffer that it may
-    write.
+def exchanged_windows(kernel: InlinedKernel) -> frozenset[int]:
+    """Return the memories through which one block may learn what another did: those on which the
+    kernel uses atomics, the variables that it writes, and the buffers that it writes and reads. If
+    there are none, blocks do not depend on one another.
 
-    A store alone makes no block wait for another, however it is ordered. Errs on the side of True:
+    A store alone makes no block wait for another, however it is ordered. Errs on the side of more:
     an ordered load through a pointer of unknown origin may lead anywhere.
     """
     windows = pointer_windows(kernel)
-    has_variables = bool(kernel.module.variables)
+    everything = kernel.writable_windows | {int(Window.MODULE)}
+    found: set[int] = set()
 
     def window(item: Instruction) -> int | None:
         for operand in item.operands:
@@ -37,14 +40,13 @@ def blocks_depend_on_one_another(kernel: InlinedKernel) -> bool:
         if set(modifiers) & _ELSEWHERE or root not in ("ld", "st", "atom", "red"):
             continue
         where = window(item)
-        if where == Window.SHARED:
-            continue
-        if root in ("atom", "red"):
-            return True
         is_ordered = not _ORDERED.isdisjoint(modifiers)
-        may_be_written = where in kernel.writable_windows or (where is None and is_ordered)
-        if root == "ld" and may_be_written:
-            return True
-        if root == "st" and has_variables and where in (None, Window.MODULE):
-            return True
-    return False
+        if root in ("atom", "red"):
+            is_exchanged = where != Window.SHARED
+        elif root == "ld":
+            is_exchanged = where in kernel.writable_windows or (where is None and is_ordered)
+        else:
+            is_exchanged = bool(kernel.module.variables) and where in (None, Window.MODULE)
+        if is_exchanged:
+            found |= everything if where is None else {where}
+    return frozenset(found)

@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,12 +47,36 @@ class Arguments:
 
     given: what each parameter gets.
     module: the kernel's own __device__ variables, kept from launch to launch.
+    initial: makes a copy of them, if they are as in the beginning; else it takes a copy now, which
+        is slow where they are large.
     number: of the launch in this process, as %gridid has it.
     """
 
     given: Sequence[Argument]
     module: Bytes
+    initial: Callable[[], Bytes] | None = None
     number: int = field(default_factory=itertools.count(1).__next__)
+
+    def undo(self, windows: Collection[int]) -> Callable[[], None]:
+        """Return what makes the memory of these windows as it is now."""
+        kept: list[tuple[Bytes, Callable[[], Bytes]]] = []
+        if Window.MODULE in windows:
+            kept.append((self.module, self.initial or _copied(self.module)))
+        for index, buffer in enumerate(buffers_of(self.given)):
+            if window_of_buffer(index) in windows:
+                memory = buffer.data.reshape(-1).view(np.uint8)
+                kept.append((memory, _copied(memory)))
+
+        def restore() -> None:
+            for memory, before in kept:
+                memory[:] = before()
+
+        return restore
+
+
+def _copied(memory: Bytes) -> Callable[[], Bytes]:
+    copy = memory.copy()
+    return lambda: copy
 
 
 @dataclass(frozen=True)
@@ -126,7 +150,7 @@ def launch(
     instruments: Instruments | None = None,
     workers: int | None = None,
     *,
-    ascending: bool,
+    exchanged: Collection[int],
     make_units: Callable[[], Loaded | None] | None = None,
     vector_above: float = 0.0,
 ) -> Outcome:
@@ -137,22 +161,29 @@ def launch(
     chessboard, white ones first, so that a block that writes into its neighbours' tiles spoils some
     that are done.
 
+    exchanged: the windows through which blocks depend on one another. If there are none, blocks may
+    be run in any order, and again.
     make_units: makes the same kernel for the vector path, or None where it has none. It is called
     if threads would need more than `vector_above` seconds, going by the first cluster of each
     worker (which is not asked for if that is 0). The vector path then runs the others, and threads
-    run those that it leaves.
+    run those that it leaves. If blocks depend on one another, threads run all blocks, from the
+    beginning, once the vector path leaves one.
     """
     instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
     chosen = np.arange(clusters.count)
     if blocks is not None:
         chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
-    if not ascending:
+    if not exchanged:
         chosen = _chessboard(clusters, chosen)
     wanted = 1 if instruments.present else (workers or available_cores())
-    stop = ctypes.c_uint8(0)
+    stop, stop_units = ctypes.c_uint8(0), ctypes.c_uint8(0)
     printer = printer or Printer()
-    timer = threading.Timer(seconds, lambda: setattr(stop, "value", 1))
+
+    def end() -> None:
+        stop.value = stop_units.value = 1
+
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     start = time.perf_counter()
@@ -160,27 +191,13 @@ def launch(
         _Worker(loaded, grid, arguments, instruments, stop, printer)
         for _ in range(max(1, min(wanted, len(chosen))))
     ]
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
-
-    def by_threads(wanted: npt.NDArray[np.int64]) -> None:
-        next_cluster = ctypes.c_uint64(0)
-
-        def work(worker: _Worker) -> None:
-            run(
-                ctypes.addressof(worker.contexts),
-                ctypes.addressof(next_cluster),
-                wanted.ctypes.data,
-                len(wanted),
-            )
-
-        _together(work, team)
-
     rest, vector_blocks, translation = chosen, 0, 0.0
     if make_units:
+        undo = arguments.undo(exchanged)
         first = chosen[: len(team)] if vector_above > 0 else chosen[:0]
         rest = chosen[len(first) :]
         if len(first):
-            by_threads(first)
+            _run_threads(cache, team, first)
         estimated = (time.perf_counter() - start) * len(rest) / len(team)
         if stop.value or any(worker.stopped for worker in team):
             rest = rest[:0]
@@ -190,13 +207,16 @@ def launch(
             translation = time.perf_counter() - begun
             if units:
                 units_team = [
-                    _Worker(units, grid, arguments, instruments, stop, printer) for _ in team
+                    _Worker(units, grid, arguments, instruments, stop_units, printer) for _ in team
                 ]
-                left = _run_units(cache, units, units_team, rest, _by_tiles(clusters, rest))
-                vector_blocks = len(rest) - len(left)
+                left = _run_units(cache, units, units_team, rest, bool(exchanged))
+                if exchanged and len(left):
+                    undo()
+                    left = chosen
+                vector_blocks = max(0, len(rest) - len(left))
                 rest = left
     if len(rest):
-        by_threads(rest)
+        _run_threads(cache, team, rest)
     elapsed = time.perf_counter() - start - translation
     timer.cancel()
     faults = [w.stopped for w in team if w.stopped]
@@ -211,19 +231,36 @@ def _has_changed(context: Context, buffer: int) -> bool:
     return bool(context.changed >> window_of_buffer(buffer) & 1)
 
 
+def _run_threads(cache: Cache, team: Sequence[_Worker], chosen: npt.NDArray[np.int64]) -> None:
+    """Run clusters in this order until one has a fault."""
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
+    next_cluster = ctypes.c_uint64(0)
+
+    def work(worker: _Worker) -> None:
+        run(
+            ctypes.addressof(worker.contexts),
+            ctypes.addressof(next_cluster),
+            chosen.ctypes.data,
+            len(chosen),
+        )
+
+    _together(work, team)
+
+
 def _run_units(
     cache: Cache,
     units: Loaded,
     team: Sequence[_Worker],
     chosen: npt.NDArray[np.int64],
-    order: npt.NDArray[np.int64],
+    depend: bool,
 ) -> npt.NDArray[np.int64]:
-    """Run blocks on the vector path, in this order of theirs. Returns those that threads must
-    run."""
+    """Run blocks on the vector path. Returns those that threads must run, in the same order; not
+    all of them, if blocks depend on one another."""
+    order = np.arange(len(chosen)) if depend else _by_tiles(team[0].clusters, chosen)
     ordered = chosen[order]
     next_block = ctypes.c_uint64(0)
     left = np.zeros(len(chosen), np.uint8)
-    kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2, ctypes.c_void_p]
+    kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, ctypes.c_void_p]
     run = ctypes.CFUNCTYPE(None, *kinds)(build.run_units_address(cache))
 
     def work(worker: _Worker) -> None:
@@ -233,6 +270,7 @@ def _run_units(
             ordered.ctypes.data,
             len(ordered),
             units.threads // units.lanes,
+            depend,
             left.ctypes.data,
         )
 
@@ -289,6 +327,7 @@ class _Worker:
         printer: Printer,
     ) -> None:
         self.contexts = (Context * loaded.kernel.cluster_blocks)()
+        self.clusters = Clusters(grid, loaded.kernel.cluster)
         self._keep: list[object] = [arguments, instruments, stop, printer]
         for rank, context in enumerate(self.contexts):
             for name, value in self._fields(loaded, grid, arguments).items():

@@ -1,32 +1,59 @@
 // Runs blocks on the vector path: a unit of several threads is one coroutine. Thread u of the context
 // stands for unit u.
 
-// Runs one block. Returns whether all units came to their end; if one did not, threads must run the
-// block again.
+const long long MAX_POLLS = 1ll << 23;  // some seconds
+
+// Who goes on in the next round: those that gave way or whose mbarrier is open; if all that live wait
+// at the barrier, they. Returns how many live.
+__device__ long long choose_units(Context* c, long long units, bool* opens, long long* moving) {
+    long long alive = 0, waiting = 0;
+    *moving = 0;
+    for (long long u = 0; u < units; ++u) {
+        Thread* unit = c->thread + u;
+        if (unit->state == STATE_EXITED) continue;
+        alive += 1;
+        if (unit->state == STATE_MBARRIER && phase_is_over(c, u)) unit->state = STATE_YIELD;
+        waiting += unit->state == STATE_BARRIER;
+        *moving += unit->state == STATE_YIELD;
+    }
+    *opens = waiting == alive;
+    return alive;
+}
+
+// Runs one block. Returns whether all units came to their end; if one did not, or if none can go on,
+// or if they poll for too long what other lanes may have to write, threads must run the block again.
 __device__ bool run_units(Context* c, long long units, bool backward) {
     begin_block(c);
+    c->fault = 0;
     for (long long u = 0; u < units; ++u) c->thread[u].state = STATE_YIELD;
+    long long polls = 0, moving = units;
+    bool opens = false;
     for (bool started = false;; started = true) {
-        int alive = 0;
         for (long long i = 0; i < units; ++i) {
             long long u = backward ? units - 1 - i : i;
             Thread* unit = c->thread + u;
-            if (unit->state == STATE_EXITED) continue;
+            if (unit->state != STATE_YIELD && !(opens && unit->state == STATE_BARRIER)) continue;
             if (started) host_resume(unit->handle);
             else unit->handle = host_start(c->entry, c, u);
             if (unit->state == STATE_LEFT) return false;
-            alive += unit->state != STATE_EXITED;
         }
+        long long alive = choose_units(c, units, &opens, &moving);
+        bool is_diverted = c->pending_bytes != 0;  // an atomic operation on an input
+        c->pending_bytes = 0;
+        if (c->fault || is_diverted) return false;
         if (!alive) return true;
-        if (*c->stop) return false;
+        polls = opens ? 0 : polls + 1;
+        if (*c->stop || (!opens && !moving) || polls > MAX_POLLS) return false;
         backward = !backward;
     }
 }
 
 // Takes blocks from the list, as rt_run does. left: gets a 1 for each block that threads must run.
-// When most blocks end there, this gives all others up as well.
+// When most blocks end there, this gives all others up as well; if the blocks depend on one another,
+// when the first one does.
 extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, const long long* blocks,
-                                        long long count, long long units, unsigned char* left) {
+                                        long long count, long long units, long long depend,
+                                        unsigned char* left) {
     long long done = 0, given_up = 0;
     for (;;) {
         unsigned long long i = atomicAdd(next, 1ull);
@@ -41,5 +68,6 @@ extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, co
         }
         left[i] = 1;
         given_up += 1;
+        if (depend) *(volatile unsigned char*)c->stop = 1;
     }
 }

@@ -36,12 +36,24 @@ class Access:
         return self.type.bytes * len(self.items)
 
 
+_ORDERED = {"volatile", "relaxed", "acquire", "release"}
+
+
+def is_ordered_in_global_memory(item: Instruction) -> bool:
+    """Whether a load or store is ordered with what other blocks do."""
+    words = item.opcode.split(".")
+    return "global" in words and not _ORDERED.isdisjoint(words)
+
+
 def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
     """The parts of a load or store. Raises CannotTranslate for one that has no vector form."""
     m, _ = table.match(item, index)
     is_store = item.opcode.startswith("st")
-    is_ordered = is_volatile(m) and space(m) != "global"  # no block waits for what another stores
-    if is_ordered or m.type.name == "b128" or not item.opcode.startswith(("ld.", "st.")):
+    if (
+        (is_volatile(m) and space(m) != "global")
+        or m.type.name == "b128"
+        or not item.opcode.startswith(("ld.", "st."))
+    ):
         raise CannotTranslate("an ordered or 128-bit access in vector code")
     data, address = m.operands["b" if is_store else "d"], m.operands["a"]
     if not isinstance(address, Address):

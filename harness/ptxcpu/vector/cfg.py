@@ -1,19 +1,21 @@
 """The control-flow graph of a kernel: basic blocks, dominators, and the regions of branches.
 
 Dominators are found as by K. D. Cooper, T. J. Harvey and K. Kennedy, "A Simple, Fast Dominance
-Algorithm", 2001.
+Algorithm", 2001. The order of a region's blocks is that of F. Bourdoncle, "Efficient Chaotic
+Iteration Strategies with Widenings", 1993: topological, but that each loop stands as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.ptx.syntax import Instruction, Label, Symbol
 
 _ENDS = ("ret", "exit", "trap")
-_MEETINGS = ("bar", "barrier", "mbarrier", "shfl", "vote", "match", "redux", "call", "brx", *_ENDS)
+_MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "call", "brx", *_ENDS)
 """Instructions at which lanes must not be apart, or that a region does not contain."""
 
 MAX_REGION = 400
@@ -33,11 +35,44 @@ class BasicBlock:
 
 
 @dataclass(frozen=True)
-class Region:
-    """The blocks between a branch and the block where its ways meet again, in topological order."""
+class Loop:
+    """A loop, whose ways back all lead to its head.
 
-    blocks: tuple[int, ...]
+    body: its other parts, in the order in which one step runs them.
+    exits: the blocks outside that its blocks lead to.
+    """
+
+    head: int
+    body: tuple[Part, ...]
+    exits: tuple[int, ...]
+
+
+Part: TypeAlias = "int | Loop"
+"""A basic block, or a loop of them."""
+
+
+def blocks_of(part: Part) -> Iterator[int]:
+    """The blocks of a part of a region."""
+    if isinstance(part, int):
+        yield part
+    else:
+        yield part.head
+        for inner in part.body:
+            yield from blocks_of(inner)
+
+
+@dataclass(frozen=True)
+class Region:
+    """What lies between a branch and the block where its ways meet again, in topological order."""
+
+    parts: tuple[Part, ...]
     join: int
+
+    def blocks(self) -> Iterator[tuple[int, bool]]:
+        """Each block, and whether it is in a loop of the region."""
+        for part in self.parts:
+            for number in blocks_of(part):
+                yield number, isinstance(part, Loop)
 
 
 class ControlFlowGraph:
@@ -61,33 +96,30 @@ class ControlFlowGraph:
     def region(self, number: int) -> Region | None:
         """What the branch at the end of a block decides on.
 
-        None where the ways meet only at the end of the kernel, or where the region has a loop, a
-        place where threads meet, or too many instructions.
+        None where the ways meet only at the end of the kernel, or where the region has the branch
+        itself, a place where threads meet, or too many instructions.
         """
         join = self.postdominators.get(number)
         if join is None or join == len(self.blocks):
             return None
-        order: list[int] = []
-        on_path: set[int] = set()
-        if not all(self._visit(x, join, order, on_path) for x in self.blocks[number].successors):
+        inside = self._between(number, join)
+        if number in inside or sum(self._size(x) for x in inside) > MAX_REGION:
             return None
-        if number in order or sum(self._size(x) for x in order) > MAX_REGION:
+        if len(self.blocks) in inside or any(self._has_meeting(x) for x in inside):
             return None
-        return Region(tuple(reversed(order)), join)
+        return Region(_Order(self.blocks, inside).parts(self.blocks[number].successors), join)
 
-    def _visit(self, number: int, join: int, order: list[int], on_path: set[int]) -> bool:
-        """Append what is reached from a block before the join, last blocks first. Says whether
-        there is neither a loop nor a meeting."""
-        if number == join or number in order:
-            return True
-        if number in on_path or number == len(self.blocks) or self._has_meeting(number):
-            return False
-        on_path.add(number)
-        if not all(self._visit(x, join, order, on_path) for x in self.blocks[number].successors):
-            return False
-        on_path.remove(number)
-        order.append(number)
-        return True
+    def _between(self, number: int, join: int) -> set[int]:
+        """The blocks that are reached from a block before the join."""
+        found: set[int] = set()
+        waiting = [*self.blocks[number].successors]
+        while waiting:
+            block = waiting.pop()
+            if block != join and block not in found:
+                found.add(block)
+                if block < len(self.blocks):
+                    waiting += self.blocks[block].successors
+        return found
 
     def instructions(self, number: int) -> list[tuple[int, Instruction]]:
         """The instructions of a block with their indices."""
@@ -100,6 +132,56 @@ class ControlFlowGraph:
 
     def _size(self, number: int) -> int:
         return self.blocks[number].end - self.blocks[number].first
+
+
+class _Order:
+    """Bourdoncle's weak topological order of some blocks."""
+
+    def __init__(self, blocks: Sequence[BasicBlock], inside: Collection[int]) -> None:
+        self._blocks = blocks
+        self._inside = inside
+        self._number = dict.fromkeys(inside, 0)
+        """When a block was reached; 0 where it was not."""
+        self._count = 0
+        self._stack: list[int] = []
+
+    def parts(self, entries: Sequence[int]) -> tuple[Part, ...]:
+        found: list[Part] = []
+        for entry in entries:
+            if entry in self._inside and self._number[entry] == 0:
+                self._visit(entry, found)
+        return tuple(reversed(found))
+
+    def _visit(self, block: int, found: list[Part]) -> int:
+        """Append the parts that begin with what is reached from a block, last ones first."""
+        self._stack.append(block)
+        self._count += 1
+        self._number[block] = head = self._count
+        is_loop = False
+        for target in self._successors(block):
+            reached = self._number[target] or self._visit(target, found)
+            if reached <= head:
+                head, is_loop = reached, True
+        if head == self._number[block]:
+            self._number[block] = _DONE
+            inner = self._stack.pop()
+            while inner != block:
+                self._number[inner] = 0 if is_loop else _DONE
+                inner = self._stack.pop()
+            found.append(self._loop(block) if is_loop else block)
+        return head
+
+    def _loop(self, head: int) -> Loop:
+        body = self.parts(self._successors(head))
+        members = {head, *(x for part in body for x in blocks_of(part))}
+        targets = (x for block in sorted(members) for x in self._blocks[block].successors)
+        return Loop(head, body, tuple(dict.fromkeys(x for x in targets if x not in members)))
+
+    def _successors(self, block: int) -> list[int]:
+        return [x for x in self._blocks[block].successors if x in self._inside]
+
+
+_DONE = 1 << 60
 
 
 def _blocks(kernel: InlinedKernel) -> list[BasicBlock]:

@@ -7,8 +7,9 @@ compile time. Uniform and affine registers have one group; `threadIdx.y * pitch`
 16x16 threads has two groups in a warp; a varying register has as many groups as lanes.
 
 The analysis is a forward data-flow analysis, insensitive to the order of instructions: PTX is
-nearly in SSA form. It assumes that the lanes stay together, but for regions without loops between a
-branch and its join (see `cfg.py`): what is written there and elsewhere, too, is varying.
+nearly in SSA form. It assumes that the lanes stay together, but for regions between a branch and
+its join (see `cfg.py`): what is written there and elsewhere, too, is varying, and so is all that is
+written in a loop of theirs.
 
 Sources: R. Karrenberg and S. Hack, "Whole-Function Vectorization", CGO 2011, and "Improving
 Performance of OpenCL on CPUs", CC 2012 (uniform and consecutive values); M. Pharr and W. R. Mark,
@@ -42,7 +43,7 @@ from harness.ptxcpu.vector.cfg import ControlFlowGraph, Region
 MAX_GROUPS = 4
 """A register with more groups is treated as varying: its leaders would fill a vector anyway."""
 
-MAX_REGIONS = 150
+MAX_REGIONS = 200
 """Branches of a kernel on which lanes may part. A kernel with more would take long to translate:
 threads run its blocks at the edges."""
 
@@ -266,6 +267,9 @@ _NO_RESULT = {
     *("st", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap", "red"),
     *("cp", "prefetch", "prefetchu", "brkpt", "discard", "applypriority", "nanosleep", "pmevent"),
 }
+ONE_BY_ONE = {"atom", "red", "mbarrier"}
+"""Instructions that are run for one lane after the other, by what lowers them for threads."""
+
 _LINEAR = {"add", "sub", "mul", "mad", "shl"}
 _LOGIC = {"and", "or", "xor", "shr"}
 
@@ -373,21 +377,24 @@ class ShapeAnalysis:
         if index not in self.regions:
             return item.opcode.startswith("bra") is False and self._vary(item, is_guarded=True)
         changed = False
-        for number in self.regions[index].blocks:
+        for number, is_in_loop in self.regions[index].blocks():
             for _, inner in self.graph.instructions(number):
-                changed |= self._vary(inner, is_guarded=inner.guard is not None)
+                changed |= self._vary(inner, is_in_loop or inner.guard is not None)
         return changed
 
     def _vary(self, item: Instruction, is_guarded: bool) -> bool:
-        """Note that some lanes may execute an instruction without the others."""
+        """Note that some lanes may execute an instruction without the others.
+
+        is_guarded: and that others keep what they have.
+        """
         changed = False
         for name in written_by(item):
-            is_load = item.opcode.startswith("ld") and ".param" not in item.opcode
-            if is_load:
+            is_apart = item.opcode.split(".")[0] in ONE_BY_ONE
+            if item.opcode.startswith("ld") and ".param" not in item.opcode:
                 address = self.of(item.operands[1])
-                is_load = address is None or not address.shape.is_uniform
+                is_apart = address is None or not address.shape.is_uniform
             if name in self.kernel.registers and (
-                is_guarded or is_load or name not in self.defined_once
+                is_guarded or is_apart or name not in self.defined_once
             ):
                 changed |= self._join(name, Lanes(varying(self.lanes), (1 << 64) - 1))
         return changed
@@ -442,6 +449,8 @@ class ShapeAnalysis:
             return None
         known = [source for source in sources if source is not None]
         default = self._together(known)
+        if root == "atom" or (root == "mbarrier" and "arrive" in modifiers[0]):
+            return Lanes(varying(self.lanes), (1 << 64) - 1)
         if not isinstance(item.operands[0], Register) or isinstance(item.operands[0], Sink):
             return default
         held = self.kernel.registers[item.operands[0].name]

@@ -8,8 +8,13 @@ CannotTranslate is raised. If it is seen while running, the unit ends in State.L
 block is run again by threads: lanes that take different branches, an access that is outside its
 array, a number that wraps around although the analysis assumed that it does not, and the end of
 the time limit. So a fault is always found, and described, by the thread path. Running a block
-again gives the same result only if the block reads nothing that blocks write; `refusal` says
-whether that is so.
+again gives the same result if the block reads nothing that blocks write. Where blocks do that, the
+whole launch is run again (`execution/launch.py`).
+
+Lanes that part at a branch run under masks until they meet again: each basic block with the lanes
+that come there, a loop until no lane is left in it (Pharr and Mark, see `shapes.py`). Instructions
+with an effect that lanes have one after the other (atomics, mbarriers, bulk copies) are lowered as
+for a thread, in a loop over the lanes of the mask.
 
 Sources: see `shapes.py`. That one coroutine runs from barrier to barrier is due to P. Jääskeläinen
 et al., "pocl: A Performance-Portable OpenCL Implementation", IJPP 2015, who split the kernel there.
@@ -18,14 +23,15 @@ et al., "pocl: A Performance-Portable OpenCL Implementation", IJPP 2015, who spl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from harness.ptxcpu.analysis.block_dependence import blocks_depend_on_one_another
+from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.liveness import read_before_written
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import _CORO, Mode, ThreadTranslator
-from harness.ptxcpu.codegen.translator import B32, B64, PREDICATE
+from harness.ptxcpu.codegen.translator import B32, B64, PREDICATE, MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.syntax import (
     Address,
@@ -37,17 +43,25 @@ from harness.ptxcpu.ptx.syntax import (
     Register,
     Sink,
 )
+from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.runtime.layout import State, Window
-from harness.ptxcpu.vector.access import Access, LaneMemory, decode
+from harness.ptxcpu.runtime.layout import Cause, State, Window
+from harness.ptxcpu.vector.access import Access, LaneMemory, decode, is_ordered_in_global_memory
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
-from harness.ptxcpu.vector.cfg import Region
-from harness.ptxcpu.vector.shapes import Shape, ShapeAnalysis, special_lanes, uniform, written_by
+from harness.ptxcpu.vector.masks import MaskedBuilder, MaskedRegion
+from harness.ptxcpu.vector.shapes import (
+    ONE_BY_ONE,
+    Shape,
+    ShapeAnalysis,
+    special_lanes,
+    uniform,
+    written_by,
+)
 from harness.ptxcpu.vector.unroll import unrolled
 
 COMPUTED = {
     *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
-    *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fma", "lg2", "lop3"),
+    *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fence", "fma", "lg2", "lop3"),
     *("mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
     *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),
     *("shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "tanh", "testp", "xor"),
@@ -75,8 +89,11 @@ def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> s
         return "clusters"
     if kernel.local.size:
         return "local memory"
-    if blocks_depend_on_one_another(kernel):
-        return "blocks that depend on one another"
+    for item in kernel.body:
+        if isinstance(item, Instruction) and item.opcode.startswith(("atom", "red.")):
+            modifiers = item.opcode.split(".")
+            if "cas" in modifiers or TYPES[modifiers[-1]].is_float:
+                return "atomics whose result depends on the order of threads"
     return ""
 
 
@@ -99,7 +116,7 @@ def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
     return wanted
 
 
-class VectorTranslator(LaneMemory, ThreadTranslator):
+class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     """One unit as a coroutine `ptr @thread(context, unit)`, to be called as ThreadTranslator's."""
 
     def __init__(
@@ -116,18 +133,22 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         super().__init__(kernel, table, block, Mode.RUN)
         self.lanes = lanes
         self.shapes = ShapeAnalysis(kernel, block, lanes)
+        self._exchanged = exchanged_windows(kernel)
         self._slots: dict[str, list[str]] = {}
         self._lane: int | None = 0
         """The lane whose values are read and written; None for all of them."""
         self._delayed: list[tuple[Operand, IrValue, bool, int | None]] | None = None
-        self._mask_bits: IrValue | None = None
+        self.mask_bits: IrValue | None = None
         """The lanes that execute the instruction at hand; None for all of them."""
+        self._one_lane: IrValue | None = None
+        """The number, as i32, of the one lane that executes it, where only that is known."""
+        self.loops_entered = 0
+        self._allocated: list[tuple[str, str]] = []
+        """Names and types of this translation's own variables."""
         self._vectors: dict[str, LaneVector] = {}
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
         self._loaded_ahead: dict[tuple[str, int], IrValue] = {}
         """What loads of this basic block will give, by base and offset."""
-        self._prefetches: list[str] = []
-        """Where each prefetching load keeps the address that it read last."""
         self._prefetched: set[tuple[str, int]] = set()
         """Base and line of what this basic block has asked for."""
         self._accesses = {
@@ -136,6 +157,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             if isinstance(item, Instruction)
             and item.opcode.startswith(("ld.", "st."))
             and ".param" not in item.opcode
+            and not (self._exchanged and is_ordered_in_global_memory(item))
         }
 
     @staticmethod
@@ -202,11 +224,16 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
                 allocations.append(f"  {slot} = alloca {type_}")
                 if slot in unwritten:
                     self.store(IrValue("zeroinitializer", type_), IrValue(slot, "ptr"))
-        for name in self._prefetches:
-            allocations.append(f"  {name} = alloca i64")
-            self.store(constant("i64", 0), IrValue(name, "ptr"))
+        for name, type_ in self._allocated:
+            allocations.append(f"  {name} = alloca {type_}")
+            self.store(IrValue("zeroinitializer", type_), IrValue(name, "ptr"))
         self.lines[self._declared_at : self._declared_at] = ["  %carry = alloca i1", *allocations]
         self.lines += statements
+
+    def variable(self, type_: str) -> IrValue:
+        name = f"%own{len(self._allocated)}"
+        self._allocated.append((name, type_))
+        return IrValue(name, "ptr")
 
     # -- registers
 
@@ -226,6 +253,10 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
 
     def _value_of(self, register: Register) -> IrValue:
         name = register.name
+        if self._one_lane is not None:
+            if self.shapes.shape(name).is_uniform:
+                return self._slot(name, 0)
+            return self._element_at(self._vector_of(name), self._one_lane)
         if self._lane is None:
             if name not in self._vectors:
                 self._vectors[name] = self._vector_of(name)
@@ -262,9 +293,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
 
     @property
     def _mask(self) -> LaneVector | None:
-        return None if self._mask_bits is None else self.lanes_of_bits(self._mask_bits)
+        return None if self.mask_bits is None else self.lanes_of_bits(self.mask_bits)
 
-    def _bits_of_guard(self, guard: Register | Not) -> IrValue:
+    def bits_of_guard(self, guard: Register | Not) -> IrValue:
         """The lanes whose guard holds, a bit each."""
         register = guard.register if isinstance(guard, Not) else guard
         if self.shapes.shape(register.name).is_varying:
@@ -317,9 +348,13 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         if (held is PREDICATE) != (value.type == "i1"):
             raise CannotTranslate("a predicate and a number are mixed")
         kept = self.reinterpret(value, llvm_type(held), signed)
+        if self._one_lane is not None:
+            self._write_one_lane(name, kept, self._one_lane)
+            return
         shape = self.shapes.shape(name)
         mask = self._mask
-        if mask is not None and shape.is_varying and name not in self.shapes.defined_once:
+        keeps = bool(self.loops_entered) or name not in self.shapes.defined_once
+        if mask is not None and shape.is_varying and keeps:
             kept = self.select(mask, self.vector(kept), self._vector_of(name))
         slots = self._slots_of(name)
         self._vectors.pop(name, None)
@@ -343,6 +378,24 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self.store(one, IrValue(slots[group], "ptr"))
             self._held[slots[group]] = one
 
+    def _element_at(self, vector: LaneVector, lane: IrValue) -> IrValue:
+        return self.raw(vector.type, f"extractelement {vector}, {lane}")
+
+    def _write_one_lane(self, name: str, value: IrValue, lane: IrValue) -> None:
+        """Change one lane of a varying register."""
+        (slot,) = self._slots_of(name)
+        self._vectors.pop(name, None)
+        self._forget_addresses(name)
+        if value.type == "i1":
+            bits, whole = self._bits(name), f"i{self.lanes}"
+            place = self.op("shl", constant(whole, 1), self.resize(lane, whole))
+            rest = self.op("and", bits, self.invert(place))
+            self._held[slot] = self.op("or", rest, self.select(value, place, 0))
+            self.store(self._held[slot], IrValue(slot, "ptr"))
+        else:
+            where = self.raw("ptr", f"getelementptr {value.type}, ptr {slot}, {lane}")
+            self.store(value, where)
+
     def set_carry(self, value: IrValue) -> None:
         if is_vector(value) or self._lane:
             raise CannotTranslate("a carry in vector code")
@@ -355,14 +408,12 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         self._loaded_ahead = {}
         self._prefetched = set()
 
-    def _continue_at(self, label: str) -> None:
-        """Begin a basic block that is entered from the end of this one only."""
-        self.lines.append(f"{label}:")
-
     # -- special registers
 
     def special(self, name: str) -> IrValue:
         lanes = special_lanes(name, self.block, self.lanes)
+        if self._one_lane is not None:
+            return self._at_lane(name, self._one_lane)
         if self._lane is None:
             if lanes.shape.is_uniform:
                 return self._at_lane(name, 0)
@@ -371,12 +422,10 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             return self._spread([self._at_lane(name, 0)], lanes.shape)
         return self._at_lane(name, self._lane)
 
-    def _at_lane(self, name: str, lane: int) -> IrValue:
+    def _at_lane(self, name: str, lane: int | IrValue) -> IrValue:
         """A special register of one lane."""
         base, _, axis = name.partition(".")
-        thread = IrValue("%first32", "i32")
-        if lane:
-            thread = self.op("add", thread, lane)
+        thread = self.op("add", IrValue("%first32", "i32"), lane)
         if base == "tid":
             x, y, z = self.block
             before, size = {"x": (1, x), "y": (x, y), "z": (x * y, z)}[axis]
@@ -398,7 +447,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     def leave_unless(self, ok: IrValue) -> None:
         good = self.new_label()
         self.branch(ok, good, "leave", likely=True)
-        self._continue_at(good)
+        self.continue_at(good)
 
     def _leave(self) -> None:
         self.jump("leave")
@@ -417,19 +466,26 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             do, skip = self.new_label(), self.new_label()
 
             def run_apart(guard: Register | Not = item.guard) -> None:
-                self._mask_bits = self._bits_of_guard(guard)
-                self._instruction(index, item, root)
-                self._mask_bits = None
+                self.run_masked(index, replace(item, guard=None), self.bits_of_guard(guard))
                 self.jump(skip)
 
-            may_part = root in COMPUTED or root == "cp" or index in self._accesses
+            may_part = root in COMPUTED or root in ("cp", "ld", "st") or root in ONE_BY_ONE
             self._part(item.guard, do, skip, run_apart if may_part else None)
-            self._continue_at(do)
+            self.continue_at(do)
             self._instruction(index, item, root)
             self.jump(skip)
             self.place(skip)
         else:
             self._instruction(index, item, root)
+
+    def run_masked(self, index: int, item: Instruction, lanes: IrValue) -> None:
+        """Run an instruction for these lanes alone."""
+        self._hosts = {}
+        self.mask_bits = lanes
+        if item.guard is not None:
+            self.mask_bits = self.op("and", lanes, self.bits_of_guard(item.guard))
+        self._instruction(index, item, item.opcode.split(".")[0])
+        self.mask_bits = None
 
     def _instruction(self, index: int, item: Instruction, root: str) -> None:
         if root in ("ret", "exit"):
@@ -443,6 +499,10 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             self._leave()
         elif root == "cp":
             self._copy_async(index, item)
+        elif root == "nanosleep":
+            self.suspend(index, State.YIELD)
+        elif root in ONE_BY_ONE or (root in ("ld", "st") and ".param" not in item.opcode):
+            self._one_by_one(index, item)
         elif root in COMPUTED or item.opcode.startswith("ld.param"):
             self._compute(index, item)
         else:
@@ -462,10 +522,13 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
 
             def run_apart() -> None:
                 assert region is not None
-                self._run_apart(index, guard, region)
+                MaskedRegion(self, self.shapes.graph, region).run(index, guard)
+                join = self.kernel.body[self.shapes.graph.blocks[region.join].first]
+                assert isinstance(join, Label)
+                self.jump(self._labels[join.name])
 
             self._part(guard, label, after, run_apart if region else None)
-            self._continue_at(after)
+            self.continue_at(after)
 
     def _part(
         self,
@@ -498,52 +561,13 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             return
         mixed, apart = self.new_label(), self.new_label()
         self.branch(every, then, mixed)
-        self._continue_at(mixed)
+        self.continue_at(mixed)
         self.branch(some, apart, other)
-        self._continue_at(apart)
+        self.continue_at(apart)
         kept = dict(self._held), dict(self._vectors), dict(self._hosts)
         self._hosts = {}
         run_apart()
         self._held, self._vectors, self._hosts = kept
-
-    def _run_apart(self, index: int, guard: Register | Not, region: Region) -> None:
-        """Run the region of a branch on which the lanes disagree, each block under the mask of the
-        lanes that come there, and go on behind it."""
-        graph = self.shapes.graph
-        masks: dict[int, IrValue] = {}
-
-        def send(lanes: IrValue, number: int) -> None:
-            masks[number] = self.op("or", masks[number], lanes) if number in masks else lanes
-
-        def part(number: int, lanes: IrValue | None, guard: Register | Not | None) -> None:
-            """From the end of a block, some of the lanes that are there take its branch."""
-            successors = graph.blocks[number].successors
-            if guard is None or len(successors) == 1:
-                assert lanes is not None
-                send(lanes, successors[0])
-                return
-            taken = self._bits_of_guard(guard)
-            for way, target in zip((taken, self.invert(taken)), successors, strict=True):
-                send(way if lanes is None else self.op("and", lanes, way), target)
-
-        part(graph.block_of(index), None, guard)
-        for number in region.blocks:
-            last: Register | Not | None = None
-            for at, item in graph.instructions(number):
-                if item.opcode.startswith("bra"):
-                    last = item.guard
-                    continue
-                self._mask_bits = masks[number]
-                self._hosts = {}
-                if item.guard is not None:
-                    some = self._bits_of_guard(item.guard)
-                    self._mask_bits = self.op("and", masks[number], some)
-                self._instruction(at, item, item.opcode.split(".")[0])
-            self._mask_bits = None
-            part(number, masks[number], last)
-        join = self.kernel.body[graph.blocks[region.join].first]
-        assert isinstance(join, Label)
-        self.jump(self._labels[join.name])
 
     def _barrier(self, index: int, item: Instruction) -> None:
         words = item.opcode.split(".")
@@ -551,6 +575,50 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         if not whole or set(words) - {"bar", "barrier", "cta", "sync", "aligned"}:
             raise CannotTranslate("a barrier of a part of the block in vector code")
         self.suspend(index, State.BARRIER)
+
+    # -- one lane after the other
+
+    def _one_by_one(self, index: int, item: Instruction) -> None:
+        """Run an instruction for each lane of the mask, in ascending order; only once where all
+        lanes of a group get the same result."""
+        names = written_by(item)
+        if names and not any(self.shapes.shape(name).is_varying for name in names):
+            self._compute(index, item)
+            return
+        type_ = f"i{self.lanes}"
+        rest = self.variable(type_)
+        mask = self.mask_bits
+        self.store(constant(type_, -1) if mask is None else mask, rest)
+        again, one, done = self.new_label(), self.new_label(), self.new_label()
+        self.jump(again)
+        self.place(again)
+        lanes = self.load(type_, rest)
+        self.branch(self.compare("eq", lanes, 0), done, one)
+        self.continue_at(one)
+        self.store(self.op("and", lanes, self.op("sub", lanes, 1)), rest)
+        self._one_lane = self.resize(self.intrinsic("cttz", lanes, FALSE), "i32")
+        self.mask_bits = None
+        self._lowerings.lower(self, item, index)
+        self._one_lane, self.mask_bits = None, mask
+        self.jump(again)
+        self.place(done)
+
+    def thread_index(self) -> IrValue:
+        lane = self._one_lane
+        if lane is None:
+            lane = constant("i32", self._lane or 0)
+        return self.op("add", IrValue("%first", "i64"), self.resize(lane, "i64"))
+
+    def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
+        """Where one lane's bytes lie on the host, as the runtime finds it."""
+        if space == "shared":
+            access = replace(access, kind=access.kind | layout.Access.OWN)
+        pointer = self._told("rt_checked_access", space, self.address_value(address), access)
+        self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
+        return pointer
+
+    def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
+        self.leave_unless(ok)
 
     # -- computing
 
@@ -595,7 +663,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     def _access(self, access: Access) -> None:
         lanes = self.shapes.of(access.address.base)
         shape = lanes.shape if lanes else uniform(self.lanes)
-        is_masked = self._mask_bits is not None and (access.is_store or not shape.is_uniform)
+        is_masked = self.mask_bits is not None and (access.is_store or not shape.is_uniform)
         if shape.is_varying or is_masked:
             self._access_anywhere(access)
             return
@@ -679,9 +747,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
 
     def _of_one_lane(self, value: LaneVector) -> IrValue:
         """The value of the first lane that executes the instruction at hand."""
-        if self._mask_bits is None:
+        if self.mask_bits is None:
             return self.element(value, 0)
-        first = self.op("and", self.intrinsic("cttz", self._mask_bits, FALSE), self.lanes - 1)
+        first = self.op("and", self.intrinsic("cttz", self.mask_bits, FALSE), self.lanes - 1)
         return self.raw(value.type, f"extractelement {value}, {first}")
 
     def _prefetch(self, access: Access, host: IrValue, size: int) -> None:
@@ -690,8 +758,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         whose distance the processor's own prefetcher does not follow."""
         if not self.is_in_loop(access.index):
             return
-        before = IrValue(f"%before{len(self._prefetches)}", "ptr")
-        self._prefetches.append(before.text)
+        before = self.variable("i64")  # where this load read last
         now = self.raw("i64", f"ptrtoint {host} to i64")
         distance = self.op("sub", now, self.load("i64", before))
         self.store(now, before)
@@ -855,8 +922,10 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         if (is_store or known is None) and f"store {window}" not in self._held:
             writable = self.load("i64", self.offset(span, 16), ", !invariant.load !0")
             ok = self.compare("ne", writable, 0)
-            if not is_store:  # what blocks write must not be read: they may be run again
-                ok = self.op("or", self.invert(ok), self.compare("eq", window, int(Window.SHARED)))
+            if not is_store:  # what blocks write must not be read, unless all may be run again
+                ok = self.invert(ok)
+                for readable in (int(Window.SHARED), *sorted(self._exchanged)):
+                    ok = self.op("or", ok, self.compare("eq", window, readable))
             self.leave_unless(ok)
             if is_store:
                 self._held[f"store {window}"] = ok
@@ -896,8 +965,8 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             shift = constant("i64", access.bytes.bit_length() - 1)
             turned = self.intrinsic("fshr", offset, offset, shift)
         inside = self.bits_of_lanes(self.vector(self.compare("ult", turned, units)))
-        if self._mask_bits is not None:
-            inside = self.op("or", inside, self.invert(self._mask_bits))
+        if self.mask_bits is not None:
+            inside = self.op("or", inside, self.invert(self.mask_bits))
         self.leave_unless(self.compare("eq", inside, -1))
         pointers = self.raw(f"<{self.lanes} x ptr>", f"getelementptr i8, {host}, {offset}")
         mask = self._mask
@@ -916,6 +985,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         """`cp.async`: the bytes arrive at once, which is as good as any moment until they are
         waited for. (On the thread path they arrive as late as they may.)"""
         words = item.opcode.split(".")
+        if words[1:3] in (["async", "bulk"], ["async", "mbarrier"]):
+            self._one_by_one(index, item)
+            return
         if words[1:3] in (
             ["async", "commit_group"],
             ["async", "wait_group"],
@@ -945,21 +1017,21 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         some, done = self.new_label(), self.new_label()
         whole = self.new_label()
         self.branch(self.compare("eq", full, -1), whole, some)
-        self._continue_at(whole)
+        self.continue_at(whole)
         kept = dict(self._held), dict(self._vectors)
         self._store_raw(target, self._load_raw(source))
         self.jump(done)
-        self._continue_at(some)
+        self.continue_at(some)
         self._held, self._vectors = kept
         self.leave_unless(self.compare("eq", self.op("or", full, none), -1))
-        mask = self._mask_bits
-        self._mask_bits = full if mask is None else self.op("and", mask, full)
+        mask = self.mask_bits
+        self.mask_bits = full if mask is None else self.op("and", mask, full)
         values = []
         for raw in self._load_raw(source):
             read = LaneVector.of(raw.text, "i32", self.lanes)
             kept_or_zero = self.vector(self.select(self.lanes_of_bits(full), read, 0))
             values.append(IrValue(kept_or_zero.text, raw.type))
-        self._mask_bits = mask
+        self.mask_bits = mask
         self._store_raw(target, values)
         self.jump(done)
         self.place(done)
@@ -976,7 +1048,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         """The shape of an access's addresses, if all lanes take part and have a known distance."""
         lanes = self.shapes.of(access.address.base)
         shape = lanes.shape if lanes else uniform(self.lanes)
-        if shape.is_varying or self._mask_bits is not None:
+        if shape.is_varying or self.mask_bits is not None:
             return None
         return None if any(x % access.bytes for x in shape.offsets) else shape
 
