@@ -16,7 +16,6 @@ from harness import __version__
 from harness.arena.store.people import NotPossible
 from harness.arena.web import (
     api,
-    course,
     health,
     openid,
     organiser,
@@ -41,7 +40,6 @@ ROUTERS = (
     health.router,
     people.router,
     openid.router,
-    course.router,
     organiser.router,
     streams.router,
     pages.router,

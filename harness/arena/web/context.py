@@ -12,14 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Form, Request
+from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
 from harness.arena.rules import Rules, RulesFile
-from harness.arena.store import people
+from harness.arena.store import contest, people
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.guard import COOKIE
@@ -133,17 +134,10 @@ class Visitor:
             raise Problem(401, "Sign in first.")
         return self.person
 
-    @property
-    def organiser(self) -> Person:
-        """Raises Problem for everybody else."""
-        person = self.signed_in
-        if not person.organises:
-            raise Problem(403, "This is for organisers.")
-        return person
-
     def check_organiser(self) -> None:
         """Raises Problem for everybody else."""
-        _ = self.organiser
+        if not self.signed_in.organises:
+            raise Problem(403, "This is for organisers.")
 
     def reads(self, status: Status, rules: Rules) -> bool:
         """Return whether they may read a submission's source and report."""
@@ -203,9 +197,48 @@ ThisVisitor = Annotated[Visitor, Depends(visitor)]
 
 
 async def organiser(visitor: ThisVisitor) -> Visitor:
+    """Raises Problem for everybody else."""
     visitor.check_organiser()
     return visitor
 
 
 ThisOrganiser = Annotated[Visitor, Depends(organiser)]
 """A visitor who organises; everybody else is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A form that changes something: one transaction, over before the answer is sent."""
+
+    site: Site
+    visitor: Visitor
+    person: Person
+    connection: Connection
+
+    def note(self, action: str, subject: str, **details: object) -> None:
+        """Write a line of the audit log."""
+        contest.note(self.connection, self.person, action, subject, **details)
+
+    def to(self, page: str) -> RedirectResponse:
+        return RedirectResponse(f"{self.site.root}/{page}", 303)
+
+
+def own_change(
+    site: ThisSite, visitor: ThisVisitor, token: Annotated[str, Form(max_length=200)] = ""
+) -> Iterator[Change]:
+    """Raises Problem where the form is not one that we gave this visitor."""
+    visitor.check(token)
+    with site.transaction() as connection:
+        yield Change(site, visitor, visitor.signed_in, connection)
+
+
+OwnChange = Annotated[Change, Depends(own_change, scope="function")]
+
+
+def organisers_change(change: OwnChange) -> Change:
+    """Raises Problem for everybody but organisers."""
+    change.visitor.check_organiser()
+    return change
+
+
+OrganisersChange = Annotated[Change, Depends(organisers_change, scope="function")]

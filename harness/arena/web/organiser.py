@@ -1,21 +1,29 @@
-"""The organiser's page, and everything that it does."""
+"""The organiser's pages and forms: people, course, workers, submissions, rejudgings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import astuple, fields
+from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import StringConstraints
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
-from harness.arena.store import contest, gradings, people, workers
-from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena import similar
+from harness.arena.store import contest, course, gradings, people, workers
+from harness.arena.store.course import Result
+from harness.arena.store.people import NotPossible, Role
 from harness.arena.web.api import SubmissionStatus
 from harness.arena.web.context import (
     PRIVATE,
+    OrganisersChange,
     Site,
     ThisOrganiser,
     ThisSite,
@@ -23,9 +31,12 @@ from harness.arena.web.context import (
     Visitor,
     now,
 )
+from harness.arena.web.history import history_page
 from harness.arena.web.pages import sign_in_first
-from harness.arena.web.problems import Problem
+from harness.arena.web.problems import Problem, unknown_submission
+from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, page
+from problem import starter
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 
@@ -105,19 +116,23 @@ def everybodys_submissions(
 
 @router.get("/people")
 def everybody(site: ThisSite, visitor: ThisOrganiser) -> Response:
-    return _people(site, visitor)
+    with site.transaction() as connection:
+        return _people(site, visitor, connection)
 
 
 def _people(
-    site: Site, visitor: Visitor, link: str | None = None, key: str | None = None
+    site: Site,
+    visitor: Visitor,
+    connection: Connection,
+    link: str | None = None,
+    key: str | None = None,
 ) -> Response:
-    with site.transaction() as connection:
-        found: dict[str, object] = {
-            "link": link,
-            "key": key,
-            "everybody": people.everybody(connection),
-            "invitations": people.open_invitations(connection),
-        }
+    found: dict[str, object] = {
+        "link": link,
+        "key": key,
+        "everybody": people.everybody(connection),
+        "invitations": people.open_invitations(connection),
+    }
     return shown(site, "organiser_people.html", visitor, found, pseudonyms=site.rules.pseudonyms)
 
 
@@ -136,175 +151,192 @@ def audit_log(site: ThisSite, visitor: ThisOrganiser, offset: Offset = 0) -> Res
     )
 
 
-def do(
-    site: Site,
-    visitor: Visitor,
-    token: str,
-    what: Callable[[Connection, Person], object],
-    back: str = "organiser",
-) -> Response:
-    """Do something as an organiser, in one transaction, then redirect to a page.
-
-    Raises Problem where the visitor may not, or the form is not ours.
-    """
-    visitor.check(token)
-    actor = visitor.organiser
-    with site.transaction() as connection:
-        what(connection, actor)
-    return RedirectResponse(f"{site.root}/{back}", 303)
+# ------------------------------------------------------------------------------- people
 
 
 @router.post("/invite")
 def invite(
     request: Request,
-    site: ThisSite,
-    visitor: ThisVisitor,
-    token: Text = "",
+    change: OrganisersChange,
     role: Annotated[Role, Form()] = Role.CONTESTANT,
     uses: Annotated[int, Form(ge=1, le=1000)] = 1,
     note: Text = "",
 ) -> Response:
-    visitor.check(token)
-    actor = visitor.organiser
-    with site.transaction() as connection:
-        link = people.invite(connection, actor.id, role, uses, note)
-        contest.note(connection, actor, "invite", note[:100], role=role, uses=uses)
-    return _people(site, visitor, link=str(request.url_for("join_form", link=link)))
+    link = people.invite(change.connection, change.person.id, role, uses, note)
+    change.note("invite", note[:100], role=role, uses=uses)
+    address = str(request.url_for("join_form", link=link))
+    return _people(change.site, change.visitor, change.connection, link=address)
 
 
 @router.post("/invitations/end")
-def end_invitation(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
-) -> Response:
-    def end(connection: Connection, actor: Person) -> None:
-        people.end_invitation(connection, id)
-        contest.note(connection, actor, "end invitation", str(id))
-
-    return do(site, visitor, token, end, "organiser/people")
+def end_invitation(change: OrganisersChange, id: Number = 0) -> Response:
+    people.end_invitation(change.connection, id)
+    change.note("end invitation", str(id))
+    return change.to("organiser/people")
 
 
 @router.post("/people")
 def set_disabled(
-    site: ThisSite,
-    visitor: ThisVisitor,
-    token: Text = "",
-    id: Number = 0,
-    disabled: Annotated[bool, Form()] = False,
+    change: OrganisersChange, id: Number = 0, disabled: Annotated[bool, Form()] = False
 ) -> Response:
-    def set_it(connection: Connection, actor: Person) -> None:
-        if id == actor.id:
-            raise NotPossible("you cannot lock yourself out")
-        people.set_disabled(connection, id, disabled)
-        contest.note(connection, actor, "lock out" if disabled else "let in", str(id))
-
-    return do(site, visitor, token, set_it, "organiser/people")
+    if id == change.person.id:
+        raise NotPossible("you cannot lock yourself out")
+    people.set_disabled(change.connection, id, disabled)
+    change.note("lock out" if disabled else "let in", str(id))
+    return change.to("organiser/people")
 
 
 @router.post("/people/key")
-def reset_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0) -> Response:
+def reset_key(change: OrganisersChange, id: Number = 0) -> Response:
     """A new key for somebody who has lost theirs; all earlier ones end."""
-    visitor.check(token)
-    actor = visitor.organiser
+    key = people.reset_keys(change.connection, id, "made by an organiser")
+    change.note("reset key", str(id))
+    return _people(change.site, change.visitor, change.connection, key=key)
+
+
+@router.get("/people/{id}")
+def history(site: ThisSite, visitor: ThisOrganiser, id: int, offset: Offset = 0) -> Response:
+    """Everything that one person has submitted."""
     with site.transaction() as connection:
-        key = people.reset_keys(connection, id, "made by an organiser")
-        contest.note(connection, actor, "reset key", str(id))
-    return _people(site, visitor, key=key)
+        person = people.by_id(connection, id)
+    if person is None:
+        raise Problem(404, "There is nobody with this number.")
+    return history_page(site, visitor, person, offset)
 
 
-@router.post("/workers")
-def tell_worker(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Text = "", what: Text = ""
+# ------------------------------------------------------------------------------- course
+
+
+@router.post("/roster")
+def import_roster(
+    request: Request,
+    change: OrganisersChange,
+    roster: Annotated[str, Form(max_length=1_000_000)] = "",
 ) -> Response:
-    """Set a GPU aside, take it back, or let its worker end."""
-
-    def tell(connection: Connection, actor: Person) -> None:
-        if what == "drain":
-            workers.drain(connection, actor, id)
-        elif what == "set aside":
-            workers.set_aside(connection, actor, id, True)
-        elif what == "take back":
-            workers.set_aside(connection, actor, id, False)
-        else:
-            raise NotPossible("a worker is drained, set aside or taken back")
-
-    return do(site, visitor, token, tell)
+    """A personal link for each line of the roster, as CSV: the arena keeps no copy."""
+    links = course.import_roster(change.connection, change.person, course.read_roster(roster))
+    change.note("import roster", str(len(links)))
+    rows = ((*astuple(each), str(request.url_for("join_form", link=link))) for each, link in links)
+    return _csv("links.csv", course.as_csv((*course.COLUMNS, "link"), rows))
 
 
-@router.post("/workers/keys")
-def new_worker_key(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", name: Text = ""
-) -> Response:
-    """A worker key, as a file: the arena keeps no copy."""
-    visitor.check(token)
-    actor = visitor.organiser
+@router.get("/gradebook.csv")
+def gradebook(site: ThisSite, _: ThisOrganiser) -> Response:
     with site.transaction() as connection:
-        key = workers.new_machine(connection, name)
-        contest.note(connection, actor, "new worker key", name)
-    file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
-    headers = {
-        "Content-Disposition": f'attachment; filename="{file}.key"',
-        **PRIVATE,
-    }
-    return PlainTextResponse(f"{key}\n", headers=headers)
+        found = course.gradebook(connection, site.rules)
+    head = tuple(each.name for each in fields(Result))
+    return _csv("gradebook.csv", course.as_csv(head, map(astuple, found)))
 
 
-@router.post("/workers/keys/revoke")
-def revoke_worker_key(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
-) -> Response:
-    return do(site, visitor, token, lambda link, actor: workers.revoke(link, actor, id))
+def _csv(name: str, content: str) -> Response:
+    return _file(name, content, "text/csv")
 
 
-@router.post("/disqualify")
-def disqualify(
-    site: ThisSite, visitor: ThisVisitor, id: Submission, token: Text = "", reason: Text = ""
-) -> Response:
-    def change(connection: Connection, actor: Person) -> None:
-        contest.disqualify(connection, actor, id, reason)
-
-    return do(site, visitor, token, change, f"submissions/{id}")
+def _file(name: str, content: str, kind: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', **PRIVATE}
+    return PlainTextResponse(content, headers=headers, media_type=kind)
 
 
-@router.post("/reinstate")
-def reinstate(site: ThisSite, visitor: ThisVisitor, id: Submission, token: Text = "") -> Response:
-    def change(connection: Connection, actor: Person) -> None:
-        contest.reinstate(connection, actor, id)
+@router.post("/people/extend")
+def extend(change: OrganisersChange, id: Number = 0, until: Text = "") -> Response:
+    """A deadline of one person's own, in UTC; none where it is left empty."""
+    people.extend(change.connection, id, _moment(until))
+    change.note("extend", str(id), until=until)
+    return change.to("organiser/people")
 
-    return do(site, visitor, token, change, f"submissions/{id}")
+
+def _moment(text: str) -> datetime | None:
+    """Raises NotPossible."""
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise NotPossible(f"write a time as 2026-12-19T18:00, not as {text[:40]!r}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@router.post("/thaw")
+def thaw(change: OrganisersChange) -> Response:
+    """Show everybody the board as it is now."""
+    frozen_from = change.site.rules.frozen_from
+    if frozen_from is None:
+        raise NotPossible("the rules freeze no board")
+    change.note("thaw", str(frozen_from))
+    change.site.rules_file.thaw()
+    return change.to("organiser")
 
 
 @router.post("/announce")
-def announce(site: ThisSite, visitor: ThisVisitor, token: Text = "", text: Text = "") -> Response:
-    return do(site, visitor, token, lambda link, actor: contest.announce(link, actor, text))
+def announce(change: OrganisersChange, text: Text = "") -> Response:
+    contest.announce(change.connection, change.person, text)
+    return change.to("organiser")
 
 
 @router.post("/announcements/remove")
-def remove_announcement(
-    site: ThisSite, visitor: ThisVisitor, token: Text = "", id: Number = 0
-) -> Response:
-    return do(
-        site, visitor, token, lambda link, actor: contest.remove_announcement(link, actor, id)
-    )
+def remove_announcement(change: OrganisersChange, id: Number = 0) -> Response:
+    contest.remove_announcement(change.connection, change.person, id)
+    return change.to("organiser")
+
+
+# ------------------------------------------------------------------------------ workers
+
+
+@router.post("/workers")
+def tell_worker(change: OrganisersChange, id: Text = "", what: Text = "") -> Response:
+    """Set a GPU aside, take it back, or let its worker end."""
+    if what == "drain":
+        workers.drain(change.connection, change.person, id)
+    elif what in ("set aside", "take back"):
+        workers.set_aside(change.connection, change.person, id, what == "set aside")
+    else:
+        raise NotPossible("a worker is drained, set aside or taken back")
+    return change.to("organiser")
+
+
+@router.post("/workers/keys")
+def new_worker_key(change: OrganisersChange, name: Text = "") -> Response:
+    """A worker key, as a file: the arena keeps no copy."""
+    key = workers.new_machine(change.connection, name)
+    change.note("new worker key", name)
+    file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
+    return _file(f"{file}.key", f"{key}\n", "text/plain")
+
+
+@router.post("/workers/keys/revoke")
+def revoke_worker_key(change: OrganisersChange, id: Number = 0) -> Response:
+    workers.revoke(change.connection, change.person, id)
+    return change.to("organiser")
+
+
+# -------------------------------------------------------------------------- submissions
+
+
+@router.post("/disqualify")
+def disqualify(change: OrganisersChange, id: Submission, reason: Text = "") -> Response:
+    contest.disqualify(change.connection, change.person, id, reason)
+    return change.to(f"submissions/{id}")
+
+
+@router.post("/reinstate")
+def reinstate(change: OrganisersChange, id: Submission) -> Response:
+    contest.reinstate(change.connection, change.person, id)
+    return change.to(f"submissions/{id}")
 
 
 @router.post("/rejudge")
 def rejudge(
-    site: ThisSite,
-    visitor: ThisVisitor,
+    change: OrganisersChange,
     which: Annotated[Literal["chosen", "all"], Form()],
     ids: Annotated[list[Submission] | None, Form(max_length=PER_PAGE)] = None,
-    token: Text = "",
     reason: Text = "",
 ) -> Response:
     """Queue the chosen submissions, or all that count, once more."""
-
-    def queue(connection: Connection, actor: Person) -> None:
-        chosen = contest.counting_submissions(connection) if which == "all" else ids
-        if not chosen:
-            raise NotPossible("choose the submissions that are to be graded again")
-        contest.rejudge(connection, actor, chosen, reason)
-
-    return do(site, visitor, token, queue)
+    chosen = contest.counting_submissions(change.connection) if which == "all" else ids
+    if not chosen:
+        raise NotPossible("choose the submissions that are to be graded again")
+    contest.rejudge(change.connection, change.person, chosen, reason)
+    return change.to("organiser")
 
 
 @router.get("/rejudgings/{id}")
@@ -319,8 +351,47 @@ def rejudging(site: ThisSite, visitor: ThisOrganiser, id: int) -> Response:
 
 
 @router.post("/rejudgings/{id}/{what}")
-def decide(site: ThisSite, visitor: ThisVisitor, id: int, what: str, token: Text = "") -> Response:
+def decide(change: OrganisersChange, id: int, what: Literal["apply", "drop"]) -> Response:
     deeds = {"apply": contest.apply_rejudging, "drop": contest.drop_rejudging}
-    if what not in deeds:
-        raise Problem(404, "There is nothing at this address.")
-    return do(site, visitor, token, lambda link, actor: deeds[what](link, actor, id))
+    deeds[what](change.connection, change.person, id)
+    return change.to("organiser")
+
+
+@router.get("/similar")
+async def similar_kernels(
+    request: Request,
+    site: ThisSite,
+    visitor: ThisOrganiser,
+    of: Annotated[list[Annotated[str, StringConstraints(max_length=64)]] | None, Query()] = None,
+) -> Response:
+    """Show the kernels of different people that are nearly the same, or two of them side by side.
+
+    They are compared in another process.
+    """
+    renderer: Renderer = request.app.state.comparisons
+    kernels = await run_in_threadpool(_kernels, site, of)
+    pairs: list[similar.Pair] = []
+    rows: list[similar.Row] = []
+    if of is None:
+        pairs = await renderer.call(partial(similar.pairs, kernels, starter.text()))
+    elif len(kernels) == 2:
+        a, b = kernels
+        rows = await renderer.call(partial(similar.side_by_side, a.text, b.text))
+    else:
+        raise unknown_submission()
+    return await run_in_threadpool(
+        partial(page, site, "organiser_similar.html", here="organiser", visitor=visitor),
+        pairs=pairs,
+        rows=rows,
+        kernels=kernels,
+        shortest=similar.SHORTEST,
+        of_a_person=course.MAX_OF_A_PERSON,
+    )
+
+
+def _kernels(site: Site, ids: list[str] | None) -> list[similar.Kernel]:
+    """Return the kernels with these ids, or all that are compared."""
+    with site.transaction() as connection:
+        found = course.kernels(connection, ids)
+    known = [*similar.solutions(), *found]
+    return known if ids is None else [each for id in ids for each in known if each.id == id]

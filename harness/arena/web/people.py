@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from sqlalchemy import Connection
 
 from harness.arena.store import contest, people
 from harness.arena.store.people import NotPossible, Person, Role
-from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor
+from harness.arena.web.context import Change, OwnChange, Site, ThisSite, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
 from harness.arena.web.pages import shown_as, sign_in_first
 from harness.arena.web.problems import Problem, sentence
@@ -46,20 +47,24 @@ def account(site: ThisSite, visitor: ThisVisitor) -> Response:
         answer = sign_in_first(site, visitor)
         answer.status_code = 200
         return answer
-    return _account(site, visitor, visitor.person)
+    with site.transaction() as connection:
+        return _account(site, visitor, visitor.person, connection)
 
 
 def _account(
-    site: Site, visitor: Visitor, person: Person, *, new_key: str | None = None
+    site: Site,
+    visitor: Visitor,
+    person: Person,
+    connection: Connection,
+    *,
+    new_key: str | None = None,
 ) -> HTMLResponse:
-    with site.transaction() as connection:
-        kept = people.keys_of(connection, person.id)
     return page(
         site,
         "account.html",
         here="account",
         visitor=visitor,
-        keys=kept,
+        keys=people.keys_of(connection, person.id),
         new_key=new_key,
         shown_as=shown_as(site, person),
     )
@@ -88,54 +93,41 @@ def sign_in(request: Request, site: ThisSite, visitor: ThisVisitor, key: Text = 
 
 
 @router.post("/signout")
-def sign_out(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response:
-    visitor.check(token)
-    with site.transaction() as connection:
-        people.sign_out(connection, visitor.session or "")
-    answer = RedirectResponse(f"{site.root}/", 303)
-    answer.delete_cookie(COOKIE, path=f"{site.root}/")
-    return answer
+def sign_out(change: OwnChange) -> Response:
+    people.sign_out(change.connection, change.visitor.session or "")
+    return _signed_out(change, "")
 
 
 @router.post("/signout/everywhere")
-def sign_out_everywhere(site: ThisSite, visitor: ThisVisitor, token: Text = "") -> Response:
+def sign_out_everywhere(change: OwnChange) -> Response:
     """End all sessions of this person; keys stay valid."""
-    visitor.check(token)
-    person = visitor.signed_in
-    with site.transaction() as connection:
-        people.sign_out_everywhere(connection, person.id)
-        contest.note(connection, person, "sign out everywhere", person.name)
-    answer = RedirectResponse(f"{site.root}/account", 303)
-    answer.delete_cookie(COOKIE, path=f"{site.root}/")
+    people.sign_out_everywhere(change.connection, change.person.id)
+    change.note("sign out everywhere", change.person.name)
+    return _signed_out(change, "account")
+
+
+def _signed_out(change: Change, page: str) -> Response:
+    answer = change.to(page)
+    answer.delete_cookie(COOKIE, path=f"{change.site.root}/")
     return answer
 
 
 @router.post("/account/keys")
 def make_key(
-    site: ThisSite,
-    visitor: ThisVisitor,
-    token: Text = "",
-    label: Text = "",
-    days: Annotated[int, Form(ge=0, le=3650)] = 0,
+    change: OwnChange, label: Text = "", days: Annotated[int, Form(ge=0, le=3650)] = 0
 ) -> Response:
     """days: until it expires; 0 for never."""
-    visitor.check(token)
-    person = visitor.signed_in
-    with site.transaction() as connection:
-        key = people.new_key(connection, person.id, label, days or None)
-        contest.note(connection, person, "new key", person.name, label=label)
-    return _account(site, visitor, person, new_key=key)
+    key = people.new_key(change.connection, change.person.id, label, days or None)
+    change.note("new key", change.person.name, label=label)
+    return _account(change.site, change.visitor, change.person, change.connection, new_key=key)
 
 
 @router.post("/account/keys/revoke")
-def revoke_key(site: ThisSite, visitor: ThisVisitor, token: Text = "", hash: Text = "") -> Response:
-    visitor.check(token)
-    person = visitor.signed_in
-    with site.transaction() as connection:
-        if not people.revoke_key(connection, person.id, hash):
-            raise Problem(404, "You have no such key.")
-        contest.note(connection, person, "revoke key", person.name)
-    return RedirectResponse(f"{site.root}/account", 303)
+def revoke_key(change: OwnChange, hash: Text = "") -> Response:
+    if not people.revoke_key(change.connection, change.person.id, hash):
+        raise Problem(404, "You have no such key.")
+    change.note("revoke key", change.person.name)
+    return change.to("account")
 
 
 @router.get("/join/{link}")
@@ -177,9 +169,9 @@ def join(
             key = people.new_key(connection, person.id, "first key")
             session = people.sign_in(connection, person.id, key)
             contest.note(connection, person, "join", person.name, role=person.role)
+            answer = _account(site, Visitor(person, session), person, connection, new_key=key)
     except NotPossible as error:
         return _join(site, visitor, link, name=name, problem=sentence(error))
-    answer = _account(site, Visitor(person, session), person, new_key=key)
     return with_session(site, answer, session)
 
 
