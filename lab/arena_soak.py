@@ -43,7 +43,7 @@ KERNELS = {
 }
 PARTS = {
     "web": "-m harness.arena.web.server ",
-    "renderer": "-m harness.arena.web.renderer ",
+    "renderer": "multiprocessing.spawn ",
     "worker": "-m harness.arena.workers.process ",
     "compiler": "-m harness.judge.workers.entry_point compiler ",
     "grader": "-m harness.judge.workers.entry_point cpu ",

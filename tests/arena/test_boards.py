@@ -21,7 +21,7 @@ from harness.arena.web.board_files import DATA, Form, Made, Wanted, make
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.problems import Problem, database_away
-from harness.arena.web.renderer import RendererHere, RendererProcess
+from harness.arena.web.renderer import Renderer, RendererProcess, end_renderers
 from harness.board.document import Document
 from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
@@ -29,7 +29,7 @@ from tests.board import factory
 NOBODY = Visitor(None)
 
 
-class Counted(RendererHere):
+class Counted(Renderer):
     """Counts what it makes, and fails when told to."""
 
     def __init__(self, site: Site) -> None:
@@ -102,7 +102,7 @@ def test_a_large_board_is_shown_as_it_was_while_the_next_is_made(
 ) -> None:
     monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
-    boards = Boards(site, RendererHere(site))
+    boards = Boards(site, Renderer(site))
     result(1.0)
 
     async def scenario() -> None:
@@ -187,7 +187,7 @@ async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[Rendere
     try:
         yield maker
     finally:
-        await maker.end()
+        end_renderers()
 
 
 def test_another_process_makes_the_same(
@@ -212,10 +212,8 @@ def test_that_process_may_be_killed_at_any_time(
     async def scenario() -> None:
         async with beside(site, rules, web_url) as maker:
             wanted = Wanted(Form.DATA, site.rules, None)
-            for _ in range(2):
-                await maker.start()
-                assert maker.process is not None
-                maker.process.kill()
+            for _ in range(3):
                 assert DATA in (await maker.boards(wanted)).files
+                end_renderers()
 
     asyncio.run(scenario())

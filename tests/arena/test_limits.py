@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from collections import namedtuple
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,18 @@ from psycopg.errors import DiskFull
 from sqlalchemy import URL, Connection
 from sqlalchemy.exc import OperationalError
 
+from harness.arena.postgres import Server
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import OverLimit
 from harness.arena.store.people import Person, Role
-from harness.arena.web import connections, guard, health
+from harness.arena.web import connections, guard, health, renderer
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.problems import Problem
+from harness.arena.web.renderer import RendererProcess, end_renderers
 from harness.board.document import Document
 from tests.arena.submitting import PLENTY, graded, joined, submission, submit, take
 from tests.arena.test_behind_proxy import reached, web
@@ -166,25 +171,27 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     assert scores == {"ada": 1.0, "bob": 2.0}
 
 
-def test_comparisons_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.arena.web import renderer
-    from harness.arena.web.renderer import RendererProcess
-
+def test_comparisons_are_bounded_in_number_and_time(
+    monkeypatch: pytest.MonkeyPatch, server: Server, rules: Path
+) -> None:
     monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
     monkeypatch.setattr(renderer, "MAX_WAITING", 2)
-    process = RendererProcess(["--help"], {})
+    arguments = ["--rules", str(rules), "--signing-key", str(rules.with_name("key.pem"))]
+    database = server.url.render_as_string(hide_password=False)
+    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
+    process = RendererProcess(arguments, {**os.environ, **secrets})
 
-    async def slow(_: object) -> None:
-        await asyncio.sleep(10)
-
-    monkeypatch.setattr(process, "_ask", slow)
-
-    async def many() -> list[int]:
-        asked = (process.call(list) for _ in range(4))
+    async def many() -> list[str]:
+        asked = (process.call(partial(time.sleep, 100)) for _ in range(4))
         found = await asyncio.gather(*asked, return_exceptions=True)
-        return [each.status for each in found if isinstance(each, Problem)]
+        monkeypatch.undo()
+        assert await process.call(partial(max, 3, 7)) == 7, "the next one is served"
+        return sorted(each.detail[:9] for each in found if isinstance(each, Problem))
 
-    assert asyncio.run(many()) == [503] * 4
+    try:
+        assert asyncio.run(many()) == ["Many comp"] * 2 + ["This took"] * 2
+    finally:
+        end_renderers()
 
 
 # ------------------------------------------------------------------------------- what goes wrong

@@ -30,7 +30,7 @@ from harness.arena.web.guard import Guard
 from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, sentence
-from harness.arena.web.renderer import Renderer, RendererHere
+from harness.arena.web.renderer import Renderer, end_renderers
 from harness.arena.web.rendering import page
 from harness.arena.workers.api import LEASE_SECONDS
 
@@ -65,6 +65,7 @@ def application(
         if board_renderer is not None:
             running.append(asyncio.create_task(app.state.boards.prepare()))
         yield
+        end_renderers()
         for each in running:
             each.cancel()
         await asyncio.wait(running, timeout=2)
@@ -82,8 +83,8 @@ def application(
     app.state.site = site
     app.state.watch = Watch(site)
     app.state.jobs = Jobs(site, lease_seconds)
-    app.state.boards = Boards(site, board_renderer or RendererHere(site))
-    app.state.comparisons = comparison_renderer or RendererHere(site)
+    app.state.boards = Boards(site, board_renderer or Renderer(site))
+    app.state.comparisons = comparison_renderer or Renderer(site)
     for each in ROUTERS:
         app.include_router(each)
     app.add_middleware(

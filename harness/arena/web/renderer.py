@@ -1,19 +1,17 @@
-"""Renders what takes long in a process of its own, so that the web process answers meanwhile.
-
-The web process starts it as `python -m harness.arena.web.renderer`, writes requests to its standard
-input, and reads what was rendered from its standard output.
-"""
+"""Renders what takes long in a process of its own, so that the web process answers meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
-import pickle
-import struct
-import sys
-from asyncio.subprocess import Process
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, Protocol, TypeVar
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -29,143 +27,103 @@ COMPARISON_SECONDS = 20.0
 MAX_WAITING = 20
 """Comparisons that wait for their turn."""
 
-_LENGTH = struct.Struct("!Q")
-
-
 Result = TypeVar("Result")
 
 
-class Renderer(Protocol):
-    """Renders boards and compares submissions, here or in another process."""
-
-    async def boards(self, wanted: Wanted) -> Made:
-        """Raises Problem."""
-
-    async def call(self, compare: Callable[[], Result]) -> Result:
-        """Call a function that can be pickled, with its arguments. Raises Problem."""
-
-
-class RendererHere:
-    """Renders in this process."""
+class Renderer:
+    """Renders boards and compares submissions in this process."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     async def boards(self, wanted: Wanted) -> Made:
+        """Raises Problem."""
         return await run_in_threadpool(make, self._site, wanted)
 
     async def call(self, compare: Callable[[], Result]) -> Result:
+        """Call a function that can be pickled, with its arguments. Raises Problem."""
         return await run_in_threadpool(compare)
 
 
-class RendererProcess:
-    """The process, as the web process has it: started when first needed, and again if it ended."""
+class RendererProcess(Renderer):
+    """Does so in another process, which is started when first needed, and again if it ended."""
 
-    def __init__(self, arguments: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         """Both as the web process was started with."""
-        self._arguments = arguments
-        self._environment = environment
-        self.process: Process | None = None
+        self._start = (arguments, environment)
+        self._pool: ProcessPoolExecutor | None = None
         self._busy = asyncio.Lock()
         self._waiting = 0
 
     async def boards(self, wanted: Wanted) -> Made:
-        made: Made = await self._render(wanted, BOARD_SECONDS)
+        made: Made = await self._run(BOARD_SECONDS, _boards, wanted)
         return made
 
     async def call(self, compare: Callable[[], Result]) -> Result:
         if self._waiting >= MAX_WAITING:
             raise Problem(503, "Many comparisons are waiting; try again.", retry_after=10)
-        found: Result = await self._render(compare, COMPARISON_SECONDS)
+        found: Result = await self._run(COMPARISON_SECONDS, compare)
         return found
 
-    async def _render(self, request: object, seconds: float) -> Any:
+    async def _run(self, seconds: float, function: Callable[..., object], *values: object) -> Any:
         self._waiting += 1
         try:
             async with self._busy:
-                return await self._render_alone(request, seconds)
+                for _ in range(2):
+                    began = time.monotonic()
+                    try:
+                        done = self._started().submit(_within, seconds, function, *values)
+                        return await asyncio.wrap_future(done)
+                    except BrokenProcessPool:  # it took too long, or somebody killed it
+                        self._pool = None
+                    if time.monotonic() - began >= seconds:
+                        said = f"This took longer than {seconds:.0f} s, and was ended."
+                        raise Problem(503, said)
         finally:
             self._waiting -= 1
-
-    async def _render_alone(self, request: object, seconds: float) -> Any:
-        for _ in range(2):
-            try:
-                async with asyncio.timeout(seconds):
-                    found = await self._ask(request)
-            except (OSError, EOFError):
-                await self.end()  # somebody killed it
-                continue
-            except TimeoutError:
-                await self.end()
-                raise Problem(
-                    503, f"This took longer than {seconds:.0f} s, and was ended."
-                ) from None
-            except asyncio.CancelledError:
-                await self.end()  # its answer would be taken for the next one's
-                raise
-            if isinstance(found, Problem):
-                raise found
-            return found
         raise Problem(503, "This cannot be shown just now; try again.", retry_after=2)
 
-    async def start(self) -> None:
-        if self.process is None:
-            self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", __name__, *self._arguments),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env=self._environment,
-            )
-
-    async def _ask(self, request: object) -> Any:
-        await self.start()
-        assert self.process is not None
-        to, back = self.process.stdin, self.process.stdout
-        assert to is not None and back is not None
-        to.write(_framed(request))
-        await to.drain()
-        (length,) = _LENGTH.unpack(await back.readexactly(_LENGTH.size))
-        return pickle.loads(await back.readexactly(length))
-
-    async def end(self) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            spawning = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(1, spawning, _open, self._start)
+        return self._pool
 
 
-def _framed(value: object) -> bytes:
-    content = pickle.dumps(value)
-    return _LENGTH.pack(len(content)) + content
+def end_renderers() -> None:
+    """End the processes of all renderers, whatever they do."""
+    for process in multiprocessing.active_children():
+        process.kill()
 
 
-def _next(source: BinaryIO) -> Any:
-    """None when the web process has gone."""
-    head = source.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    return pickle.loads(source.read(_LENGTH.unpack(head)[0]))
+# -------------------------------------------------------------------------- in the other process
+
+_opened: list[Site] = []
 
 
-def _answer(site: Site, request: Wanted | Callable[[], object]) -> object:
-    try:
-        return make(site, request) if isinstance(request, Wanted) else request()
-    except Problem as problem:
-        return problem
-
-
-def main(arguments: Sequence[str]) -> int:
+def _open(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     log_as("renderer")
     os.nice(NICENESS)
-    site = open_site(read_arguments(arguments), connections=1)
-    with os.fdopen(os.dup(0), "rb") as source, os.fdopen(os.dup(1), "wb") as sink:
-        os.dup2(2, 1)  # what a library prints is no answer
-        while (request := _next(source)) is not None:
-            sink.write(_framed(_answer(site, request)))
-            sink.flush()
-    return 0
+    os.environ.update(environment)
+    _opened.append(open_site(read_arguments(arguments), connections=1))
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _boards(wanted: Wanted) -> Made:
+    return make(_opened[0], wanted)
+
+
+def _within(seconds: float, function: Callable[..., Result], *values: object) -> Result:
+    """Call it, and end the process if that takes longer."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return function(*values)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
