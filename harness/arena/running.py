@@ -8,15 +8,16 @@ import signal
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import URL
+from sqlalchemy import URL, Connection, Engine
 
 from harness.arena.arena import Settings, alone_in, check_port, database, folder, parts, reached
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
-from harness.arena.logs import log_as
-from harness.arena.output import Output
+from harness.arena.logs import Output, log_as
 from harness.arena.processes import ServerFailed
 from harness.arena.rules import RulesError
 from harness.arena.store import contest, people, workers
@@ -55,38 +56,26 @@ def run(arguments: argparse.Namespace, output: Output) -> None:
 
 def _new_key(data_dir: DataDir, url: URL | None, name: str, output: Output) -> None:
     """Print a new key for somebody who has lost theirs. It is shown before it is valid."""
-    _check_there(data_dir, url)
-    with reached(data_dir, url) as owner:
-        engine = open_engine(owner, connections=1)
-        try:
-            with engine.begin() as connection:
-                person = people.named(connection, name)
-                if person is None:
-                    raise NotPossible(f"nobody here is called {name}")
-                key = people.new_key(connection, person.id, "made on the arena's machine")
-                contest.note(connection, None, "new key", person.name)
-                output.show(f"The key of {person.name} is {key}")
-        finally:
-            engine.dispose()
+    with _transaction(data_dir, url) as connection:
+        person = people.named(connection, name)
+        if person is None:
+            raise NotPossible(f"nobody here is called {name}")
+        key = people.new_key(connection, person.id, "made on the arena's machine")
+        contest.note(connection, None, "new key", person.name)
+        output.show(f"The key of {person.name} is {key}")
 
 
 def _new_worker_key(
     data_dir: DataDir, url: URL | None, name: str, file: Path | None, output: Output
 ) -> None:
-    _check_there(data_dir, url)
-    with reached(data_dir, url) as owner:
-        engine = open_engine(owner, connections=1)
-        try:
-            with engine.begin() as connection:
-                key = workers.new_machine(connection, name)
-                contest.note(connection, None, "new worker key", name)
-                if file is None:
-                    output.show(f"The worker key of {name} is {key}")
-                else:
-                    _write_private(file, key)
-                    output.note(f"{file} holds the worker key of {name}: copy it to that machine")
-        finally:
-            engine.dispose()
+    with _transaction(data_dir, url) as connection:
+        key = workers.new_machine(connection, name)
+        contest.note(connection, None, "new worker key", name)
+        if file is None:
+            output.show(f"The worker key of {name} is {key}")
+        else:
+            _write_private(file, key)
+            output.note(f"{file} holds the worker key of {name}: copy it to that machine")
 
 
 def _write_private(path: Path, key: str) -> None:
@@ -101,9 +90,22 @@ def _write_private(path: Path, key: str) -> None:
         file.write(f"{key}\n")
 
 
-def _check_there(data_dir: DataDir, url: URL | None) -> None:
+@contextmanager
+def _transaction(data_dir: DataDir, url: URL | None) -> Iterator[Connection]:
+    """In the database of an arena, whether it runs or not. Raises UsageError."""
     if url is None and not data_dir.holds_an_arena:
         raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
+    with reached(data_dir, url) as owner, _engine(owner) as engine, engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _engine(owner: URL) -> Iterator[Engine]:
+    engine = open_engine(owner, connections=1)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _serve(
@@ -134,21 +136,17 @@ def first_key(owner: URL, output: Output) -> bool:
 
     The key is shown before the database keeps it: after a kill in between there is another one.
     """
-    engine = open_engine(owner, connections=1)
-    try:
-        with engine.begin() as connection:
-            if people.has_organiser(connection):
-                return False
-            person = people.add_person(connection, FIRST_ORGANISER, Role.ORGANISER)
-            key = people.new_key(connection, person.id, "first start")
-            output.show(
-                f"The organiser's key is {key}",
-                "It is shown this once: the arena keeps its hash only. For another one run "
-                f"`nox -s arena -- key --for {FIRST_ORGANISER}`.",
-            )
-            return True
-    finally:
-        engine.dispose()
+    with _engine(owner) as engine, engine.begin() as connection:
+        if people.has_organiser(connection):
+            return False
+        person = people.add_person(connection, FIRST_ORGANISER, Role.ORGANISER)
+        key = people.new_key(connection, person.id, "first start")
+        output.show(
+            f"The organiser's key is {key}",
+            "It is shown this once: the arena keeps its hash only. For another one run "
+            f"`nox -s arena -- key --for {FIRST_ORGANISER}`.",
+        )
+        return True
 
 
 def _greet(output: Output, settings: Settings, first: bool) -> None:

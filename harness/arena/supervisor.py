@@ -10,9 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from harness.arena.processes import End, ServerFailed
+
+if TYPE_CHECKING:
+    from harness.arena.postgres import Server  # which a machine with workers alone does not have
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +90,6 @@ class Part:
         assert self.process is not None and self.process.stdin is not None
         self.process.stdin.close()
         self.process = None
-
-
-class Server(Protocol):
-    """The database's server."""
-
-    def keep_up(self) -> None:
-        """Start it unless it runs. Raises ServerFailed."""
 
 
 class Supervisor:

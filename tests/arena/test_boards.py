@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import os
 import re
+from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -178,12 +179,13 @@ def test_without_a_gpu_the_board_shows_estimates_if_the_rules_say(
 
 @asynccontextmanager
 async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[RendererProcess]:
-    arguments = ["--rules", str(rules), "--signing-key", str(rules.with_name("key.pem"))]
+    key = rules.with_name("key.pem")
+    options = Namespace(rules=rules, signing_key=key, root="", secure=False, quick=False)
     secrets = {
         DATABASE_VARIABLE: web_url.render_as_string(hide_password=False),
         COOKIE_VARIABLE: "test",
     }
-    maker = RendererProcess(arguments, {**os.environ, **secrets})
+    maker = RendererProcess(options, {**os.environ, **secrets})
     try:
         yield maker
     finally:

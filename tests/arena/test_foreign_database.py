@@ -20,8 +20,8 @@ from sqlalchemy import URL
 
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import OWNER, Server
-from harness.arena.queue import conninfo
 from harness.arena.store import preparing
+from harness.arena.store.database import conninfo
 from harness.arena.store.preparing import DatabaseError, prepare
 from tests.waiting import eventually
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import time
+from argparse import Namespace
 from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
@@ -176,10 +177,11 @@ def test_comparisons_are_bounded_in_number_and_time(
 ) -> None:
     monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
     monkeypatch.setattr(renderer, "MAX_WAITING", 2)
-    arguments = ["--rules", str(rules), "--signing-key", str(rules.with_name("key.pem"))]
+    key = rules.with_name("key.pem")
+    options = Namespace(rules=rules, signing_key=key, root="", secure=False, quick=False)
     database = server.url.render_as_string(hide_password=False)
     secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
-    process = RendererProcess(arguments, {**os.environ, **secrets})
+    process = RendererProcess(options, {**os.environ, **secrets})
 
     async def many() -> list[str]:
         asked = (process.call(partial(time.sleep, 100)) for _ in range(4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
@@ -144,14 +144,14 @@ class Result:
     login: str
     section: str
     submissions: int
-    score: float | None
-    late: bool
-    points: float
-    accuracy: str
+    score: float | None = None
+    late: bool = False
+    points: float = 0.0
+    accuracy: str = ""
     """The accuracy grade of the kernel."""
-    kernel: str
-    badges: str
-    submitted: str
+    kernel: str = ""
+    badges: str = ""
+    submitted: str = ""
 
 
 def gradebook(connection: Connection, rules: Rules) -> list[Result]:
@@ -189,18 +189,13 @@ def gradebook(connection: Connection, rules: Rules) -> list[Result]:
             login=person.login or "",
             section=person.section or "",
             submissions=counted.get(person.id, 0),
-            score=None,
-            late=False,
-            points=0.0,
-            accuracy="",
-            kernel="",
-            badges="",
-            submitted="",
         )
         for row in (each for each in rows if each.person == person.id):
             late = rules.is_late(row.received, person.section, person.extended)
-            result = Result(
-                *(best.name, best.login, best.section, best.submissions, row.score, late),
+            result = replace(
+                best,
+                score=row.score,
+                late=late,
                 points=rules.worth(row.score, late),
                 accuracy=row.accuracy or "",
                 kernel=row.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -54,3 +55,9 @@ def address(text: str) -> URL | None:
     if url.get_backend_name() != "postgresql" or not url.database:
         return None
     return url.set(drivername="postgresql+psycopg")
+
+
+def conninfo(url: URL) -> str:
+    """Return the address as psycopg takes it: libpq reads no URL with a space in it."""
+    parts = url.translate_connect_args(username="user", database="dbname")
+    return make_conninfo(**{**url.query, **parts})

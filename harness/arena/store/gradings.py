@@ -1,4 +1,8 @@
-"""Submissions and their gradings: submitting, watching, cancelling, recovering lost ones."""
+"""Submissions and their gradings: submitting, watching, cancelling, recovering lost ones.
+
+The queue is Procrastinate's tables and functions. A job is fetched in the transaction that begins
+its attempt (workers.py), so no job is ever in between.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,6 @@ from sqlalchemy import (
 )
 
 from harness.arena.progress import GradingProgress
-from harness.arena.queue import QUEUE, TASK
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
@@ -34,6 +37,9 @@ from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.tables import entries, reports
 from harness.protocol.report import Submission
+
+QUEUE, TASK = "gradings", "grade"
+"""This queue is served by every worker."""
 
 DAY = timedelta(days=1)
 GUESSED_SECONDS = 30.0

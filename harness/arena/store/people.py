@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -110,24 +111,16 @@ def add_person(
     return Person(id, name, role)
 
 
-def add_namesake(
-    connection: Connection,
-    name: str,
-    role: Role,
-    *,
-    issuer: str | None = None,
-    subject: str | None = None,
-    vouched: bool = False,
-) -> Person:
-    """Add a person, with a number behind the name where it is taken. Raises NotPossible."""
+def add_namesake(connection: Connection, name: str, role: Role, **more: Any) -> Person:
+    """Add a person, with a number behind the name where it is taken. Raises NotPossible.
+
+    more: as in add_person.
+    """
     name = proper_name(name)
-    more = {"issuer": issuer, "subject": subject}
     for number in range(1, MAX_NAMESAKES):
         numbered = name if number == 1 else f"{name[: MAX_NAME - 3]} {number}"
-        try:
-            return add_person(connection, numbered, role, vouched=vouched, **more)
-        except Taken:
-            continue
+        with suppress(Taken):
+            return add_person(connection, numbered, role, **more)
     raise Taken(name)
 
 

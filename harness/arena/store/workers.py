@@ -15,10 +15,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
-from harness.arena.queue import QUEUE, queue_of
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
-from harness.arena.store.gradings import Held
+from harness.arena.store.gradings import QUEUE, Held
 from harness.arena.store.people import NotPossible, Person, hashed
 from harness.arena.store.tables import attempts, people, submissions, workers
 from harness.arena.store.tables import gradings as gradings_table
@@ -249,7 +248,7 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     ).one_or_none()
     if worker is None:
         raise SessionEnded
-    queues = [QUEUE, *([queue_of(worker.model)] if worker.model else [])]
+    queues = [QUEUE, *([f"model {worker.model}"] if worker.model else [])]
     while (job := connection.scalar(_FETCH, {"queues": queues})) is not None:
         grading = connection.execute(
             update(gradings_table)

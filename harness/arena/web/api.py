@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import AliasPath, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -22,7 +23,6 @@ from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
-from harness.arena.web.files import answer
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, sentence, unknown_submission
 from harness.board import names
@@ -73,36 +73,17 @@ class SubmissionStatus(Value):
     attempts: int
     started: datetime | None
     ended: datetime | None
-    stages: tuple[StageProgress, ...]
-    step: str | None
+    stages: tuple[StageProgress, ...] = Field(validation_alias=AliasPath("progress", "stages"))
+    step: str | None = Field(validation_alias=AliasPath("progress", "step"))
     verdict: str | None
     score: float | None
-    entry: str | None
+    entry: str | None = Field(validation_alias="report")
     withdrawn: datetime | None
     disqualified: str | None
 
     @classmethod
     def of(cls, status: Status) -> SubmissionStatus:
-        return cls(
-            id=status.id,
-            name=status.name,
-            author=status.author,
-            sha256=status.sha256,
-            received=status.received,
-            state=status.state,
-            place=status.place,
-            seconds_left=status.seconds_left,
-            attempts=status.attempts,
-            started=status.started,
-            ended=status.ended,
-            stages=status.progress.stages,
-            step=status.progress.step,
-            verdict=status.verdict,
-            score=status.score,
-            entry=status.report,
-            withdrawn=status.withdrawn,
-            disqualified=status.disqualified,
-        )
+        return cls.model_validate(status, from_attributes=True)
 
 
 _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
@@ -282,7 +263,7 @@ async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     """Every ranking, as `leaderboard --json` writes it."""
     boards: Boards = request.app.state.boards
     made = await boards.made(visitor, Form.DATA)
-    return answer(request, made.files[DATA], "application/json")
+    return made.files[DATA].answer(request, "application/json")
 
 
 def _status_event(status: Status) -> str:

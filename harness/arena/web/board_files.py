@@ -13,8 +13,7 @@ from harness.arena.store import board, contest, people
 from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site
 from harness.arena.web.estimates import Row, by_estimate
-from harness.arena.web.files import File
-from harness.arena.web.rendering import page
+from harness.arena.web.rendering import File, page
 from harness.board.entry import Entry
 from harness.board.ranking import Board, as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page

@@ -5,22 +5,26 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import os
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Depends, Form, Request
 from fastapi.responses import RedirectResponse
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, make_url
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import contest, people
+from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.guard import COOKIE
@@ -52,6 +56,21 @@ class Site:
     signing_key_file: Path
     build: Build
     """How all of its workers judge."""
+
+    @classmethod
+    def opened(cls, options: Namespace, connections: int) -> Self:
+        """Open the arena as the web process was told, and take the secrets out of the
+        environment."""
+        return cls(
+            engine=open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections),
+            rules_file=RulesFile(options.rules),
+            root=options.root,
+            secure=options.secure,
+            cookie_secret=os.environ.pop(COOKIE_VARIABLE),
+            signing_key=SigningKey.at(options.signing_key),
+            signing_key_file=options.signing_key,
+            build=Build.here(options.quick),
+        )
 
     @property
     def rules(self) -> Rules:

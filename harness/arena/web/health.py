@@ -69,20 +69,21 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
 
 def _workers(connection: Connection, registry: CollectorRegistry) -> None:
     """Add each worker."""
-
-    def gauge(name: str, help: str, *labels: str) -> Gauge:
-        return Gauge(f"arena_{name}", help, labelnames=labels, registry=registry)
-
-    who = ("worker", "name", "machine", "model")
-    up = gauge("worker_up", "1: it shows signs of life", *who)
-    busy = gauge("worker_busy", "1: it grades", *who)
-    aside = gauge("worker_set_aside", "1: it is not to judge", *who)
-    graded = gauge("worker_graded_1d", "Gradings within 24 hours", *who)
-    died = gauge("worker_died_1d", "Attempts that died within 24 hours", *who)
+    gauges = {
+        name: Gauge(f"arena_worker_{name}", help, _WORKER, registry=registry)
+        for name, help in (
+            ("up", "1: it shows signs of life"),
+            ("busy", "1: it grades"),
+            ("set_aside", "1: it is not to judge"),
+            ("graded_1d", "Gradings within 24 hours"),
+            ("died_1d", "Attempts that died within 24 hours"),
+        )
+    }
     for worker in workers.all_workers(connection):
-        labels = (worker.id, worker.name, worker.machine, worker.model or "")
-        up.labels(*labels).set(worker.alive)
-        busy.labels(*labels).set(worker.alive and worker.submission is not None)
-        aside.labels(*labels).set(worker.set_aside)
-        graded.labels(*labels).set(worker.graded)
-        died.labels(*labels).set(worker.died)
+        busy = worker.alive and worker.submission is not None
+        values = (worker.alive, busy, worker.set_aside, worker.graded, worker.died)
+        for gauge, value in zip(gauges.values(), values, strict=True):
+            gauge.labels(worker.id, worker.name, worker.machine, worker.model or "").set(value)
+
+
+_WORKER = ("worker", "name", "machine", "model")

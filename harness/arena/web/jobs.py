@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from harness.arena.queue import CHANNEL, conninfo
 from harness.arena.store.gradings import Swept, sweep
 from harness.arena.web.context import Site
+from harness.arena.web.live import listen
 
 log = logging.getLogger(__name__)
+
+CHANNEL = "procrastinate_any_queue_v1"
+"""On which PostgreSQL says that there is a new job."""
 
 LATE_SECONDS = 2.0
 """A sweep that comes so late was held up, and workers' heartbeats may have been, too."""
@@ -42,21 +43,8 @@ class Jobs:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen())
+            group.create_task(listen(self._site, CHANNEL, self._wake))
             group.create_task(self._sweep())
-
-    async def _listen(self) -> None:
-        while True:
-            with suppress(psycopg.OperationalError):
-                connection = await psycopg.AsyncConnection.connect(
-                    conninfo(self._site.engine.url), autocommit=True
-                )
-                async with connection:
-                    await connection.execute(f'LISTEN "{CHANNEL}"'.encode())
-                    self._wake()
-                    async for _ in connection.notifies():
-                        self._wake()
-            await asyncio.sleep(0.5)
 
     def _wake(self) -> None:
         if self._new is not None and not self._new.done():

@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from harness.arena.queue import conninfo
+from harness.arena.store.database import conninfo
 from harness.arena.store.gradings import Status, status
 from harness.arena.web.context import Site
 
@@ -31,6 +31,21 @@ ALIVE_SECONDS = 15.0
 
 Writer = Callable[[Status], str]
 """Says a status as server-sent events."""
+
+
+async def listen(site: Site, channel: str, heard: Callable[[], None]) -> None:
+    """Call back at each of the database's notifications, and when it is back, until cancelled."""
+    while True:
+        with suppress(psycopg.OperationalError):
+            connection = await psycopg.AsyncConnection.connect(
+                conninfo(site.engine.url), autocommit=True
+            )
+            async with connection:
+                await connection.execute(f'LISTEN "{channel}"'.encode())
+                heard()
+                async for _ in connection.notifies():
+                    heard()
+        await asyncio.sleep(0.5)
 
 
 class Watch:
@@ -50,7 +65,7 @@ class Watch:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen())
+            group.create_task(listen(self._site, "arena", self._changed.set))
             group.create_task(self._look())
 
     async def follow(self, first: Status, write: Writer) -> AsyncIterator[str]:
@@ -83,19 +98,6 @@ class Watch:
             text = write(status)
             self._written[status.id, write] = status, text
         return text
-
-    async def _listen(self) -> None:
-        while True:
-            with suppress(psycopg.OperationalError):
-                connection = await psycopg.AsyncConnection.connect(
-                    conninfo(self._site.engine.url), autocommit=True
-                )
-                async with connection:
-                    await connection.execute("LISTEN arena")
-                    self._changed.set()
-                    async for _ in connection.notifies():
-                        self._changed.set()
-            await asyncio.sleep(0.5)
 
     async def _look(self) -> None:
         while True:

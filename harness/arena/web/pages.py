@@ -23,7 +23,6 @@ from harness.arena.web import api
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
-from harness.arena.web.files import answer
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.history import history_page
 from harness.arena.web.problems import Problem, unknown_submission
@@ -74,7 +73,7 @@ async def shown_board(
     file = made.files.get(f"{name}.html")
     if file is None:
         raise Problem(404, "There is nothing at this address.")
-    shown = answer(request, file, "text/html")
+    shown = file.answer(request, "text/html")
     shown.headers.update(CHARTS)
     return shown
 
@@ -86,7 +85,7 @@ def asset(request: Request, name: str) -> Response:
     if file is None:
         raise Problem(404, "There is nothing at this address.")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return answer(request, file, kind, "public, max-age=3600, stale-while-revalidate=86400")
+    return file.answer(request, kind, "public, max-age=3600, stale-while-revalidate=86400")
 
 
 # ------------------------------------------------------------------------------------- entries

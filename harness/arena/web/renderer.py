@@ -8,7 +8,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -20,7 +21,6 @@ from harness.arena.processes import NICENESS
 from harness.arena.web.board_files import Made, Wanted, make
 from harness.arena.web.context import Site
 from harness.arena.web.problems import Problem
-from harness.arena.web.start import open_site, read_arguments
 
 BOARD_SECONDS = 120.0
 COMPARISON_SECONDS = 20.0
@@ -48,9 +48,9 @@ class Renderer:
 class RendererProcess(Renderer):
     """Does so in another process, which is started when first needed, and again if it ended."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, options: Namespace, environment: Mapping[str, str]) -> None:
         """Both as the web process was started with."""
-        self._start = (arguments, environment)
+        self._start = (options, environment)
         self._pool: ProcessPoolExecutor | None = None
         self._busy = asyncio.Lock()
         self._waiting = 0
@@ -101,12 +101,12 @@ def end_renderers() -> None:
 _opened: list[Site] = []
 
 
-def _open(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+def _open(options: Namespace, environment: Mapping[str, str]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     log_as("renderer")
     os.nice(NICENESS)
     os.environ.update(environment)
-    _opened.append(open_site(read_arguments(arguments), connections=1))
+    _opened.append(Site.opened(options, connections=1))
 
 
 def _end_with_parent() -> None:

@@ -1,14 +1,19 @@
-"""Pages as HTML, from the board's templates and the arena's own."""
+"""Pages as HTML, from the board's templates and the arena's own; files that are compressed once."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
+from fastapi import Request, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
@@ -16,7 +21,6 @@ from starlette.responses import HTMLResponse
 from harness.arena.progress import StageProgress
 from harness.arena.store.contest import Announcement, announced
 from harness.arena.web.context import PRIVATE, Site, Visitor
-from harness.arena.web.files import File
 from harness.arena.web.problems import Problem
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
@@ -141,6 +145,30 @@ def _quantity(value: float | str | None) -> str:
     if abs(value) >= 1000:
         return figures.grouped(round(value))
     return f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else figures.error(value)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """Content that is sent compressed to many, and a tag that differs for other content."""
+
+    compressed: bytes
+    tag: str
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        compressed = gzip.compress(content, compresslevel=4, mtime=0)
+        return cls(compressed, hashlib.sha256(compressed).hexdigest()[:16])
+
+    def answer(self, request: Request, media_type: str, cache: str = "no-cache") -> Response:
+        """The file, or only that it is what the visitor has already."""
+        tag = f'W/"{self.tag}"'
+        headers = {"ETag": tag, "Vary": "Accept-Encoding, Cookie", "Cache-Control": cache}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(gzip.decompress(self.compressed), 200, headers, media_type)
+        headers["Content-Encoding"] = "gzip"
+        return Response(self.compressed, 200, headers, media_type)
 
 
 @lru_cache

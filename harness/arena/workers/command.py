@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.arena.build import Build, refusal
-from harness.arena.logs import log_as
-from harness.arena.output import Output
+from harness.arena.logs import Output, log_as
 from harness.arena.processes import End
 from harness.arena.supervisor import Supervisor
 from harness.arena.workers.api import KEY_VARIABLE, ArenaInfo
