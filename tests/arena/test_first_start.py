@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,6 @@ from harness.arena.processes import ServerFailed
 from harness.arena.running import first_key
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
-from harness.cli import main
 from harness.protocol.errors import UsageError
 
 
@@ -107,19 +104,3 @@ def test_a_worker_key_is_made_on_the_machine(owner: Engine, empty: None, folder:
     with owner.begin() as connection:
         assert workers.machine_of(connection, key) is not None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 1
-
-
-def test_every_option_of_the_deployed_commands_exists() -> None:
-    """What the service and the image start is what the command line takes."""
-    folder = Path(__file__).resolve().parents[2] / "deploy"
-    unit = (folder / "matmul-arena.service").read_text()
-    started = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
-    image = (folder / "Dockerfile").read_text()
-    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", image, re.MULTILINE)
-    image_words = json.loads(entry)[json.loads(entry).index("arena") :]
-    compose = (folder / "compose.yaml").read_text()
-    (behind_proxy,) = re.findall(r"# command: (.*)$", compose, re.MULTILINE)
-    service_words = started.split(" -s ")[1].split()
-    for words in (service_words, image_words, image_words + json.loads(behind_proxy)):
-        parsed = main.parser().parse_args([word for word in words if word != "--"])
-        assert parsed.what == "run" and parsed.data.is_absolute()

@@ -1,0 +1,79 @@
+"""What the systemd unit, the image and the compose file start is there, and starts an arena."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+from harness.cli import main
+from tests.arena.test_behind_proxy import reached
+from tests.arena.test_foreign_database import free_port
+from tests.waiting import PATIENCE, eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+UNIT = dict(
+    re.findall(r"^(\w+)=(.*)$", (DEPLOY / "matmul-arena.service").read_text(), re.MULTILINE)
+)
+IMAGE = (DEPLOY / "Dockerfile").read_text()
+COMPOSE = (DEPLOY / "compose.yaml").read_text()
+
+
+def named(pattern: str, text: str) -> str:
+    """Return the one value of a line of one of the files."""
+    (value,) = re.findall(rf"^\s*{pattern}$", text, re.MULTILINE)
+    return str(value)
+
+
+def after_session(words: list[str]) -> list[str]:
+    """The command's own words, behind `nox -s`."""
+    return [word for word in words[words.index("-s") + 1 :] if word != "--"]
+
+
+SERVICE = after_session(shlex.split(UNIT["ExecStart"]))
+CONTAINER = after_session(json.loads(named("ENTRYPOINT (.*)", IMAGE)))
+
+
+def test_every_option_of_the_deployed_commands_exists() -> None:
+    behind_proxy = json.loads(named("# command: (.*)", COMPOSE))
+    for words in (SERVICE, CONTAINER, CONTAINER + behind_proxy):
+        parsed = main.parser().parse_args(words)
+        assert parsed.what == "run" and parsed.data.is_absolute()
+
+
+def test_the_paths_that_are_deployed_belong_together() -> None:
+    built = (DEPLOY / named("context: (.*)", COMPOSE)).resolve()
+    assert built == ROOT and (built / named("dockerfile: (.*)", COMPOSE)).is_file()
+    mounted = set(re.findall(r"^ +- \w+:(/.*)$", COMPOSE, re.MULTILINE))
+    workdir = named("WORKDIR (.*)", IMAGE)
+    assert set(named("VOLUME (.*)", IMAGE).split()) == mounted == {"/data", f"{workdir}/.nox"}
+    assert main.parser().parse_args(CONTAINER).data == Path("/data")
+    data = main.parser().parse_args(SERVICE).data
+    assert data == Path("/var/lib", UNIT["StateDirectory"])
+    assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
+
+
+def test_the_command_of_the_unit_starts_an_arena_and_ends_it(tmp_path: Path) -> None:
+    words = list(SERVICE)
+    words[words.index("--data") + 1] = str(tmp_path / "data")
+    port = free_port()
+    command = [sys.executable, "-m", "harness", *words, "--port", str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as arena:
+        try:
+            eventually(lambda: reached(f"http://127.0.0.1:{port}/problem"), "the arena answers")
+            answer = httpx.get(
+                f"http://127.0.0.1:{port}/submit.py",
+                headers={"Host": "arena.example.org", "X-Forwarded-Proto": "https"},
+            )
+            assert "https://arena.example.org" in answer.text, "links name the proxy's address"
+            assert "strict-transport-security" in answer.headers
+        finally:
+            arena.terminate()
+        said, _ = arena.communicate(timeout=PATIENCE)
+    assert arena.returncode == 0 and "The organiser's key is arena_" in said
