@@ -6,7 +6,7 @@ import json
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,27 +133,23 @@ def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
         for span in spans
         if not any(span != other and span[0] <= other[0] and other[1] <= span[1] for other in spans)
     ]
+    within = {index for first, last in innermost for index in range(first, last + 1)}
+    around: dict[_Span | None, tuple[dict[int, int], ...]] = {None: ()}
+    for span in innermost:
+        outer = _outer(span, spans)
+        if outer is not None and outer not in around:
+            outside = (index for index in range(outer[0], outer[1] + 1) if index not in within)
+            around[outer] = loads_together([instructions[index] for index in outside])
     return tuple(
-        _loop(
-            instructions[first : last + 1], _around((first, last), spans, innermost, instructions)
-        )
+        _loop(instructions[first : last + 1], around[_outer((first, last), spans)])
         for first, last in innermost
     )
 
 
-def _around(
-    span: _Span, spans: Iterable[_Span], innermost: Iterable[_Span], code: Sequence[Instruction]
-) -> tuple[Instruction, ...]:
-    """The smallest loop around a loop, without the loops in it that compute."""
+def _outer(span: _Span, spans: Iterable[_Span]) -> _Span | None:
+    """Return the smallest loop around a loop."""
     outer = [each for each in spans if each != span and each[0] <= span[0] and span[1] <= each[1]]
-    if not outer:
-        return ()
-    first, last = min(outer, key=lambda each: each[1] - each[0])
-    return tuple(
-        code[index]
-        for index in range(first, last + 1)
-        if not any(start <= index <= end for start, end in innermost)
-    )
+    return min(outer, key=lambda each: each[1] - each[0], default=None)
 
 
 def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruction, ...]:
@@ -164,7 +160,7 @@ def _computes(body: tuple[Instruction, ...]) -> bool:
     return any(each.name in ("FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES) for each in body)
 
 
-def _loop(body: tuple[Instruction, ...], around: tuple[Instruction, ...]) -> CodeLoop:
+def _loop(body: tuple[Instruction, ...], loads_around: tuple[dict[int, int], ...]) -> CodeLoop:
     numbers = [each.line for each in body if each.line is not None]
     return CodeLoop(
         first_line=min(numbers, default=None),
@@ -172,7 +168,7 @@ def _loop(body: tuple[Instruction, ...], around: tuple[Instruction, ...]) -> Cod
         opcodes=dict(Counter(each.opcode for each in body)),
         waits=waits(body),
         issue_clocks=issue_clocks(body),
-        loads_around=loads_together(around),
+        loads_around=loads_around,
     )
 
 

@@ -77,7 +77,6 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
     refused = entries.undefined_effect(program) or entries.parameter_misuse(program)
     if refused:
         raise refuse_for(refused)
-    warnings += _machine_dependent(program, entry)
     ptx = canonical(program.with_visible_variables())
     return Translated(source, program, entry, ptx, tuple(warnings))
 
@@ -101,7 +100,12 @@ def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
 def to_machine_code(found: Translated, arch: str) -> Compiled:
     """Raises Refused."""
     source, program, entry, warnings = found.source, found.program, found.entry, [*found.warnings]
-    assembled = assemble(found.ptx, arch)
+    assembled, (notes, identity) = assemble(
+        found.ptx,
+        arch,
+        lambda: (_machine_dependent(program, entry), _identity(program, entry, source)),
+    )
+    warnings += notes
     said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
     if not assembled.cubin:
         errors = diagnostics.errors_of(said)
@@ -142,7 +146,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             ),
             facts=KernelFacts(
                 code_sha256=source.code_sha256,
-                program_sha256=_identity(program, entry, source),
+                program_sha256=identity,
                 arch=arch,
                 launch=found.launch,
                 resources=taken,

@@ -77,8 +77,8 @@ def loads_together(body: Sequence[Instruction]) -> tuple[dict[int, int], ...]:
 def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
     pending: dict[int, tuple[Producer, int]] = {}
     groups: list[int] = []
-    for index, each in enumerate(tuple(body) * _COPIES):
-        written, read = _registers(each)
+    registers = [(each, *_registers(each), _producer(each)) for each in body]
+    for index, (each, written, read, produces) in enumerate(registers * _COPIES):
         for register in read:
             producer, issued = pending.get(register, (Producer.ARITHMETIC, index))
             near = index - issued <= _ARITHMETIC_DISTANCE
@@ -94,7 +94,7 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
             if left < len(groups):
                 yield Wait(Producer.GLOBAL, groups[-1 - left], index)
         for register in written:
-            pending[register] = (_producer(each), index)
+            pending[register] = (produces, index)
 
 
 def _producer(instruction: Instruction) -> Producer:
@@ -107,15 +107,19 @@ def _producer(instruction: Instruction) -> Producer:
 
 def _registers(instruction: Instruction) -> tuple[range | tuple[()], set[int]]:
     """Return the registers that an instruction writes and those that it reads."""
-    operands = [each.strip() for each in instruction.operands.split(",")]
+    operands = instruction.operands
     written: range | tuple[()] = ()
     if instruction.name not in _WITHOUT_RESULT:
-        first = re.fullmatch(r"R(\d+)(?:\.\w+)?", operands[0])
+        first = _RESULT.match(operands)
         if first:
             start = int(first[1])
             written = range(start, start + _words(instruction))
-            operands = operands[1:]
-    return written, {int(number) for number in re.findall(r"\bR(\d+)", ",".join(operands))}
+            operands = operands[first.end() :]
+    return written, {int(number) for number in _REGISTER.findall(operands)}
+
+
+_RESULT = re.compile(r"\s*R(\d+)(?:\.\w+)?\s*(?:,|$)")
+_REGISTER = re.compile(r"\bR(\d+)")
 
 
 def _words(instruction: Instruction) -> int:

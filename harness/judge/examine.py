@@ -7,7 +7,7 @@ from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
 from harness.judge.session import Session
-from harness.judge.stages.compile import compile_submission, disassemble, load
+from harness.judge.stages.compile import await_machine_code, compile_submission, disassemble, load
 from harness.judge.stages.count import count
 from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
 from harness.judge.stages.verify import verify
@@ -74,12 +74,9 @@ class _Examination:
                 self._read_counters(grading)
         elif isinstance(outcome, Unsupported):
             self.note, outcome = outcome.message, None
-        not_disassembled = disassemble(grading)
-        if not_disassembled is not None:
-            return not_disassembled
         if grading.ready is not None:
             count(grading)
-        return outcome
+        return await_machine_code(grading) or disassemble(grading) or outcome
 
     def _read_counters(self, grading: Grading) -> None:
         """Read the GPU's hardware counters, if they may be read."""

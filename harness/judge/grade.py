@@ -143,7 +143,7 @@ def run(grading: Grading, parts: Sequence[Part]) -> Outcome | None:
         return JudgeError(stage=stage, message=message, details=details)
     finally:
         grading.steps.close()
-        if grading.compiled is not None:
+        if grading.program is not None or grading.compiled is not None:
             session.renew()
         else:  # only the compiler has seen the submission
             session.compiler.close()

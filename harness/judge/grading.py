@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.steps import Steps
-from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel
+from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel, PtxProgram
 from harness.protocol.device import LaunchInputs, Ready
 from harness.protocol.report import (
     Accuracy,
@@ -33,6 +33,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.timing import Fetched
 from problem.cases import Case, Shape
+from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION, Inputs, Problem
 from problem.reference import Comparison
 
@@ -104,6 +105,7 @@ class Grading:
 
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     times: list[StageTime] = field(default_factory=list)
+    program: PtxProgram | None = None
     compiled: Compiled | None = None
     disassembled: Disassembled | None = None
     ready: Ready | None = None
@@ -141,6 +143,18 @@ class Grading:
         """Return the compiled kernel."""
         assert self.compiled is not None, "the kernel has not been compiled"
         return self.compiled.kernel
+
+    @property
+    def loadable(self) -> Kernel | PtxProgram:
+        """Return the kernel, or as much of it as the CPU device needs."""
+        if self.compiled is None and self.program is not None:
+            return self.program
+        return self.kernel
+
+    @property
+    def launch(self) -> LaunchLine:
+        """Return how the kernel is launched."""
+        return self.loadable.launch
 
     @property
     def facts(self) -> KernelFacts | None:

@@ -33,6 +33,10 @@ class Ready(Value):
     kind: Literal["ready"] = "ready"
     blocks_depend_on_one_another: bool = False
     """Blocks communicate through memory, so a launch cannot be sampled."""
+    multiplies_matrices: bool = False
+    """It has instructions for the tensor cores."""
+    counts_need_machine_code: bool = True
+    """ptxas may merge loads of the kernel, and only the machine code shows whether it does."""
 
 
 class Refusal(Value):

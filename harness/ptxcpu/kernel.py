@@ -34,6 +34,7 @@ from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
 from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.translator import lanes_for
@@ -97,6 +98,18 @@ class Kernel:
     def cluster(self) -> Size:
         """How many blocks a cluster has along x, y and z."""
         return self._inlined.cluster
+
+    @property
+    def multiplies_matrices(self) -> bool:
+        """Return whether the kernel has instructions for the tensor cores."""
+        names = ("mma.", "wgmma.", "wmma.")
+        body = self._inlined.body
+        return any(isinstance(x, Instruction) and x.opcode.startswith(names) for x in body)
+
+    @property
+    def may_have_merged_loads(self) -> bool:
+        """Return whether ptxas may make one load of several, as the machine code would show."""
+        return bool(counters.fused_loads(self._inlined, {}))
 
     @property
     def shared_bytes(self) -> int:

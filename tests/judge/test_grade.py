@@ -626,26 +626,26 @@ ALL, NOTHING = 1 << 20, 0
 
 
 @pytest.mark.parametrize(
-    ("depend", "badge", "alike", "stored", "shapes"),
+    ("depend", "matrices", "alike", "stored", "shapes"),
     [
-        (False, Badge.CUDA_CORES, {RANKED_SHAPE}, ALL, [RANKED_SHAPE]),
-        (False, Badge.CUDA_CORES, {RANKED_SHAPE, *WHOLE}, NOTHING, [RANKED_SHAPE, WHOLE[0]]),
-        (True, Badge.CUDA_CORES, {*WHOLE}, ALL, [WHOLE[0]]),
-        (True, Badge.CUDA_CORES, {WHOLE[2]}, ALL, [*WHOLE[:3]]),
-        (True, Badge.TENSOR_CORES, {*WHOLE}, ALL, [WHOLE[-1]]),
-        (True, Badge.CUDA_CORES, set(), ALL, [*WHOLE]),
+        (False, False, {RANKED_SHAPE}, ALL, [RANKED_SHAPE]),
+        (False, False, {RANKED_SHAPE, *WHOLE}, NOTHING, [RANKED_SHAPE, WHOLE[0]]),
+        (True, False, {*WHOLE}, ALL, [WHOLE[0]]),
+        (True, False, {WHOLE[2]}, ALL, [*WHOLE[:3]]),
+        (True, True, {*WHOLE}, ALL, [WHOLE[-1]]),
+        (True, False, set(), ALL, [*WHOLE]),
     ],
     ids=["sample", "idle sample", "depending", "another way", "tensor cores", "always another way"],
 )
 def test_what_is_counted_goes_the_way_of_the_ranked_size(
-    depend: bool, badge: Badge, alike: set[Shape], stored: int, shapes: list[Shape]
+    depend: bool, matrices: bool, alike: set[Shape], stored: int, shapes: list[Shape]
 ) -> None:
     counted: list[Shape] = []
 
     class Counting(FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Load):
-                return Ready(blocks_depend_on_one_another=depend)
+                return Ready(blocks_depend_on_one_another=depend, multiplies_matrices=matrices)
             if not isinstance(request, Count):
                 return super().ask(request)
             assert request.like == PROBLEM.arguments(RANKED_SHAPE)
@@ -657,12 +657,7 @@ def test_what_is_counted_goes_the_way_of_the_ranked_size(
             update = {"shape": shape, "global_store_sectors": stored, **sampled}
             return Counted(counters=COUNTERS.model_copy(update=update))
 
-    def with_badge(request: Disassemble) -> Disassembled:
-        known = disassembled(request.kernel).model_copy(update={"badges": (badge,)})
-        return Disassembled(kernel=known, warnings=())
-
-    made = replace(session(Counting()), compiler=Disassembler(with_badge))
-    examined = examine(SUBMISSION, made, problem=PROBLEM)
+    examined = examine(SUBMISSION, session(Counting()), problem=PROBLEM)
     assert isinstance(examined, Examined) and counted == shapes
     assert examined.blocks_share_work == depend
     if alike:

@@ -155,7 +155,11 @@ class CpuDevice:
                 at=Place(line=refusal.line) if refusal.line > 0 else None,
             )
         self._module = _Module(kernel, line)
-        return Ready(blocks_depend_on_one_another=kernel.blocks_depend)
+        return Ready(
+            blocks_depend_on_one_another=kernel.blocks_depend,
+            multiplies_matrices=kernel.multiplies_matrices,
+            counts_need_machine_code=kernel.may_have_merged_loads,
+        )
 
     def _loaded(self) -> _Module:
         """Return the kernel for one launch, in which its variables have their initial values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.judge.grading import Grading
 from harness.judge.stages import interim
 from harness.judge.stages.outcomes import judge_error, load_outcome
-from harness.judge.steps import Place, Step
+from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import (
     COMPILE_SECONDS,
     Compile,
@@ -28,13 +28,31 @@ from harness.protocol.report import (
 from harness.protocol.request import ANSWER_SECONDS, Fault, Process
 
 
-def disassembling(kernel: Kernel) -> Step[Disassembled | Outcome]:
-    """Return the step that finds badges, loops and lines of the machine code."""
-    return Step(
-        Place.COMPILER,
-        "disassemble",
-        lambda steps: disassemble_kernel(steps.session.compiler, kernel),
+def _compiling(
+    grading: Grading,
+) -> Step[Compiled | CompileError | RuntimeFault | Unsupported | Fault]:
+    """Return the step that makes machine code of the PTX."""
+    program = grading.program
+    assert program is not None, "the source has not been translated"
+    request = Compile(
+        source=grading.submission.source,
+        arch=grading.session.arch,
+        seconds=max(grading.options.compile_seconds - program.seconds, 1.0),
+        signature=grading.problem.signature,
     )
+    return Step(Place.COMPILER, "compile", lambda steps: steps.session.compiler.ask(request))
+
+
+def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
+    """Return the step that finds badges, loops and lines of the machine code."""
+
+    def run(steps: Steps) -> Disassembled | Outcome:
+        compiled = grading.compiled or steps.get(_compiling(grading))
+        if isinstance(compiled, Compiled):
+            return disassemble_kernel(steps.session.compiler, compiled.kernel)
+        return _compile_outcome(compiled, grading.options.compile_seconds)
+
+    return Step(Place.COMPILER, "disassemble", run)
 
 
 def loading(
@@ -50,7 +68,8 @@ def loading(
 
 
 def compile_submission(grading: Grading) -> Outcome | None:
-    """Compile to PTX, then to machine code; what needs only the PTX starts in between."""
+    """Compile to PTX, then to machine code; what needs only the PTX starts in between. A kernel
+    that is only explained is checked on the CPU device before there is machine code."""
     session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
     grading.progress.begin(Stage.COMPILE, None)
     source, arch = grading.submission.source, session.arch
@@ -63,21 +82,30 @@ def compile_submission(grading: Grading) -> Outcome | None:
         steps.start(loading(Place.DEVICE, program, grading.few_cases))
     elif not grading.quick or grading.few_cases:
         steps.start(loading(Place.CPU_SANITIZER, program))
-    left = max(seconds - program.seconds, 1.0)
-    request = Compile(source=source, arch=arch, seconds=left, signature=signature)
-    compiled = session.compiler.ask(request)
+    grading.program = program
+    if grading.few_cases and not grading.scores:
+        steps.start(_compiling(grading), disassembling(grading))
+        return None
+    return await_machine_code(grading)
+
+
+def await_machine_code(grading: Grading) -> Outcome | None:
+    """Wait for the machine code of a kernel, and begin to disassemble it."""
+    if grading.compiled is not None:
+        return None
+    compiled = grading.steps.get(_compiling(grading))
     if not isinstance(compiled, Compiled):
-        return _compile_outcome(compiled, seconds)
+        return _compile_outcome(compiled, grading.options.compile_seconds)
     grading.compiled = compiled
     grading.progress.found(interim.of_kernel(compiled.kernel.facts, compiled.warnings))
     if grading.scores or grading.few_cases:  # the processor has time for it, or it is surely needed
-        steps.start(disassembling(compiled.kernel))
+        grading.steps.start(disassembling(grading))
     return None
 
 
 def load(grading: Grading) -> Outcome | None:
     """Load the kernel on the device that verifies it."""
-    step = loading(Place.DEVICE, grading.kernel, grading.few_cases)
+    step = loading(Place.DEVICE, grading.loadable, grading.few_cases)
     ready = load_outcome_of(grading.steps.get(step))
     if not isinstance(ready, Ready):
         return ready
@@ -88,7 +116,7 @@ def load(grading: Grading) -> Outcome | None:
 def disassemble(grading: Grading) -> Outcome | None:
     """Find what a kernel is made of that is correct and safe so far."""
     if grading.disassembled is None:
-        found = grading.steps.get(disassembling(grading.kernel))
+        found = grading.steps.get(disassembling(grading))
         if not isinstance(found, Disassembled):
             return found
         grading.disassembled = found

@@ -9,7 +9,7 @@ from harness.judge.stages.compile import disassembling, loading
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import Disassembled
 from harness.protocol.device import Count, Counted, OtherWay, Ready, Refusal, Uncounted
-from harness.protocol.report import Badge, DisassembledKernel
+from harness.protocol.report import DisassembledKernel
 from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -46,7 +46,7 @@ def count_on(
     kernel: the machine code, if it is known. chosen: takes the place of all these sizes.
     """
     answer: Answer = Uncounted()
-    for shape, blocks in _launches(launch, ready, kernel, problem, chosen):
+    for shape, blocks in _launches(launch, ready, problem, chosen):
         request = Count(
             inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(shape, seed)),
             like=problem.arguments(problem.ranked.shape),
@@ -66,7 +66,6 @@ def count_on(
 def _launches(
     launch: LaunchLine,
     ready: Ready,
-    kernel: DisassembledKernel | None,
     problem: Problem,
     chosen: Shape | None,
 ) -> Iterator[tuple[Shape, int]]:
@@ -77,8 +76,7 @@ def _launches(
         yield chosen or problem.ranked.shape, blocks
         if chosen is None:  # a long loop without a barrier is more than the device can follow
             yield problem.counted_shapes[0], blocks
-    on_tensor_cores = kernel is not None and Badge.TENSOR_CORES in kernel.badges
-    sizes = problem.counted_shapes[:: -1 if on_tensor_cores else 1]
+    sizes = problem.counted_shapes[:: -1 if ready.multiplies_matrices else 1]
     for shape in (chosen,) if chosen else sizes:
         yield shape, ALL_BLOCKS
 
@@ -126,16 +124,16 @@ def _counting(grading: Grading) -> Step[Answer]:
     """Return the step that counts the accesses of the kernel."""
     on_cpu = grading.session.cpu_sanitizer is not None
     place = Place.CPU_SANITIZER if on_cpu else Place.DEVICE
-    load = loading(place, grading.kernel, on_cpu or grading.few_cases)
+    load = loading(place, grading.loadable, on_cpu or grading.few_cases)
 
     def run(steps: Steps) -> Answer:
         ready = steps.get(load)
         if not isinstance(ready, Ready):
             return ready
-        known = steps.get(disassembling(grading.kernel))
+        known = steps.get(disassembling(grading)) if ready.counts_need_machine_code else None
         return count_on(
             steps.device(place),
-            grading.kernel.launch,
+            grading.launch,
             ready,
             known.kernel if isinstance(known, Disassembled) else None,
             problem=grading.problem,

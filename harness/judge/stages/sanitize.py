@@ -234,9 +234,7 @@ def _on_cpu(grading: Grading) -> Watched:
 
 
 def _cases(grading: Grading) -> tuple[Case, ...]:
-    cases = sanitizer_cases(
-        grading.problem, grading.kernel.launch, grading.seed, quick=grading.quick
-    )
+    cases = sanitizer_cases(grading.problem, grading.launch, grading.seed, quick=grading.quick)
     failed = grading.failure.case if grading.failure else None
     return (failed, *cases) if failed and failed.shape.flop <= SMALL_FLOP else cases
 
@@ -249,7 +247,7 @@ def _samples(grading: Grading) -> tuple[Sample, ...]:
 
 
 def _sample(grading: Grading, case: Case | None) -> Sample:
-    return sample_of(grading.problem, grading.kernel.launch, grading.seed, case)
+    return sample_of(grading.problem, grading.launch, grading.seed, case)
 
 
 def _note(grading: Grading, answer: Sanitized | Refusal | Fault, watched: Watched) -> None:

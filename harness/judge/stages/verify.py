@@ -113,7 +113,7 @@ def verify(grading: Grading) -> Outcome | None:
     grading.progress.begin(Stage.VERIFY, len(steps_of_cases) + smaller)
     failure = run_cases(
         grading.session.device,
-        grading.kernel.launch,
+        grading.launch,
         prepared(),
         seed=grading.seed,
         seconds=seconds,
