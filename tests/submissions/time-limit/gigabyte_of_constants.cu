@@ -1,5 +1,5 @@
 // An initialised array of a gigabyte: the machine code would be as large.
-// expect: stage=compile message="the compiler did not end" compile_seconds=3
+// expect: stage=compile message="the compiler did not end" compile_seconds=1
 
 __device__ float table[1 << 28] = {1.0f};
 

@@ -1,5 +1,5 @@
 // Each macro is ten of the one before: a billion additions out of ten lines.
-// expect: stage=compile message="the compiler did not end" compile_seconds=3
+// expect: stage=compile message="the compiler did not end" compile_seconds=1
 
 #define ONE +A[threadIdx.x]
 #define TEN ONE ONE ONE ONE ONE ONE ONE ONE ONE ONE

@@ -1,5 +1,5 @@
 // Templates that double with every step, 2^30 of them, each different: compiling would take hours.
-// expect: stage=compile message="the compiler did not end" compile_seconds=3
+// expect: stage=compile message="the compiler did not end" compile_seconds=1
 
 template <int DEPTH, long long PATH>
 struct Bomb {
