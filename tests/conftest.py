@@ -24,7 +24,7 @@ from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFau
 from harness.protocol.request import Fault
 from problem.cases import CASES_VERSION
 from tests.compile_worker import Compiling, Disassembling
-from tests.grading import lasting
+from tests.grading import lasting, with_parts
 
 pytest_plugins = ["tests.postgres"]
 
@@ -142,7 +142,11 @@ def shared_workers(cpu_workers: Session, monkeypatch: pytest.MonkeyPatch) -> Non
     shared = lasting(cpu_workers, disassembles=True)
 
     def opened(choice: Choice, arch: str | None = None) -> AbstractContextManager[Session]:
-        on_cpu = choice == "cpu" or (choice == "auto" and why_no_cuda() is not None)
-        return nullcontext(shared) if on_cpu and arch is None else open_session(choice, arch)
+        if choice == "cuda" or (choice == "auto" and why_no_cuda() is None and arch is None):
+            return open_session(choice, arch)
+        if arch is None:
+            return nullcontext(shared)
+        info = shared.info.model_copy(update={"arch": arch})
+        return nullcontext(with_parts(shared, arch=arch, info=info))
 
     monkeypatch.setattr("harness.judge.workers.session.open_session", opened)

@@ -10,6 +10,8 @@ import pytest
 from harness.cli.commands._command import Exit
 from harness.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("shared_workers")
+
 SUBMISSIONS = Path(__file__).parent.parent.parent / "submissions"
 
 Captured = pytest.CaptureFixture[str]
