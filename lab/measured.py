@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import date
 from pathlib import Path
 
@@ -65,20 +64,19 @@ def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, 
     profile = _profile(submission.source, session) if counters else NoProfile(why="")
     if not isinstance(profile, Profile):
         return Measured(ms=ms), profile.why
-    reasons: Counter[str] = Counter()
-    for line in profile.lines:
-        reasons.update(line.stall_samples)
+    waits = {reason: warps for reason, warps in profile.stalls.items() if reason not in _ISSUING}
     busy = {
         Unit.FMA: profile.fma_active,
         Unit.TENSOR: profile.tensor_active,
         Unit.ISSUE: profile.issue_active,
         Unit.L1: profile.l1_active,
     }
-    stalls = [reason for reason, _ in reasons.most_common() if reason not in _NO_STALLS]
-    return Measured(ms=ms, stall=stalls[0] if stalls else "", busy=busy), ""
+    return Measured(
+        ms=ms, stall=max(waits, key=lambda each: waits[each], default=""), busy=busy
+    ), ""
 
 
-_NO_STALLS = ("selected", "not_selected")
+_ISSUING = ("selected", "not_selected")
 """A warp that issues, and one that could issue while another does."""
 
 

@@ -201,6 +201,8 @@ class Profile(Value):
     tma_bytes: NonNegativeInt
     """Bulk copies, which the counters of loads and stores do not see."""
     lines: tuple[ProfileLine, ...]
+    stalls: dict[str, NonNegativeFloat] = {}  # noqa: RUF012 - pydantic copies it
+    """Warps of a scheduler that wait for each reason when it issues, in the mean."""
 
 
 class NoProfile(Value):

@@ -38,7 +38,8 @@ _TOTALS = {
 """The tensor pipe's metric of hmma counts HGMMA, too, but no products of integers: of
 solutions/36_wgmma_one_accumulator.cu it sees 26 of 51 %."""
 
-SECTION = "SourceCounters"
+SECTIONS = ("SourceCounters", "WarpStateStats")
+_STATE = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 METRICS = tuple(_TOTALS.values())
 
 _WAITS_FOR_LOADS = {"long_scoreboard": ("LDG", "LD", "LDL"), "short_scoreboard": ("LDS", "LDSM")}
@@ -70,6 +71,10 @@ def read(path: Path, functions: Sequence[Function], entry: str, shape: Shape) ->
         l2_hit_rate=totals["l2"] / 100,
         dram_bytes=round(totals["dram_read"] + totals["dram_write"]),
         tma_bytes=round(totals["tma"]),
+        stalls={
+            reason[1]: float(action.metric_by_name(reason[0]).as_double())
+            for reason in filter(None, map(_STATE.fullmatch, sorted(known)))
+        },
         lines=_lines(action, known, code),
     )
 

@@ -100,6 +100,6 @@ def options(report: Path) -> tuple[str, ...]:
         "--kernel-name-base=function",
         f"--kernel-name={SIGNATURE.kernel}",
         "--launch-count=1",
-        f"--section={hardware_counters.SECTION}",
+        *(f"--section={section}" for section in hardware_counters.SECTIONS),
         f"--metrics={','.join(hardware_counters.METRICS)}",
     )

@@ -25,6 +25,9 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
             b[k][i % 64] = n + k < N && left + i % 64 < K ? B[(n + k) * K + left + i % 64] : 0.0f;
         }
         __syncthreads();
+        wmma::fragment<wmma::accumulator, 16, 16, 8, float> part[2];
+        wmma::fill_fragment(part[0], 0.0f);
+        wmma::fill_fragment(part[1], 0.0f);
 #pragma unroll
         for (int k = 0; k < 16; k += 8) {
             wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major> p, p2;
@@ -36,11 +39,15 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
                     q2;
                 wmma::load_matrix_sync(q, &b[k][col + 16 * j], 72);
                 split(q, q2);
-                wmma::mma_sync(sum[j], p2, q, sum[j]);
-                wmma::mma_sync(sum[j], p, q2, sum[j]);
-                wmma::mma_sync(sum[j], p, q, sum[j]);
+                wmma::mma_sync(part[j], p2, q, part[j]);
+                wmma::mma_sync(part[j], p, q2, part[j]);
+                wmma::mma_sync(part[j], p, q, part[j]);
             }
         }
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+            for (int i = 0; i < sum[j].num_elements; i++) sum[j].x[i] += part[j].x[i];
         __syncthreads();
     }
     wmma::store_matrix_sync(&c[row][col], sum[0], 72, wmma::mem_row_major);
