@@ -292,6 +292,27 @@ def test_products_read_until_their_group_was_waited_for(
     assert all("may still read" in f.message and "not waited for" in f.message for f in found)
 
 
+@pytest.mark.parametrize("wait", [WAIT, ""], ids=["waited for", "not waited for"])
+def test_one_lane_tells_that_its_warp_has_waited(cpu: Runner, wait: str) -> None:
+    """A counter in shared memory tells the warps that refill what the others multiply."""
+    counter = '"r"((unsigned)__cvta_generic_to_shared(&released)) : "memory");'
+    counts = f'asm volatile("red.release.cta.shared::cta.add.u32 [%0], 1;" :: {counter}'
+    asks = f'asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(n) : {counter}'
+    source = REFILLS.replace(COMMIT, f"{COMMIT} {wait} if (lane == 0) {counts}")
+    fields = {
+        "float d[8] = {};": "float d[8] = {}; __shared__ int released; if (id == 0) released = 0;"
+        " __syncthreads();",
+        "for (int i = id; i < 80 * 8; i += 256)": "for (int n = -1; id > 127 && n < n0 / 2;)"
+        f" {asks} for (int i = id - 128; i >= 0 && i < 80 * 8; i += 128)",
+        "__syncthreads();\n    }\n": "}\n",
+    }
+    for old, new in fields.items():
+        assert old in source
+        source = source.replace(old, new)
+    cpu.load(source)
+    assert {f.hazard for f in cpu.findings(SHAPE)} == (set() if wait else {Hazard.RACE})
+
+
 def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
     awaited = REFILLS.replace(COMMIT, f"{COMMIT} {WAIT}")
     cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 3) {"))

@@ -297,6 +297,8 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
     if (!orders) return;  // only bar.warp.sync orders memory, and the wait for what all have issued
+    Thread* one = c->thread + first + __ffs(here) - 1;
+    if (one->collective == COLLECTIVE_WGMMA_WAIT) check_products(c, w, c->thread[first].products - one->argument);
     for (long long t = 0; t < c->threads; ++t) k->here[t] = t / LANES == w && here >> t % LANES & 1;
     forget(c, k->joined);
     for (int lane = 0; lane < LANES; ++lane)
