@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import PositiveFloat
 
 from harness.protocol.report import (
@@ -59,7 +57,6 @@ class Kernel(Value):
 class PtxProgram(Value):
     """A submission's kernel as PTX, without machine code."""
 
-    kind: Literal["ptx"] = "ptx"
     entry: str
     ptx: str
     launch: LaunchLine
@@ -69,7 +66,6 @@ class PtxProgram(Value):
 
 
 class Compiled(Value):
-    kind: Literal["compiled"] = "compiled"
     kernel: Kernel
     warnings: tuple[Diagnostic, ...]
     nvrtc: str
@@ -77,7 +73,6 @@ class Compiled(Value):
 
 
 class Disassembled(Value):
-    kind: Literal["disassembled"] = "disassembled"
     kernel: DisassembledKernel
     warnings: tuple[Diagnostic, ...]
 

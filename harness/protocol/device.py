@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.compiler import Kernel, PtxProgram
@@ -30,7 +28,6 @@ class Describe(Request[DeviceInfo]):
 class Ready(Value):
     """The kernel is loaded."""
 
-    kind: Literal["ready"] = "ready"
     blocks_depend_on_one_another: bool = False
     """Blocks communicate through memory, so a launch cannot be sampled."""
     multiplies_matrices: bool = False
@@ -42,7 +39,6 @@ class Ready(Value):
 class Refusal(Value):
     """The device cannot run the kernel, which is not the submission's fault."""
 
-    kind: Literal["refusal"] = "refusal"
     message: str
     instruction: str | None = None
     at: Place | None = None
@@ -60,7 +56,6 @@ class Load(Request[Ready | Refusal]):
 class Finished(Value):
     """The launch finished."""
 
-    kind: Literal["finished"] = "finished"
     seconds: NonNegativeFloat
     output: SentMatrix
     """Outside the blocks asked for it is still poisoned."""
@@ -115,7 +110,6 @@ class Stopped(Value):
 
 
 class Sanitized(Value):
-    kind: Literal["sanitized"] = "sanitized"
     program: str
     runs: tuple[ToolRun, ...]
     findings: tuple[Finding, ...]
@@ -135,18 +129,14 @@ class Sanitize(Launching, Request[Sanitized]):
 class Uncounted(Value):
     """The device cannot count accesses, or not for this kernel."""
 
-    kind: Literal["uncounted"] = "uncounted"
-
 
 class Counted(Value):
-    kind: Literal["counted"] = "counted"
     counters: Counters
 
 
 class OtherWay(Value):
     """The launch was not counted, for the kernel decides otherwise there than at another shape."""
 
-    kind: Literal["other-way"] = "other-way"
     line: int
     """The line of the comparison."""
 
@@ -184,7 +174,6 @@ class ProfileLine(Value):
 class Profile(Value):
     """Hardware counters of one launch, read from a report of `ncu`."""
 
-    kind: Literal["profile"] = "profile"
     shape: Shape
     ms: NonNegativeFloat
     fma_active: NonNegativeFloat
@@ -208,7 +197,6 @@ class Profile(Value):
 class NoProfile(Value):
     """Hardware counters could not be read."""
 
-    kind: Literal["no-profile"] = "no-profile"
     why: str
     """One sentence that also says what to do."""
 

@@ -31,7 +31,6 @@ itself knows where the launch was."""
 class Fault(Value):
     """The request failed, or ended the worker."""
 
-    kind: Literal["fault"] = "fault"
     cause: Literal[
         "memory", "deadlock", "trap", "launch-refused", "time-limit", "out-of-memory", "judge"
     ]
@@ -48,8 +47,6 @@ class Fault(Value):
 
 class Done(Value):
     """The request was carried out."""
-
-    kind: Literal["done"] = "done"
 
 
 class Request(Value, Generic[Answer_co]):

@@ -25,7 +25,6 @@ from problem.signature import Arguments
 class FirstLaunches(Value):
     """The costs that a program pays once, and the output of one of its two launches."""
 
-    kind: Literal["first-launches"] = "first-launches"
     times: FirstLaunch
     output: SentMatrix
 
@@ -68,7 +67,6 @@ class RunBaseline(Request[Finished]):
 class SharedMatrices(Value):
     """The buffers of a launch in GPU memory of the checker, which other processes open."""
 
-    kind: Literal["shared-matrices"] = "shared-matrices"
     arguments: Arguments
     handles: tuple[str, ...]
     """The cudaIpcMemHandle_t of each, in hexadecimal."""
@@ -96,7 +94,6 @@ class Detach(Request[Done]):
 class LaunchTime(Value):
     """One launch by two clocks, and the state of the GPU meanwhile."""
 
-    kind: Literal["launch-time"] = "launch-time"
     ms: NonNegativeFloat
     """The time by the GPU's events."""
     host_ms: NonNegativeFloat
@@ -115,7 +112,6 @@ class TimeLaunch(Limited, Request[LaunchTime]):
 class SustainedLaunches(Value):
     """Launches back to back."""
 
-    kind: Literal["sustained-launches"] = "sustained-launches"
     launches: PositiveInt
     seconds: PositiveFloat
     """The times of all of them together."""
@@ -150,7 +146,6 @@ class DrawInputs(Request[Done]):
 
 
 class Checked(Value):
-    kind: Literal["checked"] = "checked"
     error: NonNegativeFloat
     """The error of the output over what is allowed."""
     changed_inputs: tuple[str, ...] = ()
@@ -166,7 +161,6 @@ class CheckLaunch(Request[Checked]):
 class MeasuredErrors(Value):
     """The worst errors of some blocks of the output, as problem/accuracy.py defines them."""
 
-    kind: Literal["measured-errors"] = "measured-errors"
     block: NonNegativeFloat
     by_rows: NonNegativeFloat
     by_components: NonNegativeFloat
@@ -181,7 +175,6 @@ class MeasureErrors(Request[MeasuredErrors]):
 class Fetched(Value):
     """The output, and the seed of the inputs, which may have changed on the GPU."""
 
-    kind: Literal["fetched"] = "fetched"
     seed: NonNegativeInt
     output: SentMatrix
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -30,7 +30,6 @@ Answering = Callable[[Request[Any]], Value]
 class Hello(Value):
     """The first message of a worker: it is ready, under these restrictions."""
 
-    kind: Literal["hello"] = "hello"
     isolation: tuple[str, ...]
 
 

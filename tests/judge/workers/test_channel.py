@@ -38,9 +38,7 @@ def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
 
 
 def test_an_answer_is_read_as_the_kind_of_its_request() -> None:
-    read = answer_to(Run).validate_json(
-        '{"kind":"finished","seconds":1,"output":0}', context=[FLOATS]
-    )
+    read = answer_to(Run).validate_json('{"seconds":1,"output":0}', context=[FLOATS])
     assert isinstance(read, Finished) and read.output is FLOATS
 
 
