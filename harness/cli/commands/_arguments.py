@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -67,7 +68,9 @@ def write_json(arguments: argparse.Namespace, terminal: Terminal, result: BaseMo
 
 
 def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
-    parser.add_argument("--seed", type=_seed, metavar="N", help=help)
+    parser.add_argument(
+        "--seed", type=number("a seed is a whole number", 0, MAX_SEED), metavar="N", help=help
+    )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -120,21 +123,20 @@ def chosen(arguments: argparse.Namespace) -> Filter:
     )
 
 
-def count(text: str) -> int:
-    """Return a number of workers. Raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
-        raise argparse.ArgumentTypeError(f"workers are a number from 1 to 1000, not {text!r}")
-    return int(text)
+def number(what: str, low: int, high: int) -> Callable[[str], int]:
+    """Return the reader of a whole number in this range. what: how the error begins."""
+
+    def read(text: str) -> int:
+        digits = text.strip()
+        found = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else -1
+        if not low <= found <= high:
+            raise argparse.ArgumentTypeError(f"{what} from {low} to {high}, not {text!r}")
+        return found
+
+    return read
 
 
-def _seed(text: str) -> int:
-    digits = text.strip()
-    seed = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else -1
-    if not 0 <= seed <= MAX_SEED:
-        raise argparse.ArgumentTypeError(
-            f"a seed is a whole number from 0 to {MAX_SEED}, not {text!r}"
-        )
-    return seed
+count = number("workers are a number", 1, 1000)
 
 
 def _day(text: str) -> date:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.cli.commands._arguments import count
+from harness.cli.commands._arguments import count, number
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
@@ -51,7 +51,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="its folder (default: %(default)s)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=8040, help="default: %(default)s")
+    parser.add_argument(
+        "--port",
+        type=number("a port is a number", 1, 65535),
+        default=8040,
+        help="default: %(default)s",
+    )
     parser.add_argument(
         "--root",
         type=_root,
@@ -94,12 +99,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         ) from None
     running.run(arguments, terminal)
     return Exit.YES
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.commands._arguments import add_json, add_seed, prepare_output, write_json
+from harness.cli.commands._arguments import add_json, add_seed, number, prepare_output, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
@@ -54,7 +54,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="BEST.cu", help="write the best variant")
     add_json(parser, "the table")
     parser.add_argument(
-        "--limit", type=_limit, default=100, metavar="N", help="variants to try at most (100)"
+        "--limit",
+        type=number("a limit is a whole number", 1, 10**9),
+        default=100,
+        metavar="N",
+        help="variants to try at most (100)",
     )
     add_seed(parser, "draw that sample and those inputs")
     parser.add_argument(
@@ -99,12 +103,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         return Exit.INTERRUPTED
     accepted = any(isinstance(each.outcome, Accepted) for each in tuning.variants)
     return Exit.YES if accepted else Exit.NO
-
-
-def _limit(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 9 and int(text)):
-        raise argparse.ArgumentTypeError(f"a limit is a whole number from 1, not {text!r}")
-    return int(text)
 
 
 def _check_wishes(arguments: argparse.Namespace) -> None:

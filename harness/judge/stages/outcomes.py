@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -10,6 +12,8 @@ from harness.protocol.report import (
     Outcome,
     Place,
     Race,
+    Rule,
+    RuleViolation,
     RunStage,
     RuntimeFault,
     Stage,
@@ -38,11 +42,28 @@ def load_outcome(fault: Fault, seconds: float) -> Outcome:
             return RuntimeFault(stage=Stage.COMPILE, message=message, at=fault.at)
 
 
-def wrote_outside(place: str, where: str, shape: Shape, stage: RunStage) -> MemoryFault:
-    """Return the verdict for an overwritten canary.
+def touched(
+    changed_inputs: Sequence[str],
+    wrote_outside: Sequence[str],
+    where: str,
+    shape: Shape,
+    stage: RunStage,
+) -> RuleViolation | MemoryFault | None:
+    """Return the verdict if a launch wrote to anything but its output.
 
-    place: for example "behind C". where: for example "at 17×33×18" or "in round 3".
+    wrote_outside: overwritten canaries, for example "behind C". where: for example "at 17×33×18" or
+        "in round 3".
     """
+    if changed_inputs:
+        return RuleViolation(
+            stage=stage,
+            rule=Rule.INPUTS_CHANGED,
+            message=f"the kernel changed {' and '.join(changed_inputs)} {where}; "
+            "inputs are not to be written to",
+        )
+    if not wrote_outside:
+        return None
+    place = wrote_outside[0]
     message = f"the kernel wrote {place} {where}: outside the matrix"
     finding = Finding(
         tool=Tool.MEMCHECK,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from harness.judge.progress import Progress
-from harness.judge.stages.outcomes import judge_error, launch_outcome, wrote_outside
+from harness.judge.stages.outcomes import judge_error, launch_outcome, touched
 from harness.judge.stages.score import (
     MIN_RATIOS,
     THROTTLES,
@@ -538,15 +538,10 @@ def _so_far(rounds: Sequence[Round], problem: Problem) -> str:
 
 def _wrong(check: Checked, where: str, inputs: str, shape: Shape) -> Outcome | None:
     """The verdict for what the checker found. where: "in round 3"."""
-    if check.changed_inputs:
-        names = " and ".join(check.changed_inputs)
-        return RuleViolation(
-            stage=Stage.MEASURE,
-            rule=Rule.INPUTS_CHANGED,
-            message=f"the kernel changed {names} {where}; inputs are not to be written to",
-        )
-    if check.wrote_outside:
-        return wrote_outside(check.wrote_outside[0], where, shape, Stage.MEASURE)
+    changed, outside = check.changed_inputs, check.wrote_outside
+    wrote = touched(changed, outside, where, shape, Stage.MEASURE)
+    if wrote is not None:
+        return wrote
     if check.error > CHECK_LIMIT:
         return RuleViolation(
             stage=Stage.MEASURE,

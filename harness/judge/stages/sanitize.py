@@ -16,7 +16,7 @@ from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.stages import interim
 from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.outcomes import launch_outcome
+from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.device import LaunchInputs, Refusal, Sanitize, Sanitized
 from harness.protocol.report import (
@@ -27,8 +27,6 @@ from harness.protocol.report import (
     MemoryFault,
     Outcome,
     Race,
-    Rule,
-    RuleViolation,
     Sanitizing,
     Stage,
     TimeLimit,
@@ -272,13 +270,9 @@ def _outcome(grading: Grading, answer: Sanitized, watched: Watched) -> Outcome |
     problem, seed = grading.problem, grading.seed
     for product in answer.products:
         case = watched.cases[product.launch]
-        if product.changed_inputs:
-            names = " and ".join(product.changed_inputs)
-            return RuleViolation(
-                stage=Stage.SANITIZE,
-                rule=Rule.INPUTS_CHANGED,
-                message=f"the kernel changed {names} at {case}; inputs are not to be written",
-            )
+        wrote = touched(product.changed_inputs, (), f"at {case}", case.shape, Stage.SANITIZE)
+        if wrote is not None:
+            return wrote
         inputs = problem.draw(case, seed)
         comparison = problem.compare(case, inputs, product.output)
         if not comparison.passed:

@@ -17,15 +17,13 @@ from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.progress import Progress
 from harness.judge.stages import interim
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.outcomes import launch_outcome, wrote_outside
+from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Place, Step
 from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     CaseResult,
     Outcome,
-    Rule,
-    RuleViolation,
     RunStage,
     Stage,
     TimeLimit,
@@ -287,7 +285,9 @@ class _Launching:
         self.printed.append(finished.printed)
         if isinstance(finished, Fault):
             return launch_outcome(finished, self.case.shape, self.seconds, Stage.VERIFY)
-        return touched(finished, self.case) or finished
+        changed, outside = finished.changed_inputs, finished.wrote_outside
+        where, shape = f"at {self.case}", self.case.shape
+        return touched(changed, outside, where, shape, Stage.VERIFY) or finished
 
     def _left_out(self, output: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
         """Return the verdict if two samples wrote one tile; it shows a missing tile."""
@@ -393,17 +393,3 @@ def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
     return {(int(row), int(column)) for row, column in np.argwhere(both)}
-
-
-def touched(finished: Finished, case: Case) -> Outcome | None:
-    """Return the verdict if the launch wrote to anything but the output."""
-    if finished.changed_inputs:
-        names = " and ".join(finished.changed_inputs)
-        return RuleViolation(
-            stage=Stage.VERIFY,
-            rule=Rule.INPUTS_CHANGED,
-            message=f"the kernel changed {names} at {case}; inputs are not to be written to",
-        )
-    if finished.wrote_outside:
-        return wrote_outside(finished.wrote_outside[0], f"at {case}", case.shape, Stage.VERIFY)
-    return None

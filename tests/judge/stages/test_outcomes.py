@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
-from harness.judge.stages.outcomes import judge_error, launch_outcome, load_outcome, wrote_outside
+from harness.judge.stages.outcomes import judge_error, launch_outcome, load_outcome, touched
 from harness.protocol.compiler import (
     Disassemble,
 )
@@ -97,7 +97,7 @@ def test_a_kernel_that_cannot_be_loaded_has_not_run() -> None:
 
 @pytest.mark.parametrize("array", ["A", "B", "C"])
 def test_a_changed_canary_is_a_write_outside_its_matrix(array: str) -> None:
-    found = wrote_outside(f"behind {array}", "in round 3", SHAPE, Stage.MEASURE)
+    found = touched((), (f"behind {array}",), "in round 3", SHAPE, Stage.MEASURE)
     message = f"the kernel wrote behind {array} in round 3: outside the matrix"
     (finding,) = found.findings
     assert (found.stage, found.message, finding.message) == (Stage.MEASURE, message, message)

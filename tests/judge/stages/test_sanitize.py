@@ -344,7 +344,8 @@ def test_changed_inputs_are_named_with_their_case() -> None:
     found = outcome(FakeDevice(product={"changed_inputs": ("A", "B")}))
     case = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[0]
     assert isinstance(found, RuleViolation) and found.stage is Stage.SANITIZE
-    assert found.message == f"the kernel changed A and B at {case}; inputs are not to be written"
+    changed = f"the kernel changed A and B at {case}; inputs are not to be written to"
+    assert found.message == changed
 
 
 def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:
