@@ -169,22 +169,6 @@ def test_what_is_no_key_is_refused(path: Path) -> None:
         store.enter(OWN)
 
 
-def test_signatures_move_with_reports_and_each_store_judges_them(
-    call: Call, path: Path, tmp_path: Path
-) -> None:
-    with Store(path, "create") as store:
-        store.enter(OWN)
-    lines, other = tmp_path / "all.jsonl", tmp_path / "other.sqlite"
-    lines.write_text(call("export")[1])
-    assert call("import", lines, "--store", other)[0] == 0
-    with Store(other) as elsewhere:
-        assert [entry.verified for entry in elsewhere.entries()] == [False]
-    path.unlink()
-    assert call("import", lines)[0] == 0
-    with Store(path) as restored:
-        assert [entry.verified for entry in restored.entries()] == [True]
-
-
 def test_a_changed_report_loses_its_signature(path: Path) -> None:
     with Store(path, "create") as store:
         data = json.loads(store.own(OWN).json)

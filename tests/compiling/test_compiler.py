@@ -8,7 +8,7 @@ from harness.compiling import disassembly, machine_code, ptxas
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.compiling.ptxas import assemble
 from harness.protocol.compiler import Compile, Compiled, Disassemble
-from harness.protocol.report import Badge, CompileError, Diagnostic, RuntimeFault, Stage
+from harness.protocol.report import Badge, CompileError, Diagnostic, Stage
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.printer import canonical
 from tests.compile_worker import Compiling, Disassembling
@@ -71,11 +71,6 @@ def test_the_names_agree_with_cudas_own_headers(compiling: Compiling) -> None:
     compiled(compiling, kernel("int64_t x = 1; C[x] = INFINITY;", headers))
 
 
-def test_standard_traits_work_in_device_code(compiling: Compiling) -> None:
-    headers = "#include <type_traits>"
-    compiled(compiling, kernel("C[0] = std::is_same<int, float>::value;", headers))
-
-
 def test_an_error_has_its_line_and_column(compiling: Compiling) -> None:
     error = refused(compiling, kernel("  float x = y;"))
     assert error.stage is Stage.COMPILE
@@ -107,16 +102,6 @@ def test_wgmma_that_is_serialised_is_warned_of(compiling: Compiling) -> None:
 def test_inline_assembly_that_ptxas_refuses(compiling: Compiling) -> None:
     error = refused(compiling, kernel('asm("no.such.instruction 1;");'))
     assert any("ptxas" in found.message and found.line == 3 for found in error.diagnostics)
-
-
-def test_inline_assembly_that_the_judge_cannot_read(compiling: Compiling) -> None:
-    error = refused(compiling, kernel('asm(".surprise 4;");'))
-    assert "unknown PTX directive '.surprise'" in error.message and error.diagnostics[0].line == 3
-
-
-def test_static_shared_memory_beyond_the_limit(compiling: Compiling) -> None:
-    source = kernel("__shared__ float s[100000]; s[M] = A[0]; C[0] = s[N];")
-    assert "shared data" in refused(compiling, source).message
 
 
 @pytest.mark.parametrize(
@@ -213,12 +198,6 @@ def test_not_one_kernel_of_the_right_name(compiling: Compiling, source: str, mes
     assert message in refused(compiling, source).message
 
 
-def test_other_kernels_in_the_file_are_warned_of(compiling: Compiling) -> None:
-    source = "__global__ void prepare(float* x) { x[0] = 1; }" + kernel("C[0] = 1;")
-    (warning,) = compiled(compiling, source).warnings
-    assert "`prepare` is never launched" in warning.message
-
-
 @pytest.mark.parametrize("extern", ["", 'extern "C" '])
 def test_extern_c_is_optional(compiling: Compiling, extern: str) -> None:
     entry = compiled(compiling, extern + kernel("C[0] = 1;").lstrip()).kernel.entry
@@ -289,18 +268,6 @@ def test_tensor_cores_are_read_from_the_machine_code(disassembling: Disassemblin
     nvcuda::wmma::store_matrix_sync(C, c, K, nvcuda::wmma::mem_row_major);"""
     facts = disassembling(kernel(body, "#include <mma.h>"))
     assert Badge.TENSOR_CORES in facts.badges and facts.instructions["HMMA"] > 0
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (kernel("C[0] = 1;", attributes="__launch_bounds__(128)"), "allow 128 threads"),
-        ("// solve: shared_memory=300000\n" + kernel("C[0] = 1;"), "at most 232448"),
-    ],
-)
-def test_launches_that_a_gpu_would_refuse(compiling: Compiling, source: str, message: str) -> None:
-    answer = compiling(source)
-    assert isinstance(answer, RuntimeFault) and message in answer.message
 
 
 MMA = """float d[4];

@@ -39,7 +39,7 @@ from tests.judge.stages.fakes import (
     FakeDevice,
     session,
 )
-from tests.judge.stages.playing import Player, Table
+from tests.judge.stages.playing import Table
 
 SHAPE = Shape(64, 32, 48)
 SHORT = Extent(40, 0.2)
@@ -101,19 +101,6 @@ def test_a_round_in_which_the_gpu_throttles_counts_for_nobody() -> None:
     assert difference(one, other) is not None
 
 
-def test_a_wrong_player_ends_the_play_off() -> None:
-    table = Table([2.0, 2.1, 2.2])
-
-    def check(player: Player, launch: int) -> Checked:
-        bad = player is table.players[1] and launch > 60
-        return Checked(error=3.0 if bad else 0.2)
-
-    table.check = check
-    ended = game(table)
-    assert isinstance(ended, Ended) and ended.player == 1
-    assert isinstance(ended.outcome, RuleViolation)
-
-
 @pytest.mark.parametrize("first", [0, 1], ids=["in its first launch", "later"])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
 def test_a_failing_warm_up_launch_ends_the_play_off(wrong: int, first: int) -> None:
@@ -147,16 +134,6 @@ def test_changed_events_end_the_play_off(liar: int) -> None:
     assert isinstance(ended, Ended) and ended.player == liar
     assert isinstance(ended.outcome, RuleViolation)
     assert ended.outcome.rule is Rule.IMPOSSIBLE_SCORE
-
-
-class Ticking:
-    """A clock of which a second passes at each launch."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-
-    def monotonic(self) -> float:
-        return len(self.table.launches)
 
 
 def test_all_launches_of_a_round_have_the_same_inputs() -> None:

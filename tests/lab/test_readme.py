@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.board import committed
-from harness.board.entry import Version
 from harness.cli.main import main
-from harness.protocol.report import Report, SizeScore, Unscored
+from harness.protocol.report import Report
 from lab import commands, readme
-from problem.cases import Shape
 from tests.board import factory
 
 
@@ -97,27 +95,6 @@ def test_the_readme_gets_the_table(repository: Path) -> None:
     assert (repository / "reports" / "README.md").read_text() == again
 
 
-def test_the_readme_shows_scores_at_other_sizes(repository: Path) -> None:
-    report = factory.report("tile", "ada", 0.9)
-    assert report.measurement is not None and report.score is not None
-    sizes = (
-        SizeScore(shape=Shape(64, 8, 4), score=report.score),
-        SizeScore(shape=Shape(5, 6, 7), score=Unscored(reason="throttled", message="")),
-    )
-    measurement = report.measurement.model_copy(update={"sizes": sizes})
-    commit(repository, report.model_copy(update={"measurement": measurement}))
-    assert written(repository) == 0
-    text = (repository / "reports" / "README.md").read_text()
-    assert "| size | tile |\n|---|---:|\n| 64×8×4 | 0.900 |\n| 5×6×7 | – |" in text
-
-
-def test_results_of_two_versions_are_not_ranked_together(repository: Path) -> None:
-    old = Version("0.0.1", Version.current().cases)
-    commit(repository, factory.report("tile", "ada", 0.9, version=old))
-    assert written(repository) == 0
-    assert "| other version |" in (repository / "reports" / "README.md").read_text()
-
-
 def test_mismatches_do_not_reach_the_readme(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,12 +103,3 @@ def test_mismatches_do_not_reach_the_readme(
     assert written(repository) == 2
     assert "has changed since" in capsys.readouterr().err
     assert (repository / "reports" / "README.md").read_text() == before
-
-
-def test_a_readme_without_markers_is_left_alone(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (repository / "reports" / "README.md").write_text("# Title\n")
-    assert written(repository) == 2
-    assert "needs one <!-- board -->" in capsys.readouterr().err
-    assert (repository / "reports" / "README.md").read_text() == "# Title\n"

@@ -16,9 +16,7 @@ from harness.judge.stages import rounds
 from harness.judge.stages.rounds import (
     FULL,
     NEAR_SIZES,
-    Deck,
     Extent,
-    Measuring,
     Timed,
     Wrong,
     check_near_sizes,
@@ -273,13 +271,6 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
     assert kernel == baseline and kernel[1] == "normal"
 
 
-def test_a_deck_deals_each_kind_as_often() -> None:
-    deck = Deck(("a", "b", "c"))
-    dealt = [deck.deal() for _ in range(30)]
-    assert Counter(dealt) == {"a": 10, "b": 10, "c": 10} and deck.fewest == 10
-    assert len({tuple(dealt[n : n + 3]) for n in range(0, 30, 3)}) > 1
-
-
 @pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
 def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
     """It has looked at all of them until the warm-up was over."""
@@ -399,14 +390,6 @@ def test_rounds_with_a_late_host_are_dropped() -> None:
     assert [round.dropped for round in timed.rounds] == late
 
 
-def test_a_host_that_is_late_for_both_is_no_proof() -> None:
-    timed = run(
-        kernel_time=lambda _: launch_time(10, host_ms=11),
-        baseline_time=lambda _: launch_time(8, host_ms=9),
-    )
-    assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
-
-
 @pytest.mark.usefixtures("no_surprises")
 def test_a_late_host_of_a_shared_gpu_is_no_proof() -> None:
     """Nor is it one that the times are right."""
@@ -433,17 +416,6 @@ def test_a_temporarily_late_host_costs_some_more_rounds(late: int, count: int) -
     assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.STEADY
     assert sum(round.dropped for round in timed.rounds) == late
     assert len(timed.rounds) == count
-
-
-@pytest.mark.usefixtures("no_surprises")
-def test_the_usual_unsteadiness_of_an_h100_host_drops_no_round() -> None:
-    """The lateness of 30 honest launches there, less that of cuBLAS as a rule."""
-    usual = [-0.011, -0.01, -0.009, -0.008, -0.008, -0.007, -0.006, -0.005, 0.029, 0.034, 0.045]
-    timed = run(
-        kernel_time=lambda n: launch_time(7, 7.0455 + usual[n % 11]),
-        baseline_time=lambda n: launch_time(8, 8.0455 + (0.05 if n % 9 == 0 else 0.0)),
-    )
-    assert isinstance(timed, Timed) and not any(round.dropped for round in timed.rounds)
 
 
 def test_an_interruption_waits_for_no_launch() -> None:
@@ -615,22 +587,6 @@ def test_the_baseline_can_be_timed_beside_itself() -> None:
     workers = FakeWorkers()
     timed_without_audit(workers, Extent(12, 1), baseline=True)
     assert [request.baseline for request in workers.kernel.attachments] == ["problem.gpu"]
-
-
-def test_a_kernel_is_attached_as_a_kernel() -> None:
-    workers = FakeWorkers()
-    devices = TimingWorkers(workers.kernel, workers.baseline, workers)
-    measuring = Measuring(devices, MATRIX_MULTIPLICATION, SHAPE, 20)
-    measuring.attach(measuring.lay_out())
-    assert [request.baseline for request in workers.kernel.attachments] == [None]
-
-
-@pytest.mark.parametrize(
-    ("done", "elapsed", "fewest"),
-    [(0, 0.0, 30), (0, 5.0, 30), (5, 0.0, 30), (3, 0.5, 12), (12, 2.0, 12), (12, 6.0, 6)],
-)
-def test_the_fewest_rounds_are_those_that_fit(done: int, elapsed: float, fewest: int) -> None:
-    assert Extent(30, 2.0).fewest(done, elapsed) == fewest
 
 
 def unsteady(launch: int) -> LaunchTime:

@@ -87,9 +87,6 @@ def test_only_our_folders_are_swept(tmp_path: Path) -> None:
     assert other.is_dir() and target.is_dir() and link.is_symlink() and file.is_file()
 
 
-UNLINK = os.unlink
-
-
 def left(path: Path) -> Path:
     """A folder of ours that a killed judge left behind, with something in it."""
     path.mkdir()
