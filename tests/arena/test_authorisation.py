@@ -558,7 +558,7 @@ def test_boards_link_to_what_their_reader_may_read(sources: str, scene: Scene, r
 
 def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> None:
     owner, client = scene.people["owner"], scene.client
-    pseudonym = people.course_of(scene._connection, owner.id).pseudonym
+    pseudonym = people.listed(scene._connection, owner.id).pseudonym
     boards = ["/", "/runs.html", "/api/v1/board"]
     paths = [*boards, "/compare?of={id}&of={entry}", "/submissions/{id}"]
     paths += [f"/entries/{{entry}}.{kind}" for kind in ("html", "json")]

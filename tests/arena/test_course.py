@@ -54,7 +54,7 @@ def test_a_roster_gives_each_student_a_personal_link(
     assert client.post(path, data={"name": "somebody else"}).status_code == 200
     ada = people.named(connection, "ada lovelace")
     assert ada is not None
-    found = people.course_of(connection, ada.id)
+    found = people.listed(connection, ada.id)
     assert (found.login, found.section) == ("ada@example.org", "A")
     again = lines(client.post("/organiser/roster", data=form, headers=organiser).text)
     assert again == [], "whoever has joined, or has a link, gets no second one"

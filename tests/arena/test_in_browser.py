@@ -158,13 +158,13 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
         box = "//tr[contains(., 'ada')]//input[@name='until']"
         chrome.execute_script("arguments[0].value = '2026-12-20T00:30'", visitor.find(box))
         visitor.press("Set", near="ada")
-        visitor.until(lambda: people.course_of(connection, ada.id).extended)
-        extended = people.course_of(connection, ada.id).extended
+        visitor.until(lambda: people.listed(connection, ada.id).extended)
+        extended = people.listed(connection, ada.id).extended
         assert extended == datetime(2026, 12, 19, 19, tzinfo=UTC)
         visitor.until(lambda: visitor.find(box).get_attribute("value") == "2026-12-20T00:30")
         visitor.press("Set", near="ada")
         visitor.sees("Everybody")
-        assert people.course_of(connection, ada.id).extended == extended
+        assert people.listed(connection, ada.id).extended == extended
     finally:
         chrome.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 

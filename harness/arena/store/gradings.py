@@ -235,24 +235,13 @@ class Status:
 
 _STATUS = (
     select(
-        submissions.c.id,
-        submissions.c.person,
-        submissions.c.name,
+        *(submissions.c[name] for name in ("id", "person", "name", "sha256", "received")),
+        *(submissions.c[name] for name in ("withdrawn", "disqualified")),
+        *(gradings.c[name] for name in ("state", "attempts", "queued", "started", "ended")),
+        *(gradings.c[name] for name in ("progress", "verdict", "report")),
         people.c.name.label("author"),
         people.c.pseudonym,
-        submissions.c.sha256,
-        submissions.c.received,
-        gradings.c.state,
-        gradings.c.attempts,
-        gradings.c.queued,
-        gradings.c.started,
-        gradings.c.ended,
-        gradings.c.progress,
-        gradings.c.verdict,
         entries.c.score,
-        gradings.c.report,
-        submissions.c.withdrawn,
-        submissions.c.disqualified,
         func.now().label("now"),
     )
     .join(people, people.c.id == submissions.c.person)

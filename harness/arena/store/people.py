@@ -169,21 +169,6 @@ def named(connection: Connection, name: str) -> Person | None:
     return _one(connection, _PERSON.where(func.lower(people.c.name) == name.lower()))
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """A person's pseudonym, login, section and own deadline."""
-
-    login: str | None
-    section: str | None
-    extended: datetime | None
-    pseudonym: str
-
-
-def course_of(connection: Connection, person: int) -> Course:
-    columns = (people.c[each.name] for each in fields(Course))
-    return Course(*connection.execute(select(*columns).where(people.c.id == person)).one())
-
-
 def enrol(connection: Connection, person: int, login: str | None, section: str | None) -> None:
     """Note what is known of a person's place in the course: a first login, and the section."""
     login_now = func.coalesce(people.c.login, login)
@@ -205,6 +190,8 @@ def has_organiser(connection: Connection) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
+    """A person as organisers see them: with login, section and own deadline in the course."""
+
     id: int
     name: str
     role: Role
@@ -215,12 +202,20 @@ class Listed:
     extended: datetime | None
     pseudonym: str
 
+    @classmethod
+    def all(cls, connection: Connection, *which: ColumnElement[bool]) -> list[Self]:
+        columns = (people.c[each.name] for each in fields(cls))
+        rows = connection.execute(select(*columns).where(*which).order_by(people.c.name))
+        return [cls(row[0], row[1], Role(row[2]), *row[3:]) for row in rows]
+
 
 def everybody(connection: Connection) -> list[Listed]:
-    rows = connection.execute(
-        select(*(people.c[each.name] for each in fields(Listed))).order_by(people.c.name)
-    )
-    return [Listed(row[0], row[1], Role(row[2]), *row[3:]) for row in rows]
+    return Listed.all(connection)
+
+
+def listed(connection: Connection, person: int) -> Listed:
+    (found,) = Listed.all(connection, people.c.id == person)
+    return found
 
 
 def set_disabled(connection: Connection, person: int, disabled: bool) -> None:

@@ -141,7 +141,7 @@ def take_submission(
 ) -> Status:
     """Keep and queue. Raises Problem."""
     with site.transaction() as connection:
-        own = people.course_of(connection, person.id)
+        own = people.listed(connection, person.id)
     closed = site.rules.closed(now(), own.section, own.extended)
     if closed is not None and not person.organises:
         raise Problem(403, sentence(closed))

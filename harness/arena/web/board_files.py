@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from harness.arena.store import board, contest, people
-from harness.arena.store.contest import Announcement
 from harness.arena.web.context import Site
-from harness.arena.web.estimates import Row, by_estimate
-from harness.arena.web.rendering import File, page
-from harness.board.entry import Entry
-from harness.board.ranking import Board, as_data, rank
+from harness.arena.web.estimates import by_estimate
+from harness.arena.web.rendering import LEADERBOARD, File, page
+from harness.board.ranking import as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
 from problem.cases import RANKED
 
@@ -67,66 +65,41 @@ def make(site: Site, wanted: Wanted) -> Made:
         entries = board.counting(connection, wanted.frozen_at, site.trusted_keys)
         announcements = contest.announced(connection)
         shown_as = people.pseudonyms(connection) if wanted.pseudonyms else {}
-    entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
-    boards = rank(entries)
-    estimates = None
-    if site.rules.estimates and not boards:
-        with site.transaction() as connection:
-            estimates = by_estimate(connection, entries)
+        entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
+        boards = rank(entries)
+        estimates = by_estimate(connection, entries) if site.rules.estimates and not boards else ()
     if wanted.form is Form.DATA:
         data = [as_data(each) for each in boards]
         return Made(version, {DATA: File.of(json.dumps(data).encode())})
-    most = MAX_ROWS if wanted.form is Form.PAGES else None
-    shown = [each for each in entries if wanted.everything or each.accepted]
-    pages = _pages(site, version, shown, boards, estimates, announcements, most, wanted)
-    return Made(version, {name: File.of(html) for name, html in pages.items()})
-
-
-def _pages(
-    site: Site,
-    version: int,
-    entries: Sequence[Entry],
-    boards: Sequence[Board],
-    estimates: Sequence[Row] | None,
-    announcements: Sequence[Announcement],
-    most: int | None,
-    wanted: Wanted,
-) -> dict[str, bytes]:
-    """Every board, and the list of all runs; most: rows of each."""
     names = file_names([each.gpu for each in boards])
-    links = [Page(names[each.gpu], each.gpu) for each in boards] or [
-        Page("index.html", "Leaderboard")
-    ]
-    frame: dict[str, Any] = {"boards": links, "announcements": announcements, "version": version}
-    frame["frozen_at"] = wanted.frozen_at
-    frame["open_sources"] = wanted.readable
-    made: dict[str, bytes] = {}
+    frame: dict[str, Any] = {
+        "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
+        "announcements": announcements,
+        "version": version,
+        "frozen_at": wanted.frozen_at,
+        "open_sources": wanted.readable,
+    }
+    made: dict[str, File] = {}
+    most = MAX_ROWS if wanted.form is Form.PAGES else None
+
+    def add(file: str, template: str, rows: str, said: str, values: dict[str, Any]) -> None:
+        """Add a page. rows: which of its values are cut, said: the sentence about that."""
+        count = len(values.get(rows, ()))
+        cut = most is not None and count > most
+        shortened = said.format(most, count) if cut else ""
+        values |= {name: values[name][:most] for name in (rows, "unverified") if name in values}
+        shown = page(site, template, here=file, shortened=shortened, **frame, **values)
+        made[file] = File.of(bytes(shown.body))
+
+    best = "The best {} of {} kernels."
     for each in boards:
-        values = board_page(each)
-        values["unverified"] = values["unverified"][:most]
-        frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
-        file = names[each.gpu]
-        made[file] = _html(site, "board.html", here=file, **frame, **values)
+        add(names[each.gpu], "board.html", "rows", best, board_page(each))
     if estimates:
         values = {"rows": estimates, "ranked": RANKED.shape}
-        frame["shortened"] = _shorten(values, "rows", "The best {} of {} kernels.", most)
-        made["index.html"] = _html(site, "estimates.html", here="index.html", **frame, **values)
+        add("index.html", "estimates.html", "rows", best, values)
     elif not boards:
-        made["index.html"] = _html(site, "empty.html", here="index.html", **frame)
-    values = runs_page(entries, boards)
-    frame["shortened"] = _shorten(values, "runs", "The newest {} of {} runs.", most)
-    made["runs.html"] = _html(site, "runs.html", here="runs.html", **frame, **values)
-    return made
-
-
-def _shorten(values: dict[str, Any], name: str, sentence: str, most: int | None) -> str:
-    """Keep the first rows, and say so; nothing where all are kept."""
-    count = len(values[name])
-    if most is None or count <= most:
-        return ""
-    values[name] = values[name][:most]
-    return sentence.format(most, count)
-
-
-def _html(site: Site, template: str, **values: Any) -> bytes:
-    return bytes(page(site, template, **values).body)
+        add("index.html", "empty.html", "", "", {})
+    runs = [each for each in entries if wanted.everything or each.accepted]
+    values = runs_page(runs, boards)
+    add("runs.html", "runs.html", "runs", "The newest {} of {} runs.", values)
+    return Made(version, made)

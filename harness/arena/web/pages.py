@@ -214,7 +214,7 @@ def _submit_page(
     if visitor.person is None:
         return sign_in_first(site, visitor)
     with site.transaction() as connection:
-        own = people.course_of(connection, visitor.person.id)
+        own = people.listed(connection, visitor.person.id)
     return page(
         site,
         "submit.html",
@@ -270,7 +270,7 @@ def shown_as(site: Site, person: Person) -> str | None:
     if not site.rules.pseudonyms or person.organises:
         return None
     with site.transaction() as connection:
-        return people.course_of(connection, person.id).pseudonym
+        return people.listed(connection, person.id).pseudonym
 
 
 @router.get("/rules")

@@ -28,6 +28,7 @@ from harness.board.entry import Version
 from harness.board.site import Page
 from harness.judge import figures
 
+LEADERBOARD = Page("index.html", "Leaderboard")
 PAGES = (
     Page("submit", "Submit"),
     Page("mine", "My submissions"),
@@ -48,7 +49,7 @@ def page(
     template: str,
     *,
     here: str = "",
-    boards: Sequence[Page] = (Page("index.html", "Leaderboard"),),
+    boards: Sequence[Page] = (LEADERBOARD,),
     announcements: Sequence[Announcement] | None = None,
     status: int = 200,
     visitor: Visitor | None = None,
@@ -86,7 +87,7 @@ def framed(template: str, root: str, **values: object) -> str:
         "shortened": "",
         "root": root,
         "here": "",
-        "pages": (Page("index.html", "Leaderboard"), *PAGES),
+        "pages": (LEADERBOARD, *PAGES),
         "version_of_judge": Version.current(),
         "token": "",
         "shared": False,
