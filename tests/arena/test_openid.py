@@ -114,11 +114,17 @@ def test_who_joined_by_link_is_the_same_person_by_the_provider(
     vouch(provider, "4711", email="ada@example.org")
     assert sign_in(client, "4711").status_code == 303
     assert name_of(client) == "Ada Lovelace"
+    vouch(provider, "4711", email="ada@elsewhere.example.org")
+    vouch(provider, "666", email="ada@example.org")
+    for subject, name in (("4711", "Ada Lovelace"), ("666", "ada")):
+        client.cookies.clear()
+        sign_in(client, subject)
+        assert name_of(client) == name, "the provider's subject counts from now on"
     people.set_disabled(connection, ada.id, True)
     client.cookies.clear()
     answer = sign_in(client, "4711")
     assert answer.status_code == 422 and "locked you out" in answer.text
-    assert len(people.everybody(connection)) == 2
+    assert len(people.everybody(connection)) == 3
 
 
 def test_a_code_that_was_not_asked_for_lets_nobody_in(client: TestClient, provider: str) -> None:
