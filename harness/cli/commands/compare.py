@@ -12,10 +12,9 @@ from rich.text import Text
 
 from harness.board.compare import Comparison, as_data, compare
 from harness.board.document import Document
-from harness.cli.commands import _documents
 from harness.cli.commands._arguments import ENTRY_HELP, add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import Address, open_store
+from harness.cli.commands._stores import Address, find, open_store, read
 from harness.cli.views.console import Terminal
 from harness.judge import figures
 
@@ -46,9 +45,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 def _document(store: Address, name: str) -> Document:
     path = Path(name)
     if path.is_file():
-        return Document.parse(_documents.read(path), name)
+        return Document.parse(read(path), name)
     with open_store(store) as opened:
-        return _documents.find(opened, name)
+        return find(opened, name)
 
 
 def screen(comparison: Comparison) -> RenderableType:

@@ -6,8 +6,7 @@ import argparse
 
 from harness.cli.commands._arguments import ENTRY_HELP, add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._documents import find
-from harness.cli.commands._stores import open_store
+from harness.cli.commands._stores import find, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 

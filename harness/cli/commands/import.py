@@ -9,10 +9,9 @@ import argparse
 from collections.abc import Iterator
 
 from harness.board.document import Document
-from harness.cli.commands import _documents
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import Address, open_store
+from harness.cli.commands._stores import Address, open_store, read_all
 from harness.cli.preflight import check_regular
 from harness.cli.views.console import Terminal
 
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def _documents_of(source: Address) -> Iterator[Document]:
     if not _is_store(source):
-        yield from _documents.read_all(source.path)
+        yield from read_all(source.path)
         return
     with open_store(source, "read") as other:
         for document in other.documents():

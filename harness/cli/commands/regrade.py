@@ -13,10 +13,9 @@ from rich.text import Text
 from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
-from harness.cli.commands import _documents
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import open_store
+from harness.cli.commands._stores import open_store, read_all
 from harness.cli.views.console import Terminal
 from harness.judge import figures
 from harness.protocol.errors import UsageError
@@ -77,7 +76,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
                 f"Nothing was entered. The new reports are in {kept}: `import` applies them."
             )
             return Exit.NO
-        entered = store.enter_documents(_documents.read_all(kept))
+        entered = store.enter_documents(read_all(kept))
         kept.unlink()
     terminal.show(f"{entered.new} new results entered.")
     return Exit.YES
