@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import tempfile
 from argparse import Namespace
@@ -127,13 +126,3 @@ def _check_limits() -> None:
             f"You may start {max(left, 0)} more processes and threads here, and a grading needs "
             f"{FEWEST_TASKS}; raise the limit (ulimit -u) or end other programs."
         )
-
-
-def check_regular(path: Path) -> None:
-    """Raise UsageError if reading this path could wait for ever, as reading a pipe does."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # reading it will say why it cannot be read
-    if stat.S_ISFIFO(mode) and path.parts[:2] != ("/", "dev"):
-        raise UsageError(f"{path} is a pipe; name a file.")

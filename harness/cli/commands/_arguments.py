@@ -25,8 +25,6 @@ MAX_SEED = (1 << 63) - 1
 MAX_PRODUCTS = 1 << 33
 """The largest M·N·K whose accesses the CPU device counts within minutes."""
 
-ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
-
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

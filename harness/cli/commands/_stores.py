@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +12,6 @@ from urllib.parse import urlsplit
 
 from harness.board.document import Document
 from harness.board.errors import StoreError
-from harness.cli.commands._arguments import ENTRY_HELP
-from harness.cli.preflight import check_regular
 from harness.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ class Address:
 
 DEFAULT_STORE = Address("leaderboard.sqlite")
 
+ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
+
 
 def check_place(address: Address) -> None:
     """Raise UsageError for a place that is neither a store nor looks like the file of a new one."""
@@ -105,6 +106,16 @@ def open_store(address: Address, mode: Mode = "update", key: Path | None = None)
         Store(database, key=key) as store,
     ):
         yield store
+
+
+def check_regular(path: Path) -> None:
+    """Raise UsageError if reading this path could wait for ever, as reading a pipe does."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # reading it will say why it cannot be read
+    if stat.S_ISFIFO(mode) and path.parts[:2] != ("/", "dev"):
+        raise UsageError(f"{path} is a pipe; name a file.")
 
 
 def read(path: Path) -> str:

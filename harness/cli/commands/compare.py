@@ -12,9 +12,9 @@ from rich.text import Text
 
 from harness.board.compare import Comparison, as_data, compare
 from harness.board.document import Document
-from harness.cli.commands._arguments import ENTRY_HELP, add_store
+from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import Address, find, open_store, read
+from harness.cli.commands._stores import ENTRY_HELP, Address, find, open_store, read
 from harness.cli.views.console import Terminal
 from harness.judge import figures
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from harness.cli.commands._arguments import ENTRY_HELP, add_store
+from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import find, open_store
+from harness.cli.commands._stores import ENTRY_HELP, find, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 

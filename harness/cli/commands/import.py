@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from harness.board.document import Document
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import Address, open_store, read_all
-from harness.cli.preflight import check_regular
+from harness.cli.commands._stores import Address, check_regular, open_store, read_all
 from harness.cli.views.console import Terminal
 
 HELP = """\
