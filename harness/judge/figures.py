@@ -1,8 +1,11 @@
-"""Numbers as every view writes them."""
+"""Numbers and facts as every view words them."""
 
 from __future__ import annotations
 
 import math
+
+from harness.protocol.report import Occupancy, Resources, Verification
+from problem.reference import MAX_ERROR
 
 
 def ratio(value: float | None) -> str:
@@ -51,6 +54,25 @@ def change(before: float, after: float) -> str:
 def minute(timestamp: str) -> str:
     """2026-01-31 12:05 UTC."""
     return f"{timestamp[:10]} {timestamp[11:16]} UTC"
+
+
+def resources(used: Resources) -> str:
+    """What a launch takes: 38 registers, 2 048 B shared memory, 0 B spilled."""
+    spilled = used.spill_store_bytes + used.spill_load_bytes
+    shared = grouped(used.shared_bytes)
+    return f"{used.registers} registers, {shared} B shared memory, {grouped(spilled)} B spilled"
+
+
+def occupancy(room: Occupancy) -> str:
+    """How many blocks fit: 75 %: 6 blocks a multiprocessor, limited by registers."""
+    blocks = f"{room.blocks} block{'s' * (room.blocks != 1)} a multiprocessor"
+    return f"{percent(room.fraction)}: {blocks}, limited by {room.limited_by}"
+
+
+def verification(found: Verification) -> str:
+    """What was verified: 82 cases right; worst block 2.1e-6 (limit 1e-5)."""
+    worst = f"worst block {error(found.worst_error)} (limit {error(MAX_ERROR)})"
+    return f"{len(found.cases)} cases right; {worst}"
 
 
 def _figures(value: float, count: int) -> str:

@@ -119,18 +119,9 @@ def _facts(e: Explanation) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    used, room = e.resources, e.occupancy
-    spilled = used.spill_store_bytes + used.spill_load_bytes
     table.add_row("kernel", f"{e.name}, for {'an ' if e.assumed else ''}{e.gpu}")
-    table.add_row(
-        "resources",
-        f"{used.registers} registers, {used.shared_bytes} B shared memory, {spilled} B spilled",
-    )
-    table.add_row(
-        "occupancy",
-        f"{figures.percent(room.fraction)}: {room.blocks} block{'s' * (room.blocks != 1)} a "
-        f"multiprocessor, limited by {room.limited_by}",
-    )
+    table.add_row("resources", figures.resources(e.resources))
+    table.add_row("occupancy", figures.occupancy(e.occupancy))
     if e.block_bytes is None or e.block_flop is None:
         table.add_row("blocks", f"{figures.grouped(e.blocks)}, which share the work out")
     else:

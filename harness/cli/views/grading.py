@@ -37,7 +37,6 @@ from harness.protocol.report import (
     WatchedBlocks,
     WrongAnswer,
 )
-from problem.reference import MAX_ERROR
 
 _STYLES = {
     Verdict.ACCEPTED: "bold green",
@@ -150,30 +149,16 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
         yield "device", f"{device.name} ({device.arch}{more})"
         yield from (("", note) for note in device.notes)
     if report.kernel is not None:
-        kernel, used = report.kernel, report.kernel.resources
-        shared = used.shared_bytes
-        spilled = used.spill_store_bytes + used.spill_load_bytes
-        yield (
-            "resources",
-            f"{used.registers} registers, {shared} B shared memory, {spilled} B spilled",
-        )
-        room = kernel.occupancy
-        yield (
-            "occupancy",
-            f"{room.fraction:.0%}: {room.blocks} blocks a multiprocessor, "
-            f"limited by {room.limited_by}",
-        )
+        kernel = report.kernel
+        yield "resources", figures.resources(kernel.resources)
+        yield "occupancy", figures.occupancy(kernel.occupancy)
         launch, badges = kernel.launch, ""
         if isinstance(kernel, DisassembledKernel):
             badges = f"  [{', '.join(badge.value for badge in kernel.badges)}]"
         yield "launch", f"16×16 threads, tile {launch.tile_rows}×{launch.tile_columns}{badges}"
     if report.verification is not None:
         passed = report.verification
-        yield (
-            "verify",
-            f"{len(passed.cases)} cases right; worst block "
-            f"{figures.error(passed.worst_error)} (limit {figures.error(MAX_ERROR)})",
-        )
+        yield "verify", figures.verification(passed)
         for case in passed.cases:
             if case.sampled_blocks and case.blocks:
                 share = figures.share(case.sampled_blocks, case.blocks)

@@ -16,18 +16,13 @@ from harness.protocol.report import (
     Sanitizing,
     Verification,
 )
-from problem.reference import MAX_ERROR
 
 
 def of_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterable[str]:
     """Describe the compiled kernel."""
-    used, room = kernel.resources, kernel.occupancy
-    spilled = used.spill_store_bytes + used.spill_load_bytes
-    yield (
-        f"{used.registers} registers, {figures.grouped(used.shared_bytes)} B shared memory, "
-        f"{figures.grouped(spilled)} B spilled; {room.fraction:.0%} occupancy, "
-        f"limited by {room.limited_by}"
-    )
+    room = kernel.occupancy
+    occupied = f"{room.fraction:.0%} occupancy, limited by {room.limited_by}"
+    yield f"{figures.resources(kernel.resources)}; {occupied}"
     yield from _warnings(warnings)
 
 
@@ -45,10 +40,7 @@ def _warnings(warnings: Sequence[Diagnostic]) -> Iterable[str]:
 
 def of_verification(found: Verification) -> Iterable[str]:
     """Describe a verification in which all cases were correct."""
-    yield (
-        f"{len(found.cases)} cases right; worst block {figures.error(found.worst_error)} "
-        f"(limit {figures.error(MAX_ERROR)})"
-    )
+    yield figures.verification(found)
     if found.note:
         yield found.note
 
