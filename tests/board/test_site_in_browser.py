@@ -124,9 +124,8 @@ def fill(chrome: Chrome, name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
-def test_pages_open_from_disk_without_network_or_errors(
-    chrome: Chrome, site: Path, which: str
-) -> None:
+def test_pages_open_from_disk_and_fit_every_window(chrome: Chrome, site: Path, which: str) -> None:
+    """They ask for nothing from a network, and complain of nothing."""
     chrome.get("about:blank")
     browser.requests(chrome), browser.complaints(chrome)
     opened(chrome, site / which if which.endswith("html") else page_of(site, which))
@@ -134,6 +133,16 @@ def test_pages_open_from_disk_without_network_or_errors(
     assert asked
     assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
     assert browser.complaints(chrome) == []
+    for width in (1280, 320):
+        browser.resize(chrome, width)
+        outside = chrome.execute_script(
+            "return [...document.querySelectorAll('main *')]"
+            ".filter((one) => !one.closest('.scroll, svg, .hidden, .js-plotly-plot'))"
+            ".filter((one) => one.getBoundingClientRect().right > innerWidth + 1)"
+            ".map((one) => one.outerHTML.slice(0, 80))"
+        )
+        assert outside == []
+        assert chrome.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_the_ranking_has_pages(board: Chrome) -> None:
@@ -225,23 +234,6 @@ def test_the_chart_has_intervals_and_a_line_at_cublas(board: Chrome) -> None:
     assert chart["errors"] == pytest.approx([0.002] * 30)
     assert (chart["line"], chart["axis"]) == (1, "log")
     assert board.find_elements(By.CSS_SELECTOR, "[data-chart=scores] .errorbar")
-
-
-@pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
-@pytest.mark.parametrize("width", [1280, 320])
-def test_nothing_is_wider_than_the_window(
-    chrome: Chrome, site: Path, which: str, width: int
-) -> None:
-    browser.resize(chrome, width)
-    opened(chrome, site / which if which.endswith("html") else page_of(site, which))
-    outside = chrome.execute_script(
-        "return [...document.querySelectorAll('main *')]"
-        ".filter((one) => !one.closest('.scroll, svg, .hidden, .js-plotly-plot'))"
-        ".filter((one) => one.getBoundingClientRect().right > innerWidth + 1)"
-        ".map((one) => one.outerHTML.slice(0, 80))"
-    )
-    assert outside == []
-    assert chrome.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize(
