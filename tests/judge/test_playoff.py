@@ -101,9 +101,9 @@ def test_a_round_in_which_the_gpu_throttles_counts_for_nobody() -> None:
     assert difference(one, other) is not None
 
 
-@pytest.mark.parametrize("first", [0, 1], ids=["in its first launch", "later"])
+@pytest.mark.parametrize("first", [0, 1, 101], ids=["first launch", "warm-up", "rounds"])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
-def test_a_failing_warm_up_launch_ends_the_play_off(wrong: int, first: int) -> None:
+def test_a_failing_launch_ends_the_play_off(wrong: int, first: int) -> None:
     """-1 is the baseline, which all share: it is said of the first."""
     table = Table([2.0, 2.1, 2.2])
     seated = [table.baseline, *table.players][wrong + 1]
@@ -113,17 +113,6 @@ def test_a_failing_warm_up_launch_ends_the_play_off(wrong: int, first: int) -> N
     ended = game(table)
     assert isinstance(ended, Ended) and ended.player == max(0, wrong)
     assert isinstance(ended.outcome, JudgeError if wrong < 0 else RuleViolation)
-
-
-@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
-def test_a_failing_launch_ends_the_play_off(wrong: int) -> None:
-    table = Table([2.0, 2.1, 2.2])
-    seated = [table.baseline, *table.players][wrong + 1]
-    table.check = lambda player, launch: Checked(
-        error=3.0 if player is seated and launch > 100 else 0.2
-    )
-    ended = game(table)
-    assert isinstance(ended, Ended) and ended.player == max(0, wrong)
 
 
 @pytest.mark.parametrize("liar", [0, 1])

@@ -9,24 +9,12 @@ import pytest
 from harness.judge.playoff import Ordered, difference, differences
 from harness.protocol.report import Round
 from problem.cases import SCALED_GROUPS, UNIFORM
-
-
-def timed(ms: float, inputs: str = UNIFORM, dropped: bool = False) -> Round:
-    return Round(
-        kernel_ms=ms,
-        baseline_ms=8.0,
-        inputs=inputs,
-        kernel_first=True,
-        clock_mhz=1980,
-        power_w=500,
-        dropped=dropped,
-        check=0.1,
-    )
+from tests.judge.stages.fakes import timed_round
 
 
 def test_a_difference_is_the_median_ratio_within_rounds() -> None:
-    one = [timed(2.0 + n / 100) for n in range(8)]
-    other = [timed(1.01 * (2.0 + n / 100)) for n in range(8)]
+    one = [timed_round(2.0 + n / 100) for n in range(8)]
+    other = [timed_round(1.01 * (2.0 + n / 100)) for n in range(8)]
     found = difference(one, other)
     assert found is not None and found.value == pytest.approx(math.log(1.01))
     assert found.low == pytest.approx(found.value) == found.high
@@ -35,8 +23,12 @@ def test_a_difference_is_the_median_ratio_within_rounds() -> None:
 
 
 def test_a_round_that_is_dropped_for_one_counts_for_neither() -> None:
-    one = [timed(2.0), *(timed(2.0) for _ in range(6)), timed(9.0, dropped=True)]
-    other = [timed(9.0, dropped=True), *(timed(2.02) for _ in range(6)), timed(2.02)]
+    one = [timed_round(2.0), *(timed_round(2.0) for _ in range(6)), timed_round(9.0, dropped=True)]
+    other = [
+        timed_round(9.0, dropped=True),
+        *(timed_round(2.02) for _ in range(6)),
+        timed_round(2.02),
+    ]
     found = difference(one, other)
     assert found is not None and found.value == pytest.approx(math.log(1.01))
     assert difference(one[1:], other[1:]) is not None  # six are enough
@@ -45,7 +37,7 @@ def test_a_round_that_is_dropped_for_one_counts_for_neither() -> None:
 
 def by_kind(uniform: float, rescaled: float) -> list[Round]:
     return [
-        timed(ms * (1 + n / 1e5), kind)
+        timed_round(ms * (1 + n / 1e5), inputs=kind)
         for n in range(10)
         for ms, kind in ((uniform, UNIFORM), (rescaled, SCALED_GROUPS))
     ]
@@ -65,7 +57,7 @@ Rounds = tuple[tuple[Round, ...], ...]
 def with_ratio(percent: float, spread: float = 0.0) -> Rounds:
     """Return rounds of two players, the first of which is faster by so much."""
     ratios = [1 + (percent + spread * step) / 100 for step in (-1, -0.5, -0.2, 0, 0, 0.2, 0.5, 1)]
-    return (timed(2.0),) * 8, tuple(timed(2.0 * ratio) for ratio in ratios)
+    return (timed_round(2.0),) * 8, tuple(timed_round(2.0 * ratio) for ratio in ratios)
 
 
 @pytest.mark.parametrize(

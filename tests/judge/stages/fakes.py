@@ -41,6 +41,7 @@ from harness.protocol.report import (
     KernelFacts,
     Occupancy,
     Resources,
+    Round,
     Stage,
     Submission,
     ToolRun,
@@ -68,6 +69,12 @@ def launch_time(
         power_w=500,
         throttled=throttled,
     )
+
+
+def timed_round(kernel_ms: float, baseline_ms: float = 8.0, **facts: Any) -> Round:
+    """A round at 1980 MHz whose launches are right."""
+    usual = {"kernel_first": False, "clock_mhz": 1980, "power_w": 500, "check": 0.1}
+    return Round(kernel_ms=kernel_ms, baseline_ms=baseline_ms, **usual | facts)
 
 
 @dataclass

@@ -6,6 +6,7 @@ import pytest
 
 from harness.judge.stages.score import judge_clocks
 from harness.protocol.report import Round, Rule, RuleViolation, Stage
+from tests.judge.stages.fakes import timed_round
 
 MS = 8.0
 """Of every launch, by the GPU's events: exact in binary, like what the host says of it."""
@@ -14,16 +15,7 @@ MS = 8.0
 def rounds(kernel: list[float], baseline: list[float] | None = None, ms: float = MS) -> list[Round]:
     """So much later than the events the host's clock reads, in ms."""
     return [
-        Round(
-            kernel_ms=ms,
-            baseline_ms=ms,
-            kernel_host_ms=ms + late,
-            baseline_host_ms=ms + usual,
-            kernel_first=False,
-            clock_mhz=1980,
-            power_w=500,
-            check=0.1,
-        )
+        timed_round(ms, ms, kernel_host_ms=ms + late, baseline_host_ms=ms + usual)
         for late, usual in zip(kernel, baseline or [0.0] * len(kernel), strict=True)
     ]
 

@@ -26,7 +26,6 @@ from harness.protocol.report import (
     JudgeError,
     Measurement,
     Outcome,
-    Round,
     Rule,
     RuleViolation,
     RuntimeFault,
@@ -47,7 +46,7 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.accuracy import INPUTS
-from problem.cases import UNIFORM, Case, Shape
+from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
 from tests.judge.stages.fakes import (
@@ -59,6 +58,7 @@ from tests.judge.stages.fakes import (
     kernel,
     on_gpu,
     right,
+    timed_round,
 )
 from tests.waiting import PATIENCE
 
@@ -126,15 +126,7 @@ class Rounds:
         shape = options.get("shape", SMALL.shape)
         if shape in self.answers:
             return self.answers[shape]
-        timed = Round(
-            kernel_ms=self.kernel_ms,
-            baseline_ms=16.0,
-            inputs=UNIFORM,
-            kernel_first=False,
-            clock_mhz=1980,
-            power_w=500,
-            check=0.1,
-        )
+        timed = timed_round(self.kernel_ms, 16.0)
         return Timed(WarmUp(14, 0.7), (timed,) * 12, Steadiness.STEADY, FETCHED)
 
 

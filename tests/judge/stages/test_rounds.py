@@ -391,17 +391,6 @@ def test_rounds_with_a_late_host_are_dropped() -> None:
 
 
 @pytest.mark.usefixtures("no_surprises")
-def test_a_late_host_of_a_shared_gpu_is_no_proof() -> None:
-    """Nor is it one that the times are right."""
-    timed = run(
-        kernel_time=lambda n: launch_time(10, 11 + n % 2),
-        baseline_time=lambda n: launch_time(8, 9 + n % 3),
-    )
-    assert isinstance(timed, Timed)
-    assert sum(round.dropped for round in timed.rounds) > len(timed.rounds) / 4
-
-
-@pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize(("late", "count"), [(8, 40), (9, 45), (10, 50)])
 def test_a_temporarily_late_host_costs_some_more_rounds(late: int, count: int) -> None:
     """As many as it takes until those that do not count are a fifth."""

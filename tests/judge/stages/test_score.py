@@ -6,21 +6,14 @@ import pytest
 from harness.judge.stages.score import MAX_DROPPED, is_steady, median_interval, score
 from harness.protocol.report import DeviceInfo, DeviceKind, Round, Score, Unscored
 from problem.cases import RANKED, SCALED_GROUPS, Shape
+from tests.judge.stages.fakes import timed_round
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
 
 
 def timed(kernel_ms: float, baseline_ms: float = 8.0, dropped: bool = False) -> Round:
-    return Round(
-        kernel_ms=kernel_ms,
-        baseline_ms=baseline_ms,
-        kernel_first=False,
-        clock_mhz=1980,
-        power_w=500,
-        throttled=("hardware slowdown",) if dropped else (),
-        dropped=dropped,
-        check=0.1,
-    )
+    throttled = ("hardware slowdown",) if dropped else ()
+    return timed_round(kernel_ms, baseline_ms, throttled=throttled, dropped=dropped)
 
 
 @pytest.mark.parametrize(
