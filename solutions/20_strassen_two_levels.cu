@@ -16,8 +16,8 @@
 // Expected gain: 64/49 over 17, less 2 % for phase one (1.4 GB to move), 1 % for the two sums and
 // 5 % for adding up and starting: 1.3 x cuBLAS. Found outside the judge: 1.31, worst block 5.5e-6.
 // 255 registers, 181312 B of shared memory, a pool of 1.25 GiB.
-// In the judge, on an H100: 1.069 x cuBLAS (95 %: 1.068 to 1.070), 7.606 ms. That is
-// the slowest kind of inputs; on uniform ones it is 1.320. reports/h100/20_strassen_two_levels.json
+// In the judge, on an H200: 1.071 x cuBLAS (95 %: 1.070 to 1.072), 7.593 ms. That is
+// the slowest kind of inputs; on uniform ones it is 1.338. reports/h200/20_strassen_two_levels.json
 // has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
