@@ -10,8 +10,7 @@ import math
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -208,94 +207,54 @@ def play(
     Return the rounds of each. seconds: time limit of one launch.
     """
     progress.begin(Stage.MEASURE, None)
-    match = _Match(
-        [Measuring(each, problem, shape or problem.ranked.shape, seconds) for each in workers]
-    )
+    shape = shape or problem.ranked.shape
+    players = [Measuring(each, problem, shape, seconds) for each in workers]
+    rounds: list[tuple[Round, ...]] = []
     result: tuple[tuple[Round, ...], ...] | Ended
+    current = players[0]  # whose launch ends the run if something goes wrong
     try:
         progress.step("warm-up")
-        match.warm_up()
+        matrices = players[0].lay_out()
+        for current in players:
+            current.attach(matrices)
+        for current in players:
+            current.warm_up()
         started = time.monotonic()
-        while not _is_enough(match.rounds, time.monotonic() - started, extent):
-            progress.step(f"round {len(match.rounds) + 1}")
-            match.round()
-        result = match.judged()
-    except _Aborted as aborted:
-        result = aborted.ended
-    match.end()  # not after an interruption, which must not wait for a launch
-    return result
-
-
-class _Aborted(Exception):
-    def __init__(self, ended: Ended) -> None:
-        self.ended = ended
-
-
-@contextmanager
-def _for(player: int) -> Iterator[None]:
-    """Attribute what goes wrong inside to this player."""
-    try:
-        yield
-    except MeasurementAborted as aborted:
-        raise _Aborted(Ended(player, aborted.outcome)) from None
-
-
-class _Match:
-    """The launches of one run."""
-
-    def __init__(self, players: Sequence[Measuring]) -> None:
-        self._players = players
-        self.rounds: list[tuple[Round, ...]] = []
-
-    def warm_up(self) -> None:
-        with _for(0):
-            matrices = self._players[0].lay_out()
-        for place, player in enumerate(self._players):
-            with _for(place):
-                player.attach(matrices)
-        for place, player in enumerate(self._players):
-            with _for(place):
-                player.warm_up()
-
-    def round(self) -> None:
-        """Launch each player and the baseline once, in a random order."""
-        number = len(self.rounds)
-        for place, player in enumerate(self._players):
-            with _for(place):
-                player.unannounced_checks(number)
-        inputs = self._players[0].scored.deal()
-        order: list[int | None] = [None, *range(len(self._players))]
-        secrets.SystemRandom().shuffle(order)
-        launches: dict[int | None, CheckedLaunch] = {}
-        for whose in order:
-            with _for(whose or 0):
-                player = self._players[whose or 0]
-                launches[whose] = player.launch(number, inputs, baseline=whose is None)
-        self.rounds.append(
-            tuple(
-                player.paired(
-                    launches[place],
-                    launches[None],
-                    inputs,
-                    kernel_first=order.index(place) < order.index(None),
+        while not _is_enough(rounds, time.monotonic() - started, extent):
+            progress.step(f"round {len(rounds) + 1}")
+            for current in players:
+                current.unannounced_checks(len(rounds))
+            inputs, where = players[0].scored.deal(), f"in round {len(rounds) + 1}"
+            order: list[int | None] = [None, *range(len(players))]
+            secrets.SystemRandom().shuffle(order)
+            launches: dict[int | None, CheckedLaunch] = {}
+            for whose in order:
+                current = players[whose or 0]
+                launches[whose] = current.launch(inputs, where, baseline=whose is None)
+            rounds.append(
+                tuple(
+                    player.paired(
+                        launches[number],
+                        launches[None],
+                        inputs,
+                        kernel_first=order.index(number) < order.index(None),
+                    )
+                    for number, player in enumerate(players)
                 )
-                for place, player in enumerate(self._players)
             )
-        )
-
-    def judged(self) -> tuple[tuple[Round, ...], ...]:
-        """Return each player's rounds, without those in which the clocks differ."""
         judged: list[tuple[Round, ...]] = []
-        for place, rounds in enumerate(zip(*self.rounds, strict=True)):
-            clocks = judge_clocks(rounds)
+        for number, own in enumerate(zip(*rounds, strict=True)):
+            clocks = judge_clocks(own)  # drops the rounds in which the clocks differ
             if not isinstance(clocks, tuple):
-                raise _Aborted(Ended(place, clocks))
+                current = players[number]
+                raise MeasurementAborted(clocks)
             judged.append(clocks)
-        return tuple(judged)
-
-    def end(self) -> None:
-        for player in self._players:
-            player.end()
+        result = tuple(judged)
+    except MeasurementAborted as aborted:
+        result = Ended(players.index(current), aborted.outcome)
+    for player in players:  # not after an interruption, which must not wait for a launch
+        player.end()
+    return result
 
 
 def _is_enough(rounds: Sequence[tuple[Round, ...]], seconds: float, extent: Extent) -> bool:

@@ -257,7 +257,7 @@ def check_near_sizes(
         try:
             measuring.attach(measuring.lay_out())
             for inputs in kinds:
-                measuring.check(inputs)
+                measuring.launch(inputs, f"at {shape}")
         except MeasurementAborted as aborted:
             measuring.end()
             return Wrong(Case(shape, inputs), aborted.outcome)
@@ -326,8 +326,8 @@ class Measuring:
         launches = 0
         while True:
             inputs = secrets.choice(self.scored.kinds)
-            self._baseline(inputs, "warm-up")
-            timed, _ = self._kernel(inputs, "during warm-up")
+            self.launch(inputs, "warm-up", baseline=True)
+            timed, _ = self.launch(inputs, "during warm-up")
             readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
             launches += 2
             elapsed = time.monotonic() - started
@@ -339,18 +339,10 @@ class Measuring:
 
     def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
         """Launch each of the two, on inputs of its own."""
-        if kernel_first:
-            kernel = self.launch(number, inputs)
-            baseline = self.launch(number, inputs, baseline=True)
-        else:
-            baseline = self.launch(number, inputs, baseline=True)
-            kernel = self.launch(number, inputs)
-        return self.paired(kernel, baseline, inputs, kernel_first)
-
-    def launch(self, number: int, inputs: str, baseline: bool = False) -> CheckedLaunch:
-        """One launch of a round."""
         where = f"in round {number + 1}"
-        return self._baseline(inputs, where) if baseline else self._kernel(inputs, where)
+        order = (False, True) if kernel_first else (True, False)
+        launches = {each: self.launch(inputs, where, baseline=each) for each in order}
+        return self.paired(launches[False], launches[True], inputs, kernel_first)
 
     @staticmethod
     def paired(
@@ -389,7 +381,7 @@ class Measuring:
             fewest or secrets.randbelow(LAUNCHES_PER_CHECK)
         ):
             inputs = self.unscored.deal()
-            timed, _ = self._kernel(inputs, f"before round {number + 1}")
+            timed, _ = self.launch(inputs, f"before round {number + 1}")
             self._unscored_ms.setdefault(inputs, []).append(timed.ms)
             if self.unannounced_seconds + time.monotonic() - started > MAX_UNANNOUNCED_SECONDS:
                 raise MeasurementAborted(_too_slow_unannounced(inputs))
@@ -420,7 +412,7 @@ class Measuring:
     def accuracy(self, inputs: str) -> tuple[str, Errors, Errors]:
         """The errors of the kernel and of the baseline on the same inputs."""
         request, blocks = TimeLaunch(seconds=self.seconds), secrets.randbits(64)
-        self._kernel(inputs, "in a launch for accuracy")
+        self.launch(inputs, "in a launch for accuracy")
         of_kernel = _judges(self.workers.checker.ask(MeasureErrors(seed=blocks)))
         _judges(self._ask(self.workers.baseline, request))
         of_baseline = _judges(self.workers.checker.ask(MeasureErrors(seed=blocks)))
@@ -447,26 +439,19 @@ class Measuring:
             baseline_joules=baseline_joules,
         )
 
-    def check(self, inputs: str) -> None:
-        """Launch the kernel once on inputs of this kind, and check it."""
-        self._kernel(inputs, f"at {self.shape}")
-
     def fetch(self) -> Fetched:
         """The launch just timed."""
         return _judges(self.workers.checker.ask(FetchLaunch()))
 
-    def _kernel(self, inputs: str, where: str) -> CheckedLaunch:
-        """Launch the kernel, and check the result."""
+    def launch(self, inputs: str, where: str, baseline: bool = False) -> CheckedLaunch:
+        """Launch the kernel or the baseline on inputs of this kind, and check the result."""
         self._draw(inputs)
         request = TimeLaunch(seconds=self.seconds)
+        if baseline:
+            timed = _judges(self._ask(self.workers.baseline, request))
+            return timed, self._check_baseline(where)
         timed = self._kernels(self._ask(self.workers.kernel, request))
         return timed, self._check_kernel(where, inputs)
-
-    def _baseline(self, inputs: str, where: str) -> CheckedLaunch:
-        """Launch the baseline, and check the result."""
-        self._draw(inputs)
-        timed = _judges(self._ask(self.workers.baseline, TimeLaunch(seconds=self.seconds)))
-        return timed, self._check_baseline(where)
 
     def _draw(self, inputs: str) -> None:
         _judges(self.workers.checker.ask(DrawInputs(inputs=inputs)))
