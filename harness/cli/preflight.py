@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 from argparse import Namespace
 from pathlib import Path
@@ -11,11 +9,6 @@ from pathlib import Path
 from harness.cli.commands._stores import Address, check_place, open_store
 from harness.protocol.errors import UsageError
 from harness.protocol.files import cache_directory
-
-FEWEST_FILES = 256
-"""The number of files that the judge's own process may need to open."""
-FEWEST_TASKS = 128
-"""The number of processes and threads that one grading may start."""
 
 
 def check(arguments: Namespace) -> None:
@@ -31,7 +24,6 @@ def check(arguments: Namespace) -> None:
             _check_store(store)
     if getattr(arguments, "starts_workers", False):
         _check_folders()
-        _check_limits()
 
 
 def _names_a_folder(arguments: Namespace, name: str) -> bool:
@@ -99,30 +91,4 @@ def _check_folders() -> None:
         raise UsageError(
             f"Compiled kernels cannot be kept in {cache}; set XDG_CACHE_HOME to a folder that you "
             "may write to."
-        )
-
-
-def _check_limits() -> None:
-    if sys.platform == "win32":
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < FEWEST_FILES:
-        if hard != resource.RLIM_INFINITY and hard < FEWEST_FILES:
-            raise UsageError(
-                f"A process may open {hard} files here, and the judge needs {FEWEST_FILES}; "
-                "raise the limit (ulimit -Hn)."
-            )
-        resource.setrlimit(resource.RLIMIT_NOFILE, (FEWEST_FILES, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    if soft == resource.RLIM_INFINITY or os.geteuid() == 0:  # the system does not count root's
-        return
-    from harness.judge.workers.isolation import tasks
-
-    left = soft - tasks()
-    if left < FEWEST_TASKS:
-        raise UsageError(
-            f"You may start {max(left, 0)} more processes and threads here, and a grading needs "
-            f"{FEWEST_TASKS}; raise the limit (ulimit -u) or end other programs."
         )

@@ -1,4 +1,4 @@
-"""Make the README's pictures from reports: a grading, the board, a submission live."""
+"""Make the README's pictures from reports: a grading and the board."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
-from importlib.resources import files
 from pathlib import Path
-from statistics import median
 
-from harness.arena.progress import GradingProgress, StageProgress
-from harness.board.document import Document
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.protocol.errors import UsageError
-from harness.protocol.report import Report, Stage
+from harness.protocol.report import Report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_SECONDS = 300.0
@@ -33,10 +27,8 @@ examples:
   python3 -m lab pictures
   python3 -m lab pictures --reports reports --out docs
 
-Nothing is graded: the terminal shows the report with the best score, the board
-ranks those of the latest version, and the submission is shown as its
-page has it in the middle of the rounds. Chromium draws the pages; the arena's
-packages are needed, which `nox -s pictures` installs.
+Nothing is graded: the terminal shows the report with the best score, and the
+board ranks those of the latest version. Chromium draws the board.
 """
 
 
@@ -56,10 +48,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.board import committed
+    from harness.board.site import Site
 
     browser = _browser()
-    reports = {one.document.id: one.document for one in committed.read(arguments.reports)}
-    scored = [each.report for each in reports.values() if each.report.score]
+    reports = committed.read(arguments.reports)
+    scored = [one.document.report for one in reports if one.document.report.score]
     if not scored:
         raise UsageError(f"no report in {arguments.reports} has a score")
     best = max(scored, key=lambda report: report.score.ratio if report.score else 0.0)
@@ -67,11 +60,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     (arguments.out / "grading.svg").write_text(_terminal(best), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder, "site")
-        _write_board(site, list(reports.values()))
-        (site / "live.html").write_text(_live(best), encoding="utf-8")
+        Site(site, [one.entry for one in reports]).write_boards()
         _shoot(browser, site / "index.html", arguments.out / "board.png", 1250)
-        _shoot(browser, site / "live.html", arguments.out / "live.png", 760)
-    for name in ("grading.svg", "board.png", "live.png"):
+    for name in ("grading.svg", "board.png"):
         terminal.note(f"{arguments.out / name}")
     return Exit.YES
 
@@ -98,99 +89,6 @@ def _terminal(report: Report) -> str:
     command = f"nox -s grade -- {report.submission.name}.cu"
     # Nothing is loaded from elsewhere: the reader's own font does.
     return _WEB_FONTS.sub("", console.export_svg(title=command))
-
-
-def _write_board(folder: Path, documents: Sequence[Document]) -> None:
-    """The leaderboard's site, and what the arena's pages have besides."""
-    from harness.board.entry import Entry
-    from harness.board.site import Site
-
-    entries = [Entry.of(each.report, each.id)._replace(verified=True) for each in documents]
-    Site(folder, entries).write_boards()
-    style = files("harness.arena") / "assets" / "arena.css"
-    (folder / "assets" / style.name).write_bytes(style.read_bytes())
-
-
-def _live(report: Report) -> str:
-    """A submission's page, in the middle of its rounds."""
-    try:
-        from harness.arena.states import State
-        from harness.arena.store.gradings import Status
-        from harness.arena.web.rendering import framed
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the page of a submission needs {error.name}; `nox -s pictures` installs it"
-        ) from None
-    seconds = {time.stage: time.seconds for time in report.stages}
-    left = seconds[Stage.MEASURE] / 2
-    began = report.created
-    now = began + timedelta(seconds=sum(seconds.values()) - left)
-    status = Status(
-        id=report.submission.sha256[:16],
-        person=0,
-        name=report.submission.name,
-        author=report.submission.author or "ada",
-        pseudonym="",
-        sha256=report.submission.sha256,
-        received=began,
-        state=State.GRADING,
-        attempts=1,
-        queued=began,
-        started=began,
-        ended=None,
-        progress=_progress(report),
-        verdict=None,
-        score=None,
-        report=None,
-        withdrawn=None,
-        disqualified=None,
-        now=now,
-        seconds_left=left,
-    )
-    return framed(
-        "submission.html",
-        root="",
-        submission=status,
-        report=None,
-        entry=None,
-        owns=True,
-        organises=False,
-        ended=False,
-        cancelled=False,
-        shared=False,
-        person=None,
-    )
-
-
-def _progress(report: Report) -> GradingProgress:
-    """Return the progress of the grading as its worker told it."""
-    measured = report.measurement
-    assert measured is not None, "a scored report has rounds"
-    rounds = measured.rounds[: len(measured.rounds) // 2]
-    so_far = median(each.baseline_ms / each.kernel_ms for each in rounds)
-    stages = []
-    began = report.created
-    for time in report.stages:
-        found = tuple(_found(report, time.stage))
-        stages.append(StageProgress(stage=time.stage, began=began, found=found))
-        began += timedelta(seconds=time.seconds)
-    last = stages[-1].model_copy(update={"steps": len(rounds) + 1})
-    step = f"round {len(rounds) + 1}, {so_far:.3f} × cuBLAS so far"
-    return GradingProgress(stages=(*stages[:-1], last), step=step)
-
-
-def _found(report: Report, stage: Stage) -> Iterator[str]:
-    from harness.judge.stages import interim
-
-    if stage is Stage.COMPILE and report.kernel:
-        yield from interim.of_kernel(report.kernel, report.diagnostics)
-    if stage is Stage.VERIFY and report.verification:
-        yield from interim.of_verification(report.verification)
-    if stage is Stage.SANITIZE:
-        for program in report.sanitizing:
-            yield from interim.of_sanitizing(program, ())
-    if stage is Stage.MEASURE and report.measurement:
-        yield from interim.of_first_launch(report.measurement.first_launch)
 
 
 def _shoot(browser: str, page: Path, picture: Path, height: int) -> None:

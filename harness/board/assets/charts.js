@@ -132,38 +132,6 @@ function scores(figure) {
   ];
 }
 
-function sizes(figure) {
-  const rows = tableOf(figure).filter((row) => row[1]);
-  const [score, low, high] = [1, 2, 3].map((column) => numbers(rows, column));
-  return [
-    [
-      {
-        type: "bar",
-        orientation: "h",
-        y: rows.map((row) => row[0]),
-        x: score,
-        error_x: {
-          type: "data",
-          symmetric: false,
-          array: high.map((value, place) => value - score[place]),
-          arrayminus: low.map((value, place) => score[place] - value),
-          color: colour("text"),
-        },
-        marker: { color: colour("first") },
-        hovertemplate: "%{y}: %{x:.3f} × cuBLAS<extra></extra>",
-      },
-    ],
-    layout({
-      height: 84 + 24 * rows.length,
-      xaxis: { title: "× cuBLAS", range: [0, 1.03 * Math.max(1.05, ...high)] },
-      yaxis: { type: "category", autorange: "reversed", showgrid: false, ticksuffix: " " },
-      shapes: [
-        { type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
-      ],
-    }),
-  ];
-}
-
 function progress(figure) {
   const rows = tableOf(figure);
   const traces = Object.keys(CORES)
@@ -286,7 +254,7 @@ function roofline(figure) {
   ];
 }
 
-const DRAW = { scores, sizes, progress, rounds, roofline };
+const DRAW = { scores, progress, rounds, roofline };
 
 function draw(figure) {
   const [traces, shape] = DRAW[figure.dataset.chart](figure);
