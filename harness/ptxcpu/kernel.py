@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,6 @@ from harness.ptxcpu.counters import Code, choose_blocks
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.execution.launch import (
-    TILE_BLOCKS,
     Arguments,
     Instruments,
     Loaded,
@@ -42,12 +42,8 @@ from harness.ptxcpu.vector.translator import lanes_for
 SECONDS = 60.0
 """The time limit of a launch that is given none."""
 
-MAX_SWEPT = 3000
-"""Instructions of the largest kernel that is translated for a sweep: a larger one takes more than
-five seconds."""
-
-TRIAL_SECONDS = 5.0
-"""The time limit of the blocks that tell how long all take."""
+SWEEP_SECONDS_AN_INSTRUCTION = 0.0015
+"""What it takes to translate for the vector path, at most."""
 
 VECTOR_ABOVE = 2.0
 """The seconds that `run` must need on the thread path for the vector path to be worth its
@@ -191,22 +187,19 @@ class Kernel:
     ) -> Result | None:
         """Run every block of a launch on the vector path, with all accesses checked.
 
-        None where the kernel has no such path, or would need more seconds than these, going by a
-        square of blocks.
+        None where the kernel has no such path, or where it leaves most blocks (one suffices where
+        blocks depend on one another), or needs more seconds than these, translation included.
         """
-        count = prod(grid)
-        is_large = len(self._inlined.body) > MAX_SWEPT
-        if self.blocks_depend or is_large or self.units is None:
+        start = time.monotonic()
+        if len(self._inlined.body) * SWEEP_SECONDS_AN_INSTRUCTION > seconds or self.units is None:
             return None
-        columns, rows = (range(min(n, TILE_BLOCKS)) for n in grid[:2])
-        trial = [row * grid[0] + column for row in rows for column in columns]
-        loaded, limit = self._load(Mode.RUN), max(seconds, 0.1)
-        short = min(limit, TRIAL_SECONDS)
-        result = self._launch(loaded, grid, arguments, short, trial, vector_above=0)[0]
-        slow = result.vector_blocks < len(trial) // 2
-        if result.fault or slow or result.seconds * count / len(trial) > seconds:
-            return result if result.fault and result.fault.finding else None
-        return self._launch(loaded, grid, arguments, 2 * limit, None, vector_above=0)[0]
+        left = max(seconds - (time.monotonic() - start), 0.1)
+        result = self._launch(
+            self._load(Mode.RUN), grid, arguments, 2 * left, None, vector_above=0, vector_below=left
+        )[0]
+        if result.fault:
+            return result if result.fault.finding else None
+        return result if result.vector_blocks else None
 
     def count(
         self,
@@ -261,6 +254,7 @@ class Kernel:
         instruments: Instruments | None = None,
         module: Bytes | None = None,
         vector_above: float | None = None,
+        vector_below: float = inf,
     ) -> tuple[Result, Explainer]:
         given = tuple(kind_of(argument) for argument in arguments)
         if given != self._kinds:
@@ -291,6 +285,7 @@ class Kernel:
             exchanged=self._exchanged,
             make_units=(lambda: self.units) if may_be_vector else None,
             vector_above=self._vector_above if vector_above is None else vector_above,
+            vector_below=vector_below,
         )
         self._is_reset = False
         fault = explainer.fault(outcome.stopped, seconds) if outcome.stopped else None

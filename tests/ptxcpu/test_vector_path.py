@@ -337,8 +337,14 @@ def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
     a, b = inputs(shape)
     sample = inputs_of(shape, a, b, (0, 1, 2))
     request = Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60)
-    for body, watched, bounded in (("*c = 1;", 3, 1600), ("atomicAdd(C, 1.0f);", 1, 0)):
-        assert isinstance(cpu.load(KERNEL.format(body=body)), Ready)
+    runs = (
+        (KERNEL.format(body="*c = 1;"), 3, 1600),
+        (KERNEL.format(body="atomicAdd(C, 1.0f);"), 1, 0),
+        (TOGETHER.format(body="*c = 1 + (atomicAdd(&taken, 1) >> 31);"), 1, 1600),
+        (TOGETHER.format(body="*c = taken; for (int i = 0; i < thread; ++i) *c = ++taken;"), 1, 0),
+    )
+    for source, watched, bounded in runs:
+        assert isinstance(cpu.load(source), Ready)
         answer = cpu.device.sanitize(request)
         assert isinstance(answer, Sanitized)
         assert answer.sampled == WatchedBlocks(blocks=1600, watched=watched, bounded=bounded)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +154,7 @@ def launch(
     exchanged: Collection[int],
     make_units: Callable[[], Loaded | None] | None = None,
     vector_above: float = 0.0,
+    vector_below: float = inf,
 ) -> Outcome:
     """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
 
@@ -168,6 +170,9 @@ def launch(
     worker (which is not asked for if that is 0). The vector path then runs the others, and threads
     run those that it leaves. If blocks depend on one another, threads run all blocks, from the
     beginning, once the vector path leaves one.
+    vector_below: run hardly more blocks where the vector path leaves most of them, or one of those
+    that depend on one another, or needs more seconds than this, going by the first TRIAL_SECONDS.
+    (Four times as many where blocks depend on one another: later ones may have nothing to do.)
     """
     instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
@@ -209,26 +214,32 @@ def launch(
                 units_team = [
                     _Worker(units, grid, arguments, instruments, stop_units, printer) for _ in team
                 ]
-                left = _run_units(cache, units, units_team, rest, bool(exchanged))
-                if exchanged and len(left):
+                longest = 4 * vector_below if exchanged else vector_below
+                left = _run_units(cache, units, units_team, rest, bool(exchanged), longest)
+                vector_blocks = len(rest) - len(left)
+                if len(left) > (0 if exchanged else vector_blocks) and vector_below < inf:
+                    left, vector_blocks = left[: 0 if stop_units.value else EXPLAINED_BLOCKS], 0
+                elif exchanged and len(left):
                     undo()
-                    left = chosen
-                vector_blocks = max(0, len(rest) - len(left))
+                    left, vector_blocks = chosen, 0
                 rest = left
     if len(rest):
         _run_threads(cache, team, rest)
     elapsed = time.perf_counter() - start - translation
     timer.cancel()
     faults = [w.stopped for w in team if w.stopped]
-    contexts = [context for worker in team for context in worker.contexts]
-    buffers = range(len(buffers_of(arguments.given)))
-    changed = tuple(i for i in buffers if any(_has_changed(c, i) for c in contexts))
     earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
-    return Outcome(elapsed, earliest, changed, vector_blocks)
+    return Outcome(elapsed, earliest, _changed(arguments, team), vector_blocks)
 
 
-def _has_changed(context: Context, buffer: int) -> bool:
-    return bool(context.changed >> window_of_buffer(buffer) & 1)
+def _changed(arguments: Arguments, team: Sequence[_Worker]) -> tuple[int, ...]:
+    """The read-only buffers to which blocks wrote other values."""
+    bits = 0
+    for worker in team:
+        for context in worker.contexts:
+            bits |= context.changed
+    buffers = range(len(buffers_of(arguments.given)))
+    return tuple(i for i in buffers if bits >> window_of_buffer(i) & 1)
 
 
 def _run_threads(cache: Cache, team: Sequence[_Worker], chosen: npt.NDArray[np.int64]) -> None:
@@ -253,9 +264,13 @@ def _run_units(
     team: Sequence[_Worker],
     chosen: npt.NDArray[np.int64],
     depend: bool,
+    longest: float,
 ) -> npt.NDArray[np.int64]:
     """Run blocks on the vector path. Returns those that threads must run, in the same order; not
-    all of them, if blocks depend on one another."""
+    all of them, if blocks depend on one another.
+
+    longest: stop where all blocks would need more seconds, going by the first TRIAL_SECONDS.
+    """
     order = np.arange(len(chosen)) if depend else _by_tiles(team[0].clusters, chosen)
     ordered = chosen[order]
     next_block = ctypes.c_uint64(0)
@@ -274,10 +289,26 @@ def _run_units(
             left.ctypes.data,
         )
 
+    def judge_pace() -> None:
+        begun = max(1, next_block.value)
+        if TRIAL_SECONDS * len(ordered) / begun > longest:
+            team[0].stop.value = 1
+
+    trial = threading.Timer(TRIAL_SECONDS, judge_pace)
+    trial.daemon = True
+    trial.start()
     _together(work, team)
+    trial.cancel()
     remaining: npt.NDArray[np.int64] = chosen[np.sort(order[left != 0])]
     return remaining
 
+
+TRIAL_SECONDS = 5.0
+"""After so long a launch's first blocks tell how long all take."""
+
+EXPLAINED_BLOCKS = 16
+"""How many of the blocks that the vector path leaves are run by threads when it leaves most of
+them: their faults are those of the others."""
 
 TILE_BLOCKS = 8
 """The side of the square of blocks that run one after the other: what they read stays in the
@@ -327,8 +358,9 @@ class _Worker:
         printer: Printer,
     ) -> None:
         self.contexts = (Context * loaded.kernel.cluster_blocks)()
+        self.stop = stop
         self.clusters = Clusters(grid, loaded.kernel.cluster)
-        self._keep: list[object] = [arguments, instruments, stop, printer]
+        self._keep: list[object] = [arguments, instruments, printer]
         for rank, context in enumerate(self.contexts):
             for name, value in self._fields(loaded, grid, arguments).items():
                 setattr(context, name, value)
