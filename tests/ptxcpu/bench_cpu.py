@@ -6,6 +6,8 @@ Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`; GFLOP/s are in the
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from harness.devices.cpu.device import CpuDevice
 from harness.protocol.device import Load, Run
 from harness.protocol.request import Fault
 from harness.ptxcpu.arguments import Buffer
+from harness.ptxcpu.grid import Size
+from harness.ptxcpu.kernel import Kernel
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
@@ -38,33 +42,73 @@ def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
     benchmark.extra_info["GFLOP/s"] = round(SHAPE.flop / benchmark.stats.stats.min / 1e9, 2)
 
 
-@pytest.mark.parametrize("number", [f"{number:02}" for number in range(2, 19)])
-def test_vector_path(benchmark: Any, number: str, cache_directory: Path) -> None:
-    """The extra info says which part of single-threaded NumPy's speed one core reaches."""
-    source = solution(number)
-    vector, _ = kernels(source, cache_directory)
-    assert vector.units
-    rows, inner, cols = 512, 512, 512
-    grid = compiled(source).launch.grid(rows, cols)
-    a, c = np.ones((rows, inner), np.float32), np.empty((rows, cols), np.float32)
-    arguments = [Buffer(a), Buffer(a), Buffer(c, True), rows, inner, cols]
-    spent: list[float] = []
+TENSOR = {
+    **dict.fromkeys(("30", "31", "32"), Shape(512, 512, 512)),
+    "33": Shape(800, 1024, 1024),
+    **dict.fromkeys(("34", "36"), Shape(864, 1024, 1024)),
+}
+"""Solutions for tensor cores, and shapes of whole tiles."""
 
-    def launch() -> None:
-        vector.reset_variables()
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a solution, on the vector path where it has one."""
+
+    kernel: Kernel
+    grid: Size
+    arguments: Sequence[Buffer | int]
+
+    def seconds(self) -> float:
+        """Of the processor, that it takes."""
+        self.kernel.reset_variables()
         start = time.process_time()
-        vector.run(grid, arguments)
-        spent.append(time.process_time() - start)
+        assert self.kernel.run(self.grid, self.arguments).fault is None
+        return time.process_time() - start
 
-    benchmark.pedantic(launch, rounds=5)
+    def seconds_watched(self) -> float:
+        self.kernel.reset_variables()
+        start = time.process_time()
+        assert not self.kernel.check(self.grid, self.arguments, seconds=600).findings
+        return time.process_time() - start
+
+
+def launch_of(number: str, shape: Shape, cache: Path) -> Launch:
+    source = solution(number)
+    vector, threads = kernels(source, cache)
+    assert number in TENSOR or vector.units
+    a, b = inputs(shape)
+    buffers = [Buffer(a), Buffer(b), Buffer(np.empty((shape.M, shape.K), np.float32), True)]
+    grid = compiled(source).launch.grid(shape.M, shape.K)
+    arguments = [*buffers, shape.M, shape.N, shape.K]
+    return Launch(threads if number in TENSOR else vector, grid, arguments)
+
+
+@pytest.mark.parametrize("number", [*(f"{number:02}" for number in range(2, 19)), *TENSOR])
+def test_verify(benchmark: Any, number: str, cache_directory: Path) -> None:
+    """The extra info says which part of single-threaded NumPy's speed one core reaches."""
+    shape = TENSOR.get(number, Shape(512, 512, 512))
+    launch = launch_of(number, shape, cache_directory)
+    spent: list[float] = []
+    benchmark.pedantic(lambda: spent.append(launch.seconds()), rounds=5)
+    a, b = inputs(shape)
     numpy: list[float] = []
     for _ in range(5):
         start = time.process_time()
-        a @ a
+        a @ b
         numpy.append(time.process_time() - start)
-    flop = 2 * rows * inner * cols
-    benchmark.extra_info["GFLOP per CPU second"] = round(flop / min(spent) / 1e9, 2)
+    benchmark.extra_info["GFLOP per CPU second"] = round(shape.flop / min(spent) / 1e9, 2)
     benchmark.extra_info["of NumPy"] = round(min(numpy) / min(spent), 3)
+
+
+@pytest.mark.parametrize("number", ["02", "08", "12", "17", "33", "36"])
+def test_watch(benchmark: Any, number: str, cache_directory: Path) -> None:
+    """The extra info says how much longer than verifying it takes, on one core."""
+    launch = launch_of(number, Shape(288, 256, 256), cache_directory)
+    verifying = min(launch.seconds() for _ in range(3))
+    launch.kernel.check(launch.grid, launch.arguments, blocks=[0])  # makes the machine code
+    watching: list[float] = []
+    benchmark.pedantic(lambda: watching.append(launch.seconds_watched()), rounds=1)
+    benchmark.extra_info["of verifying"] = round(watching[0] / verifying, 1)
 
 
 @pytest.mark.parametrize("name", TILES)

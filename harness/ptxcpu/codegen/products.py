@@ -1,9 +1,11 @@
 """Writes the products of tensor cores as LLVM vector code: 16 rows of A at a time are the lanes.
 
-What the accumulators keep is that of Hopper's tensor cores. An instruction adds several products
-to an accumulator at once: every product is exact, all summands are cut off (towards zero) below
-2^-FRACTION_BITS of the largest one's exponent, the rest is summed exactly, and the sum is cut off
-to the 24 bits of a float. tests/ptxcpu/test_tensor_core_sums.py finds these numbers on a GPU. The
+What the accumulators keep is that of Hopper's tensor cores. An instruction (mma.sync, wgmma) adds
+all its products to an accumulator at once: every product is exact, all summands are cut off
+(towards zero) below 2^-FRACTION_BITS of the largest one's exponent, the rest is summed exactly,
+and the sum is cut off to the 24 bits of a float. The exponent of a product is the sum of its
+factors', which are not normalised; a zero has none. tests/ptxcpu/test_tensor_core_sums.py finds
+these numbers on a GPU: an H200 gave the same bits for every form and every random operand. The
 method is that of Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores"
 (2021), and of Xie and others, "MMA-Sim" (2025).
 """
