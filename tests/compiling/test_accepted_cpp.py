@@ -96,13 +96,12 @@ HEADERS = {
         "std::span<const float> s(A, N); std::optional<float> o; for (auto x : s) o = x;\n"
         "C[4] = o.value_or(1) + std::countr_zero(8u);"
     ),
-    "one of the standard library": "#include <cmath>\n" + kernel("C[0] = std::sqrt(A[0]);"),
     "no header": kernel("C[0] = std::min(A[0], A[1]);"),
     "namespace std": "#include <array>\n#include <cmath>\nusing namespace std;\n"
     + kernel("array<float, 2> a{}; C[0] = abs(max(sqrt(A[0]), a[0])) + abs(N) + pow(A[1], 2.0f);"),
     "libcu++": "#include <cuda/std/array>\n#include <cuda/atomic>\n#include <cuda/std/span>\n"
     + kernel("cuda::std::array<float, 2> a{}; C[0] = a[0];"),
-    "all of CUB": "#include <cub/cub.cuh>\n"
+    "all of CUB": "#include <cub/cub.cuh>\nusing Sum = cub::BlockReduce<float, 256>;\n"
     + kernel(
         "using R = cub::WarpReduce<float>; __shared__ R::TempStorage t[8];\n"
         "float s = R(t[threadIdx.y / 2]).Sum(A[threadIdx.x]); C[0] = s;"
