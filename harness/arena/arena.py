@@ -16,9 +16,8 @@ from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.postgres import Server, address
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
 from harness.arena.store.preparing import prepare
-from harness.arena.supervisor import Part
+from harness.arena.supervisor import Part, workers
 from harness.arena.workers.api import LEASE_SECONDS
-from harness.arena.workers.start import workers
 from harness.protocol.errors import UsageError
 
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from harness.arena.processes import End, ServerFailed
+from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE, End, ServerFailed
+from harness.arena.workers.api import KEY_VARIABLE
+from harness.devices.available import gpus, why_no_cuda
 
 if TYPE_CHECKING:
     from harness.arena.postgres import Server  # which a machine with workers alone does not have
@@ -90,6 +93,39 @@ class Part:
         assert self.process is not None and self.process.stdin is not None
         self.process.stdin.close()
         self.process = None
+
+
+def workers(
+    address: str, key: str, device: Literal["auto", "cpu"], count: int | None, quick: bool
+) -> list[Part]:
+    """Return the processes that grade for the arena at this address.
+
+    device: "auto" is every GPU, or the CPU device without one. count: by default one for
+    each GPU, or one.
+    """
+    environment = {
+        ADDRESS_VARIABLE: address,
+        KEY_VARIABLE: key,
+        SUPERVISOR_VARIABLE: str(uuid.uuid4()),
+    }
+    more = ["--quick"] if quick else []
+    if device == "cpu" or why_no_cuda() is not None:
+        return [
+            _worker(f"cpu-{n}", ["--device", "cpu", *more], environment) for n in range(count or 1)
+        ]
+    chosen = gpus()[:count]
+    return [
+        _worker(
+            f"gpu-{n}",
+            ["--device", "cuda", "--gpu", str(n), "--gpus", str(len(chosen)), *more],
+            environment | {"CUDA_VISIBLE_DEVICES": gpu},
+        )
+        for n, gpu in enumerate(chosen)
+    ]
+
+
+def _worker(name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Part:
+    return Part(name, "harness.arena.workers.process", ["--name", name, *arguments], environment)
 
 
 class Supervisor:

@@ -12,11 +12,10 @@ from pathlib import Path
 from harness.arena.build import Build, refusal
 from harness.arena.logs import Output, log_as
 from harness.arena.processes import End
-from harness.arena.supervisor import Supervisor
+from harness.arena.supervisor import Supervisor, workers
 from harness.arena.workers.api import KEY_VARIABLE, ArenaInfo
 from harness.arena.workers.connection import Connection, Refused, Unreachable
 from harness.arena.workers.process import clock_warning
-from harness.arena.workers.start import workers
 from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
 
