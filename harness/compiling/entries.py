@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from harness.compiling.machine_code import EntryPoint
 from harness.compiling.occupancy import multiprocessor
 from harness.protocol.report import Diagnostic, Resources
 from harness.ptxcpu.ptx.stream import MAX_SAID
@@ -101,16 +100,6 @@ def no_instance(signature: Signature, used: Sequence[str]) -> str:
 
 def wrong_parameters(signature: Signature) -> str:
     return f"the parameters of {signature.kernel} are not ({signature.text})"
-
-
-def takes_the_problems_parameters(entry: EntryPoint, signature: Signature = SIGNATURE) -> bool:
-    """Whether the machine code takes what the launcher gives it, byte for byte."""
-    at, expected = 0, _bits(signature)
-    for bits, parameter in zip(expected, entry.parameters, strict=False):
-        if (parameter.offset, parameter.size) != (at, bits // 8):
-            return False
-        at += bits // 8
-    return len(entry.parameters) == len(expected) and entry.parameter_bytes == at
 
 
 def memory_problem(program: Program) -> str | None:

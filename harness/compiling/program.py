@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from harness.compiling import diagnostics, entries, machine_code
+from harness.compiling import diagnostics, entries
 from harness.compiling.diagnostics import lacking
 from harness.compiling.errors import Refused, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.occupancy import occupancy
@@ -114,15 +114,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             raise refuse_as_unsupported(*lacks)
         raise refuse_for(*errors or diagnostics.unexplained(assembled.log))
     warnings += diagnostics.warnings_of(said)
-    launched = machine_code.entry_point(assembled.cubin, entry.name)
-    if not launched.is_visible:
-        raise refuse(
-            f"{entries.base_name(entry.name)} is not visible outside its file, so nobody can "
-            "launch it; take away what hides it (`static`, or a namespace without a name)"
-        )
-    if not entries.takes_the_problems_parameters(launched, source.signature):
-        raise refuse(entries.wrong_parameters(source.signature))
-    taken = resources(assembled.log, entry.name, launched, source.launch)
+    taken = resources(assembled.log, entry.name, source.launch)
     too_large = entries.shared_memory_problem(taken, arch)
     if too_large:
         larger = [other for other in ARCHITECTURES if entries.has_room(taken, other)]
