@@ -36,18 +36,15 @@ def normalised(text: str) -> str:
     return re.sub(r"\\[ \t\v\f]+\n", "\\\\\n", lines)
 
 
-def comments(code: str) -> list[str]:
-    """Return all comments, in order. Raises SourceError if the last one is never closed."""
-    found: list[str] = []
+def check_ends(code: str) -> None:
+    """Raise SourceError if a comment or a raw string is never closed."""
     for match in _WORD.finditer(code):
         word, kind = match[0], match.lastgroup
         if kind == "comment":
             if word.startswith("/*") and (len(word) < 4 or not word.endswith("*/")):
                 raise _not_closed(code, match.start(), "this comment", "*/")
-            found.append(word.rstrip("\n"))
         elif kind == "raw" and not word.endswith(f'){match["mark"]}"'):
             raise _not_closed(code, match.start(), "this raw string", f'){match["mark"]}"')
-    return found
 
 
 def without_comments(code: str) -> str:

@@ -137,7 +137,6 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
                 if variable.space == "global" and variable.size
             ),
             facts=KernelFacts(
-                code_sha256=source.code_sha256,
                 program_sha256=identity,
                 arch=arch,
                 launch=found.launch,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import chain
 from typing import Any
 
@@ -39,8 +38,6 @@ class Source:
 
     signature: what the kernel must be.
     device_code: the file with host functions blanked out, line for line.
-    code_sha256: the hash of the code without comments and white space, and of the launch line. It
-        tells whether a report is about this file; the identity of a kernel is the hash of its PTX.
     template_line: the line of the kernel's definition if the kernel is a template.
     kernel_templates: the names of all kernels that are templates.
     instances: expressions for the instance of that template, in the order to try them.
@@ -50,7 +47,6 @@ class Source:
 
     signature: Signature
     device_code: str
-    code_sha256: str
     launch: LaunchLine
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
@@ -64,7 +60,7 @@ class Source:
 def parse(text: str, signature: Signature = SIGNATURE) -> Source:
     """Read CUDA source. Raises SourceError if it cannot be a submission."""
     text = lexical.normalised(text)
-    lexical.comments(text)
+    lexical.check_ends(text)
     code = text.encode()
     tree = walked(code)
     found = functions(tree)
@@ -80,12 +76,10 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         if templates
         else ()
     )
-    words = (walked(blanked(code, found.host)) if found.host else tree).leaves
     device_code = blanked(with_constants_for_both(code, found), found.host)
     return Source(
         signature=signature,
         device_code=lexical.at_a_fixed_time(device_code.decode()),
-        code_sha256=_fingerprint(words, device_code, launch, instances),
         launch=launch,
         includes=includes(code),
         warnings=(*near_misses, *launch_warnings(host_code, launch)),
@@ -156,21 +150,6 @@ def _parameter_type(parameter: Node) -> str:
     base = parameter.child_by_field_name("type")
     stars = sum(1 for leaf in leaves(parameter) if leaf.type in ("*", "["))
     return (text_of(base) if base else "?") + "*" * stars
-
-
-# ------------------------------------------------------------------------------------- identity
-
-
-def _fingerprint(
-    leaves: tuple[Node, ...], device_code: bytes, launch: LaunchLine, instances: tuple[str, ...]
-) -> str:
-    words = [text_of(leaf) for leaf in leaves if leaf.type != "comment"]
-    comments = [text_of(leaf) for leaf in leaves if leaf.type == "comment"]
-    if comments != lexical.comments(device_code.decode()):
-        # The grammar takes code for a comment, or a comment for code.
-        words += ["comments", *comments]
-    words += [word for instance in instances[:1] for word in ("instance", instance)]
-    return sha256("\n".join([repr(launch), *words]).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------------------- launch line

@@ -179,9 +179,8 @@ class CodeLoop(Value):
 class KernelFacts(Value):
     """The facts about every kernel that compiles."""
 
-    code_sha256: Sha256
-    """The hash of the source's words and its launch line. It tells which file was graded, however
-    that is commented."""
+    code_sha256: Sha256 | None = None
+    """In reports of earlier judges: the hash of the source's words and its launch line."""
     program_sha256: Sha256 | None = None
     """The hash of the program that ran, in PTX without lines and with its names numbered, and of
     its launch line. It tells one kernel from another. None in older reports."""

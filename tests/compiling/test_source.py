@@ -225,27 +225,6 @@ def test_the_same_signature_in_other_words_passes(parameters: str) -> None:
     parse(f"typedef float real; __global__ void matrix_multiplication_kernel({parameters}) {{}}")
 
 
-def test_comments_do_not_make_another_kernel() -> None:
-    first = parse("// solve: tile=32x32\n" + KERNEL).code_sha256
-    assert parse("// solve: tile=32x32\n/* mine */\n\n" + KERNEL).code_sha256 == first
-    assert parse(KERNEL).code_sha256 != first
-    assert parse("// solve: tile=32x32\n" + KERNEL.replace("A[0]", "A[1]")).code_sha256 != first
-
-
-def test_code_counts_where_comments_are_hard_to_tell_from_it() -> None:
-    unclear = "#define A 1 // one\n" + KERNEL
-    assert parse(unclear).code_sha256 != parse(unclear.replace("A[0]", "A[1]")).code_sha256
-    assert parse(unclear).code_sha256 != parse(unclear.replace("// one", "// 1")).code_sha256
-
-
-def test_a_program_has_the_identity_under_which_boards_know_it() -> None:
-    assert parse(KERNEL).code_sha256[:16] == "603e6daaf538d9f6"
-    assert parse("#define A 1 // one\n" + KERNEL).code_sha256[:16] == "bc59b8cd2f68958c"
-    launch = "matrix_multiplication_kernel<16><<<1, dim3(16, 16)>>>();"
-    instance = parse(f"{TEMPLATE}void solve() {{ {launch} }}")
-    assert instance.code_sha256[:16] == "1562b29cc6dbf09e"
-
-
 TEMPLATE = f"// one\ntemplate <int T>\n  {KERNEL}"
 
 
@@ -309,12 +288,3 @@ def test_blocks_of_16_or_unknown_size_get_no_warning(size: str) -> None:
 def test_what_is_inside_a_class_belongs_to_it(kind: str) -> None:
     method = f"{kind} {{ public: int twice(int x) {{ return 2 * x; }} }};\n"
     assert "return 2 * x" in parse(method + KERNEL).device_code
-
-
-def test_ambiguous_text_is_part_of_a_files_identity() -> None:
-    """To the grammar it is a comment, to the compiler a string with code behind it."""
-
-    def identity(number: int) -> str:
-        return parse(f'#define X "/*"\nint a = {number};\n#define Y "*/"\n{KERNEL}').code_sha256
-
-    assert identity(1) != identity(2) and identity(1) == identity(1)
