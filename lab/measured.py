@@ -36,6 +36,36 @@ class Measured(Value):
     busy: dict[Unit, float] = {}  # noqa: RUF012 - pydantic copies it
 
 
+_SHARED = frozenset({"mio_throttle", "short_scoreboard"})
+_LOADS = frozenset({"long_scoreboard", "lg_throttle", *_SHARED})
+
+AGREES: dict[str, tuple[Unit | None, frozenset[str]]] = {
+    **dict.fromkeys(("few-products-per-load", "bank-conflicts", "fences"), (Unit.L1, _SHARED)),
+    **dict.fromkeys(("uncoalesced", "read-again", "spills"), (Unit.L1, _LOADS)),
+    **dict.fromkeys(("fp64", "special-functions"), (None, _SHARED)),
+    **dict.fromkeys(("waits",), (None, frozenset({"long_scoreboard", "barrier"}))),
+    **dict.fromkeys(("latency",), (None, frozenset({"barrier", "wait", *_LOADS}))),
+    **dict.fromkeys(("overhead", "tensor-issue", "narrow-loads"), (Unit.ISSUE, frozenset())),
+    "divergence": (Unit.L1, _SHARED | {"branch_resolving"}),
+    "large-loop": (None, frozenset({"no_instruction"})),
+    "mma-sync": (None, frozenset({"wait", "math_pipe_throttle", "short_scoreboard"})),
+}
+"""By rule: the unit that should be the busiest of those that `ncu` counted, and the reasons for
+which warps may wait for longest, by the Nsight Compute documentation ("Warp Stall Reasons"):
+conversions and special functions queue for the MIO, as shared memory does."""
+
+
+def agrees(rule: str, measured: Measured) -> bool | None:
+    """Return whether a first finding fits the busiest unit or the longest wait; None where these
+    were not counted."""
+    if not measured.busy:
+        return None
+    unit, stalls = AGREES.get(rule, (None, frozenset()))
+    return unit is max(measured.busy, key=lambda each: measured.busy[each]) or (
+        measured.stall in stalls
+    )
+
+
 class Measurements(Value):
     """The kernels of a folder. day: of the last measurement."""
 

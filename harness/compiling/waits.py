@@ -77,6 +77,7 @@ def loads_together(body: Sequence[Instruction]) -> tuple[dict[int, int], ...]:
 def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
     pending: dict[int, tuple[Producer, int]] = {}
     groups: list[int] = []
+    copied = 0
     registers = [(each, *_registers(each), _producer(each)) for each in body]
     for index, (each, written, read, produces) in enumerate(registers * _COPIES):
         for register in read:
@@ -86,8 +87,10 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
                 loads = producer is Producer.GLOBAL
                 line = body[issued % len(body)].line if loads else None
                 yield Wait(producer, issued, index, line)
-        if each.name == "LDGDEPBAR":
-            groups.append(index)
+        if each.name == "LDGSTS":
+            copied = index
+        elif each.name == "LDGDEPBAR":
+            groups.append(copied)
         elif each.opcode.startswith("DEPBAR.LE") and groups:
             count = re.search(r"SB\d+,\s*(0x[0-9a-f]+|\d+)", each.operands)
             left = int(count[1], 0) if count else 0
@@ -99,8 +102,10 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
 
 def _producer(instruction: Instruction) -> Producer:
     """Return what the result of an instruction comes from. What only the threads of a block need to
-    see lies in shared memory, as barriers of the library do."""
-    if instruction.name in ("LD", "ATOM") and "STRONG.SM" in instruction.opcode:
+    see lies in shared memory, as barriers of the library do, and so does what a library's own
+    lines read through an address of any memory, as those of wmma."""
+    by_library = "STRONG.SM" in instruction.opcode or instruction.line is None
+    if instruction.name in ("LD", "ATOM") and by_library:
         return Producer.SHARED
     return _PRODUCERS.get(instruction.name, Producer.ARITHMETIC)
 

@@ -21,7 +21,7 @@ LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")
         # Copies count as loads, and a group that may stay open is not waited for.
         (
             ("LDGSTS.E [R1],desc[UR6][R8.64]", "LDGDEPBAR", "DEPBAR.LE SB0,0x1", "NOP"),
-            [(Producer.GLOBAL, -3, 2)],
+            [(Producer.GLOBAL, -4, 2)],
         ),
         (("F2F.F64.F32 R2,R8", "DADD R4,R2,R10"), [(Producer.SPECIAL, 0, 1)]),
         (("LDS.128 R4,[R20]", "FADD R9,R7,R8"), [(Producer.SHARED, 0, 1)]),
@@ -36,8 +36,15 @@ def test_an_instruction_waits_for_what_it_reads(
     body = []
     for text in code:
         opcode, _, operands = text.partition(" ")
-        body.append(Instruction(opcode, operands, None, None))
+        body.append(Instruction(opcode, operands, None, 7))
     assert [each[:3] for each in waits(body)] == expected
+
+
+def test_what_a_library_loads_by_a_generic_address_lies_in_shared_memory() -> None:
+    """As fragments of wmma do: the submission's own lines name the memory that they read."""
+    load = Instruction("LD.E", "R4,[R20.64]", None, None)
+    body = [load, Instruction("FADD", "R9,R4,R8", None, 7)]
+    assert [each[:3] for each in waits(body)] == [(Producer.SHARED, 0, 1)]
 
 
 def test_loads_that_are_waited_for_together_are_one_wait() -> None:

@@ -25,6 +25,7 @@ from harness.judge.explain.workload import (
     l1_clocks,
     scale,
     tensor_work,
+    workload_of_code,
 )
 from harness.protocol.device import Profile
 from harness.protocol.report import CodeLine, Counters, LineCounters
@@ -51,6 +52,13 @@ def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
             f"the kernel decides by its sizes it decides there as at {RANKED.shape}."
         )
     work = evidence.work if evidence else None
+    if work is None and shared and not elsewhere:
+        work = workload_of_code(facts, gpu)
+        if work is not None:
+            notes.append(
+                "Estimated from the machine code of its loop alone, as if that made all products "
+                "of the ordinary algorithm and what it loads cost nothing."
+            )
     blocks, waves = blocks_and_waves(facts, gpu)
     rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
     loop = hot_loop(facts, counted)
@@ -116,6 +124,7 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
         Unit.INTEGER: "addresses, bounds and so on",
         Unit.LATENCY: "results that warps wait for",
         Unit.ISSUE: "four warp instructions a clock",
+        Unit.FETCH: "a loop larger than the instruction cache",
         Unit.TENSOR: "products at the peak of their type",
         Unit.L2: f"{L2_BYTES} bytes a clock",
         Unit.DRAM: "A, B and C once",

@@ -20,6 +20,7 @@ class Unit(StrEnum):
     INTEGER = "integer units"
     LATENCY = "latency"
     ISSUE = "issue slots"
+    FETCH = "instruction fetch"
     TENSOR = "tensor cores"
     L2 = "L2 cache"
     DRAM = "device memory"

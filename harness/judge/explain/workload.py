@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from harness.compiling.occupancy import WARP
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import (
+    FETCHED,
+    INSTRUCTION_CACHE,
     L2_BYTES,
     MMA_SYNC_SHARE,
     SUSTAINED,
     WARP_INSTRUCTIONS,
     Gpu,
 )
-from harness.judge.explain.latency import BARRIER, LATENCY, barriers, iteration
+from harness.judge.explain.latency import BARRIER, DEVICE_MEMORY, L2_CACHE, barriers, iteration
 from harness.judge.explain.opcodes import (
     Kind,
     columns_at_once,
@@ -30,15 +33,19 @@ from harness.protocol.report import (
     Counters,
     DisassembledKernel,
     LineCounters,
-    Producer,
 )
 from problem.cases import RANKED
+from problem.launcher import BLOCK
 
 OVERLAP = 4.0
 """How well units work at the same time: 1 would be one after the other, infinity all at once. A
 power mean between them; the table of predictions shows how far that carries."""
 
 SECTOR = 32
+
+INSTRUCTION_BYTES = 16
+
+WARPS_OF_A_BLOCK = prod(BLOCK) // WARP
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +219,42 @@ def tensor_warps(counters: Counters) -> float:
     return threads / WARP
 
 
+def without_merged_loads(facts: DisassembledKernel, counters: Counters) -> Counters:
+    """Return the counters without loads of the PTX that are no loads of the machine code: ptxas
+    loads but once what the loop that computes asks for twice."""
+    loop = hot_loop(facts, counters)
+    if loop is None or loop.first_line is None or loop.last_line is None:
+        return counters
+    within = range(loop.first_line, loop.last_line + 1)
+    loading = {
+        line.line
+        for line in facts.lines
+        if line.line in within and not stores_in(line.opcodes) and loads_in(line.opcodes)
+    }
+    counted = sum(line.global_requests for line in counters.lines if line.line in loading)
+    executed = iterations(facts, counters) * loads_in(loop.opcodes)
+    if not executed or executed > MERGED * counted:
+        return counters
+    kept = executed / counted
+    names = ("global_requests", "global_passes", "global_sectors", "global_min_sectors")
+    lines = tuple(
+        line.model_copy(update={name: round(getattr(line, name) * kept) for name in names})
+        if line.line in loading
+        else line
+        for line in counters.lines
+    )
+    return counters.model_copy(update={"lines": lines})
+
+
+MERGED = 0.9
+"""Less than this share of the loads that were counted must be left in the machine code."""
+
+
+def loads_in(opcodes: Mapping[str, int]) -> int:
+    """Return how many instructions load from global memory."""
+    return sum(count for opcode, count in opcodes.items() if opcode.startswith("LDG."))
+
+
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
     """The loop that computes most: with the most tensor instructions of the types that are
     executed, for a small problem may have a loop of its own; else with the most multiply-adds."""
@@ -359,6 +402,24 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
     return Workload(clocks, fill(facts, gpu), exposed, in_turn=in_turn)
 
 
+def workload_of_code(facts: DisassembledKernel, gpu: Gpu) -> Workload | None:
+    """From the machine code alone, as if the loop that computes made all products of the ordinary
+    algorithm, and as if what it loads cost nothing. None without a loop of multiply-adds."""
+    loop = hot_loop(facts, None)
+    if loop is None or not loop.opcodes.get("FFMA"):
+        return None
+    products = RANKED.shape.flop / 2 / gpu.multiprocessors
+    times = products / WARP / loop.opcodes["FFMA"]
+    instructions = max(sum(loop.opcodes.values()), loop.issue_clocks)
+    clocks = {
+        Unit.FMA: products / gpu.fp32_lanes,
+        Unit.ISSUE: times * instructions / WARP_INSTRUCTIONS,
+    }
+    for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
+        clocks[unit] = times * busy
+    return Workload(clocks)
+
+
 def bytes_between_phases(counters: Counters) -> float:
     """Return what the blocks of the ranked size read and store before they wait for one another:
     copies of A and B, in other words or in another order. What is stored besides C must be that.
@@ -390,36 +451,60 @@ def _add_loop(
     times = iterations(facts, counters) * scale(facts, counters) / gpu.multiprocessors
     for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
         clocks[unit] = times * busy
+    code = loop_bytes(loop)
+    if code > INSTRUCTION_CACHE:  # the warps of a block go through it together
+        clocks[Unit.FETCH] = times / WARPS_OF_A_BLOCK * code / FETCHED
     spilled = times * local_passes(loop.opcodes)
-    clocks[Unit.L1] += (spilled + times * shuffles(loop.opcodes)) / gpu.l1_passes
+    fenced = times * fences(loop.opcodes) * FENCE_PASSES
+    clocks[Unit.L1] += (spilled + fenced + times * shuffles(loop.opcodes)) / gpu.l1_passes
     home = spills_to(facts, gpu)
     on_to_l2 = times * local_passes(loop.opcodes, ("STL",)) if home is Unit.L1 else spilled
     clocks[Unit.L2] += on_to_l2 * LINE / L2_BYTES
     if home is Unit.DRAM:
         clocks[Unit.DRAM] += spilled * LINE / gpu.memory_bytes_per_clock
-    if not loop.waits or counters.blocks_depend or not facts.occupancy.warps:
+    warp_groups = any(by_groups for _, by_groups in tensor_work(counters))
+    blocks = resident_blocks(facts, gpu)
+    if not loop.waits or not blocks or (counters.blocks_depend and warp_groups):
         return 0.0
     executed = iterations(facts, counters)
-    share = scale(facts, counters) / gpu.multiprocessors / facts.occupancy.warps
+    warps = facts.occupancy.warps * blocks // facts.occupancy.blocks
+    share = scale(facts, counters) / gpu.multiprocessors / warps
     leave_l1 = home is not Unit.L1
     misses = first_sectors(facts, counters)
-    one = iteration(loop, leave_l1, misses)
-    outside = waits_around(loop, counters) * LATENCY[Producer.GLOBAL]
+    memory = memory_latency(facts, counters, gpu)
+    one = iteration(loop, leave_l1, misses, memory)
+    outside = 0.0 if counters.blocks_depend else waits_around(loop, counters) * memory
     together = barriers_around(loop, executed, counters)
     all_warps = executed * one.clocks + outside + together * BARRIER
     all_warps += instructions_around(loop, counters)
     by_block = together or barriers(loop)  # else every warp waits for itself
-    alike = facts.occupancy.blocks if by_block else facts.occupancy.warps
-    at_once = facts.occupancy.warps // alike if by_block else facts.occupancy.warps
+    alike = blocks if by_block else warps
+    at_once = warps // alike if by_block else warps
     pace = max(at_once / WARP_INSTRUCTIONS, 1.0)
     if by_block and executed:
-        busy = Workload(clocks, in_turn=in_turn).total / (
-            executed * share * facts.occupancy.warps / at_once
-        )
+        busy = Workload(clocks, in_turn=in_turn).total / (executed * share * warps / at_once)
         pace = max(pace, busy / sum(loop.opcodes.values()))
-    waiting = iteration(loop, leave_l1, misses, pace).waiting
+    waiting = iteration(loop, leave_l1, misses, memory, pace).waiting
     clocks[Unit.LATENCY] = all_warps * share
     return (executed * waiting + outside) * share / alike
+
+
+def resident_blocks(facts: DisassembledKernel, gpu: Gpu) -> int:
+    """Return how many blocks a multiprocessor holds at a time: a launch may have fewer of them."""
+    columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
+    return min(facts.occupancy.blocks, -(-columns * rows // gpu.multiprocessors))
+
+
+def memory_latency(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> float:
+    """Return the clocks for a result from beyond the L1 cache. Blocks are started row by row of the
+    grid: those of one row share A in the L2 cache, and only as many as stand in one column at a
+    time share B, which is too large to stay there until the next rows come."""
+    if counters.blocks_depend:  # they choose their tiles themselves
+        return L2_CACHE
+    columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
+    started = resident_blocks(facts, gpu) * gpu.multiprocessors
+    share = 1 / min(max(started / columns, 1.0), rows)
+    return share * DEVICE_MEMORY + (1 - share) * L2_CACHE
 
 
 def first_sectors(facts: DisassembledKernel, counters: Counters) -> dict[int, float]:
@@ -431,6 +516,11 @@ def first_sectors(facts: DisassembledKernel, counters: Counters) -> dict[int, fl
         for line in counters.lines
         if line.global_sectors and line.line not in past
     }
+
+
+def loop_bytes(loop: CodeLoop) -> int:
+    """Return how long the machine code of a loop is."""
+    return sum(loop.opcodes.values()) * INSTRUCTION_BYTES
 
 
 LINE = 128
@@ -450,6 +540,16 @@ def shuffles(opcodes: Mapping[str, int]) -> int:
     """Return how many instructions exchange registers between the lanes of a warp. They go through
     the data path of shared memory, one in a clock: so a microbenchmark on an H200 found."""
     return sum(count for opcode, count in opcodes.items() if opcode.startswith("SHFL"))
+
+
+FENCE_PASSES = 3
+"""Clocks for which a memory fence keeps the data path of shared memory busy: of fence_every_step
+and divergent_halves of the tests both took on an H200 what three for each fence give."""
+
+
+def fences(opcodes: Mapping[str, int]) -> int:
+    """Return how many instructions are memory fences."""
+    return sum(count for opcode, count in opcodes.items() if opcode.startswith("MEMBAR"))
 
 
 def spills_to(facts: DisassembledKernel, gpu: Gpu) -> Unit:

@@ -11,7 +11,7 @@ import pytest
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpus import named
 from harness.judge.explain.rules import RULES, Evidence, advice
-from lab.measured import Measurements
+from lab.measured import Measurements, agrees
 from tests.judge.explain.ladder import evidence_of_source
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -44,15 +44,8 @@ EXPECTED = (
     Expected("modulo_in_loop", Unit.ISSUE, "integer-division", "% N", (1.7, 2.6)),
     Expected("long_remainder", Unit.ISSUE, "integer-division", "n % N", (2.5, 5.0)),
     Expected("bank_conflicts_16_way", Unit.L1, "bank-conflicts", "sum +=", (2.0, 3.0)),
-    Expected(
-        "divergent_halves",
-        Unit.ISSUE,
-        "divergence",
-        "if ((x + k) % 2)|sum +=",
-        (1.3, 2.2),
-        estimated=False,  # a fence in each way takes time that the model does not know
-    ),
-    Expected("local_array", Unit.L2, "spills", "sums[", (1.5, 2.2)),
+    Expected("divergent_halves", Unit.L1, "fences", "__threadfence_block", (1.3, 2.2)),
+    Expected("local_array", Unit.LATENCY, "spills", "sums[", (2.5, 4.5)),
     Expected("mma_3xtf32", Unit.ISSUE, "tensor-issue", "cvt.rna|mma.sync", (1.3, 2.5)),
     Expected("special_function", Unit.SPECIAL, "special-functions", "__cosf", (1.4, 2.2)),
     Expected("stored_every_step", Unit.L2, "stores", "__stcg", (1.7, 2.5)),
@@ -64,6 +57,33 @@ EXPECTED = (
     Expected("scattered_blocks", Unit.L1, "few-products-per-load", "sum +=", (2.4, 3.6)),
     Expected("past_l1", Unit.LATENCY, "read-again", "__ldcg", (1.3, 3.0)),
     Expected("cp_async_pipeline", Unit.ISSUE, "overhead", "", (1.1, 1.6)),
+    Expected("scratch_in_global_memory", Unit.L1, "read-again", "sum += a", (1.1, 1.7)),
+    Expected("vectors_or_not", Unit.L1, "bank-conflicts", "a[thread % 4", (1.02, 1.2)),
+    Expected("atomic_every_tile", Unit.L1, "few-products-per-load", "sum += a", (2.2, 3.4)),
+    Expected("atomics_in_shared_memory", Unit.L1, "few-products-per-load", "sum +=", (2.2, 3.6)),
+    Expected(
+        "reduced_by_shuffles",
+        Unit.L1,
+        "uncoalesced",
+        "B[n * K + col]",
+        (1.8, 5.0),
+        estimated=False,  # columns of B leave the caches before they are read again
+    ),
+    Expected("large_unroll", Unit.FETCH, "large-loop", "sum[i][j] +=", (1.2, 1.8)),
+    Expected("columns_of_a_past_l1", Unit.L1, "uncoalesced", "__ldcg", (1.2, 2.5)),
+    Expected("read_only_path", Unit.L1, "read-again", "__ldg", (1.2, 2.0)),
+    Expected("wmma_3xtf32", Unit.LATENCY, "mma-sync", "", (1.1, 1.6)),
+    Expected("two_barriers_every_four", Unit.L1, "few-products-per-load", "sum[i][j]", (1.8, 3.0)),
+    Expected("bounds_in_every_step", Unit.L1, "few-products-per-load", "n + k < N", (2.2, 3.6)),
+    Expected("transposed_with_conflicts", Unit.L1, "bank-conflicts", "sum[i][j]", (1.4, 2.3)),
+    Expected("buffers_that_wait", Unit.L1, "waits", "A[row * N + inner]", (1.05, 1.4)),
+    Expected(
+        "halfwords_in_shared_memory", Unit.L1, "few-products-per-load", "p.middle", (2.0, 3.5)
+    ),
+    Expected("one_thread_loads", Unit.L1, "divergence", "if (x == 0)|a[y][k] =", (2.0, 3.2)),
+    Expected("divergent_loops", Unit.L1, "divergence", "sum +=", (1.4, 2.2)),
+    Expected("fence_every_step", Unit.L1, "fences", "__threadfence_block", (1.7, 2.7)),
+    Expected("phases", Unit.LATENCY, "latency", "a[i / 64]|b[i / 64]", (1.1, 1.6)),
 )
 
 MEASURED = Measurements.model_validate_json((KERNELS / "measured.json").read_bytes()).kernels
@@ -84,9 +104,10 @@ def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> N
     first, *others = advice(evidence)
     assert first.rule == expected.rule
     assert expected.gain[0] <= first.gain <= expected.gain[1]
-    assert first.line is not None
-    text = (KERNELS / f"{expected.name}.cu").read_text(encoding="utf-8").splitlines()
-    assert any(words in text[first.line - 1] for words in expected.words.split("|"))
+    if expected.words:
+        assert first.line is not None
+        text = (KERNELS / f"{expected.name}.cu").read_text(encoding="utf-8").splitlines()
+        assert any(words in text[first.line - 1] for words in expected.words.split("|"))
     if expected.rule == "spills":
         assert not {each.rule for each in others} & {"overhead", "few-products-per-load"}
 
@@ -98,6 +119,22 @@ def test_the_typical_estimate_is_close() -> None:
         estimated = there.work.total / there.gpu.clocks_per_ms
         errors.append(abs(estimated / MEASURED[each.name].ms - 1))
     assert statistics.median(errors) <= 0.1
+
+
+def test_first_findings_agree_with_hardware_counters() -> None:
+    """With the busiest unit, or the longest wait, as `ncu` saw them on an H200."""
+    found = [
+        agrees(advice(evidence_of_kernel(each.name))[0].rule, MEASURED[each.name])
+        for each in EXPECTED
+    ]
+    known = [each for each in found if each is not None]
+    assert len(known) >= 25 and sum(known) >= 0.9 * len(known)
+
+
+def test_a_launch_of_few_blocks_has_few_warps() -> None:
+    (finding, *_) = advice(evidence_of_kernel("phases"))
+    assert finding.message.startswith("8 warps on a multiprocessor (occupancy 12 %")
+    assert finding.remedy.startswith("launch more blocks")
 
 
 def test_shared_memory_that_is_not_needed_is_advised_against() -> None:

@@ -61,6 +61,8 @@ SILENT = {
     "latency": ("02_shared_tile", "03_coalesced", "16_register_banks"),
     "tensor-issue": ("16_register_banks", "33_wgmma_two_phase"),
     "divergence": ("02_shared_tile", "17_split_tail"),
+    "large-loop": ("02_shared_tile", "36_wgmma_one_accumulator"),
+    "fences": ("02_shared_tile", "21_split_along_n"),
 }
 
 
