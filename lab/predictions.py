@@ -7,8 +7,10 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.judge.explain.explanation import Explanation
 from harness.judge.explain.rules import RULES, Evidence, advice
 from harness.protocol.report import Value
+from lab.measured import Measured, agrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ class Estimate(Value):
     estimated_ms: float | None
     """None where the ranked size could not be counted."""
     measured_ms: float
+    first: str = ""
+    """The rule of the first finding."""
+    agrees: bool | None = None
+    """Whether hardware counters agree with it; None where they were not read."""
 
     @property
     def error(self) -> float | None:
@@ -86,6 +92,8 @@ class Predictions(Value):
     gpu: str
     steps: tuple[Prediction, ...]
     estimates: tuple[Estimate, ...]
+    kernels: tuple[Estimate, ...] = ()
+    """Of kernels that are each slow for another reason."""
 
     @property
     def typical_error(self) -> float:
@@ -93,15 +101,17 @@ class Predictions(Value):
         promised = (step for step in self.steps if step.rule is not None)
         return _median_factor(step.predicted / step.measured for step in promised)
 
-    @property
-    def errors(self) -> tuple[float, ...]:
-        """Of the files with an estimate, regardless of their signs, the smallest first."""
-        known = (each.error for each in self.estimates if each.error is not None)
-        return tuple(sorted(map(abs, known)))
+
+def errors(estimates: Iterable[Estimate]) -> tuple[float, ...]:
+    """Of the files with an estimate, regardless of their signs, the smallest first."""
+    return tuple(sorted(abs(each.error) for each in estimates if each.error is not None))
 
 
 def predict(
-    gpu: str, evidence: Mapping[str, Evidence], measured_ms: Mapping[str, float]
+    gpu: str,
+    evidence: Mapping[str, Evidence],
+    measured_ms: Mapping[str, float],
+    explained: Mapping[str, Explanation],
 ) -> Predictions:
     """Predict all steps and files of which evidence and time are known."""
     known = evidence.keys() & measured_ms.keys()
@@ -119,16 +129,39 @@ def predict(
             if step.before in known and step.after in measured_ms
         ),
         estimates=tuple(
-            Estimate(
-                name=name,
-                estimated_ms=evidence[name].work.total / evidence[name].gpu.clocks_per_ms
-                if name in evidence
-                else None,
-                measured_ms=measured_ms[name],
-            )
-            for name in sorted(measured_ms)
+            of_kernel(explained[name], Measured(ms=measured_ms[name]))
+            for name in sorted(measured_ms.keys() & explained.keys())
         ),
     )
+
+
+def of_kernel(explanation: Explanation, measured: Measured) -> Estimate:
+    """Return what was said of a kernel beside what was measured."""
+    first = explanation.findings[0].rule if explanation.findings else ""
+    return Estimate(
+        name=explanation.name,
+        estimated_ms=explanation.estimated_ms,
+        measured_ms=measured.ms,
+        first=first,
+        agrees=agrees(first, measured),
+    )
+
+
+def _typical(estimates: Iterable[Estimate]) -> str:
+    known = errors(estimates)
+    return f"The median error is {statistics.median(known):.0%}, the largest {known[-1]:.0%}."
+
+
+def _table(estimates: Iterable[Estimate]) -> Iterable[str]:
+    yield "| file | estimated, ms | measured, ms | error | first finding | `ncu` agrees |"
+    yield "|---|---:|---:|---:|---|---|"
+    for each in estimates:
+        estimated, error = "–", "–"
+        if each.estimated_ms is not None and each.error is not None:
+            estimated, error = f"{each.estimated_ms:.2f}", f"{each.error:+.0%}"
+        agrees = "–" if each.agrees is None else "yes" if each.agrees else "no"
+        cells = (each.name, estimated, f"{each.measured_ms:.2f}", error, each.first or "–", agrees)
+        yield f"| {' | '.join(cells)} |"
 
 
 def _gain(evidence: Evidence, rule: str | None) -> float:
@@ -168,17 +201,21 @@ def markdown(predictions: Predictions) -> str:
         "",
         "## The time of each file",
         "",
-        f"The median error is {statistics.median(predictions.errors):.0%}, the largest "
-        f"{predictions.errors[-1]:.0%}. A file without an estimate",
-        "decides by the sizes, and at none that can be counted as at the ranked one.",
+        _typical(predictions.estimates),
+        "Of 19, which decides by the sizes and cannot be counted, the machine code alone is known.",
         "",
-        "| file | estimated, ms | measured, ms | error |",
-        "|---|---:|---:|---:|",
+        *_table(predictions.estimates),
     ]
-    lines += [
-        f"| {each.name} | {each.estimated_ms:.2f} | {each.measured_ms:.2f} | {each.error:+.0%} |"
-        if each.estimated_ms is not None and each.error is not None
-        else f"| {each.name} | – | {each.measured_ms:.2f} | – |"
-        for each in predictions.estimates
-    ]
+    if predictions.kernels:
+        known = [each.agrees for each in predictions.kernels if each.agrees is not None]
+        lines += [
+            "",
+            "## Kernels that are each slow for another reason",
+            "",
+            f"Those of `tests/judge/explain/kernels`. {_typical(predictions.kernels)}",
+            "The first finding agrees with the busiest unit or the longest wait that `ncu` counted",
+            f"in {sum(known)} of {len(known)}.",
+            "",
+            *_table(predictions.kernels),
+        ]
     return "\n".join(lines).replace("+-", "-") + "\n"

@@ -1,6 +1,7 @@
 """Predict what each step of the ladder is worth, beside what the judge measured.
 
-Every file of solutions/ is explained on the CPU device; the times are those of the reports.
+Every file of solutions/ is explained on the CPU device; the times are those of the reports. So are
+the kernels of tests/judge/explain/kernels, whose times and counters `lab measure` has written.
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.examine import examine
     from harness.judge.explain.examined import Examined
+    from harness.judge.explain.explain import explain
+    from harness.judge.explain.explanation import Explanation
     from harness.judge.explain.gpu import gpu_of
     from harness.judge.explain.rules import Evidence
     from harness.judge.grading import GradingOptions
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
-    from lab.predictions import markdown, predict
+    from lab.commands.measure import KERNELS
+    from lab.measured import read_measurements
+    from lab.predictions import markdown, of_kernel, predict
 
     reports = {path.stem: path for path in sorted(arguments.reports.glob("*.json"))}
     measured: dict[str, float] = {}
@@ -60,18 +65,27 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             gpu = gpu_of(report.device) or gpu
     if gpu is None:
         raise UsageError(f"{arguments.reports} has no accepted reports of a GPU")
+    kernels = read_measurements(KERNELS / "measured.json")
+    slow = kernels.kernels if kernels is not None else {}
+    files = [SOLUTIONS / f"{name}.cu" for name in sorted(measured)]
+    files += [KERNELS / f"{name}.cu" for name in slow]
     evidence: dict[str, Evidence] = {}
+    explained: dict[str, Explanation] = {}
     options = GradingOptions(quick=True, counting_seconds=LONG_SECONDS)
     with open_session("cpu") as session:
-        for name in terminal.track(sorted(measured), "explaining", len(measured)):
-            examined = examine(read(SOLUTIONS / f"{name}.cu"), session, options)
-            if isinstance(examined, Examined) and examined.counters is not None:
-                evidence[name] = Evidence(
+        for file in terminal.track(files, "explaining", len(files)):
+            examined = examine(read(file), session, options)
+            if not isinstance(examined, Examined):
+                terminal.note(f"{file.stem} could not be explained")
+                continue
+            explained[file.stem] = explain(examined, gpu)
+            if examined.counters is not None:
+                evidence[file.stem] = Evidence(
                     examined.kernel, examined.counters, gpu, examined.blocks_share_work
                 )
-            else:
-                terminal.note(f"{name} could not be explained")
-    predictions = predict(gpu.name, evidence, measured)
+    predictions = predict(gpu.name, evidence, measured, explained)
+    others = tuple(of_kernel(explained[name], slow[name]) for name in slow if name in explained)
+    predictions = predictions.model_copy(update={"kernels": others})
     text = markdown(predictions)
     if arguments.out is not None:
         write_whole(arguments.out, text)

@@ -77,9 +77,7 @@ EXPECTED = (
     Expected("bounds_in_every_step", Unit.L1, "few-products-per-load", "n + k < N", (2.2, 3.6)),
     Expected("transposed_with_conflicts", Unit.L1, "bank-conflicts", "sum[i][j]", (1.4, 2.3)),
     Expected("buffers_that_wait", Unit.L1, "waits", "A[row * N + inner]", (1.05, 1.4)),
-    Expected(
-        "halfwords_in_shared_memory", Unit.L1, "few-products-per-load", "p.middle", (2.0, 3.5)
-    ),
+    Expected("halfwords_in_shared_memory", Unit.L1, "few-products-per-load", ".low", (2.0, 3.5)),
     Expected("one_thread_loads", Unit.L1, "divergence", "if (x == 0)|a[y][k] =", (2.0, 3.2)),
     Expected("divergent_loops", Unit.L1, "divergence", "sum +=", (1.4, 2.2)),
     Expected("fence_every_step", Unit.L1, "fences", "__threadfence_block", (1.7, 2.7)),
