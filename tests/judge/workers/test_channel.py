@@ -91,6 +91,14 @@ def test_matrices_travel_in_single_precision() -> None:
     assert np.array_equal(channel.receive(theirs, lambda _: FINISHED).output, np.ones((2, 3)))
 
 
+def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_MAX_BYTES", 50)
+    ours, theirs = Pipe()
+    channel.send(ours, Finished(seconds=1, output=FLOATS))
+    with pytest.raises(OSError, match="bad message length"):
+        channel.receive(theirs, lambda _: FINISHED)
+
+
 def test_too_many_matrices_are_refused() -> None:
     ours, _ = Pipe()
     with pytest.raises(ValueError, match="at most"):
