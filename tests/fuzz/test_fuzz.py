@@ -9,24 +9,20 @@ import struct
 from multiprocessing import Pipe
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from harness.board.document import Document
-from harness.board.errors import StoreError
 from harness.compiling.lexical import normalised
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import Unreadable, read
 from harness.judge.workers import channel
 from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Finished, Load, Ready, Refusal
-from harness.protocol.report import CompileError, Report, RuntimeFault, Tool
+from harness.protocol.report import CompileError, RuntimeFault, Tool
 from harness.protocol.request import Fault
 from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.parser import parse as parse_ptx
@@ -124,50 +120,6 @@ def test_files(content: bytes, tmp_path: Path) -> None:
         assert len(found.submission.sha256) == 64 and "\n" not in found.error.message
     else:
         assert len(found.sha256) == 64
-
-
-@given(
-    st.one_of(
-        st.text(max_size=200),
-        st.recursive(
-            st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
-            lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
-        ).map(json.dumps),
-    )
-)
-def test_reports_of_anything(text: str) -> None:
-    with contextlib.suppress(StoreError):
-        Document.parse(text, "report.json")
-
-
-@pytest.fixture(scope="module")
-def report_text(cpu_session: Session) -> str:
-    path = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
-    return grade(read(path), cpu_session, GradingOptions(quick=True)).model_dump_json()
-
-
-@SOME
-@given(data=st.data())
-def test_hand_edited_reports(report_text: str, data: st.DataObject) -> None:
-    """A field at any depth replaced by anything: it is a report still, or it is refused."""
-    value = json.loads(report_text)
-    place = value
-    while True:
-        keys = sorted(place) if isinstance(place, dict) else list(range(len(place)))
-        key = data.draw(st.sampled_from(keys))
-        inner = place[key]
-        if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
-            break
-        place = inner
-    place[key] = data.draw(
-        st.none() | st.integers() | st.floats() | st.text(max_size=9) | st.just([]) | st.just({})
-    )
-    try:
-        document = Document.parse(json.dumps(value), "report.json")
-    except StoreError as error:
-        assert "report.json" in str(error)
-    else:
-        Report.model_validate_json(document.text)
 
 
 PTX = (
@@ -285,16 +237,3 @@ def test_the_cpu_device_takes_any_ptx(
     ptx = data.draw(spliced([kernel.kernel.ptx, PTX]))
     answer = cpu_session.device.ask(Load(kernel=kernel.kernel.model_copy(update={"ptx": ptx})))
     assert isinstance(answer, Ready | Refusal), answer
-
-
-def test_not_every_message_is_nonsense() -> None:
-    """The fuzzed reader does read what is right."""
-    ours, theirs = Pipe()
-    C = np.ones((2, 3), np.float32)
-    channel.send(theirs, Finished(seconds=1, output=C))
-    answer = channel.receive(ours, lambda _: ANSWER)
-    assert isinstance(answer, Finished) and np.array_equal(answer.output, C)
-    with pytest.raises(ValidationError):
-        ANSWER.validate_json("{}")
-    ours.close()
-    theirs.close()
