@@ -34,6 +34,9 @@ WITHOUT_A_BOUND = RIGHT.replace("i < columns && ", "")
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    if request.param == "cpu":
+        yield request.getfixturevalue("cpu_session")
+        return
     with open_session(request.param) as opened:
         yield lasting(opened)
 

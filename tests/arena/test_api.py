@@ -57,7 +57,7 @@ def done(connection: Connection, worker_url: URL, score: float | None = None) ->
 
 
 @pytest.mark.parametrize("form", [False, True])
-def test_a_file_is_taken_as_a_form_and_as_a_body(
+def test_a_file_may_be_a_form_or_a_body(
     form: bool, client: TestClient, ada: dict[str, str]
 ) -> None:
     if form:
@@ -145,7 +145,7 @@ def test_cancelling(client: TestClient, ada: dict[str, str]) -> None:
     assert "cancelled already" in problem(again, 409)
 
 
-def test_over_a_limit_is_429_with_the_time_to_come_back(
+def test_a_request_over_a_limit_gets_429_and_a_time(
     client: TestClient, ada: dict[str, str], rules: Path
 ) -> None:
     rules.write_text("[limits]\nin_flight = 1\n")
@@ -183,7 +183,7 @@ def test_a_report_is_there_when_it_is_done(
     assert board["gpu"] == factory.H100 and board["rows"][0]["author"] == "ada"
 
 
-def test_a_rule_that_cannot_be_read_leaves_those_before_in_force(
+def test_an_unreadable_rule_leaves_the_former_rules_in_force(
     client: TestClient, ada: dict[str, str], rules: Path
 ) -> None:
     rules.write_text("[limits]\nin_flight = 1\n")

@@ -134,7 +134,7 @@ def test_what_was_taken_off_the_board_is_not_brought_back(
     assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
 
 
-def test_an_imported_report_is_read_by_organisers_until_sources_are_open(
+def test_only_organisers_read_imported_reports_until_sources_are_open(
     arena: dict[str, str],
     connection: Connection,
     data_dir: DataDir,

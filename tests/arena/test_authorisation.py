@@ -321,7 +321,7 @@ LAST = (
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_every_route_answers_every_role_in_every_state_as_the_tables_say(
+def test_every_route_answers_every_role_in_every_state(
     state: str, scene: Scene, rules: Path
 ) -> None:
     rules.write_text(f'sources = "after-end"\n{STATES[state]}')
@@ -363,7 +363,7 @@ it where sources are open."""
 
 @pytest.mark.parametrize("sources", ["private", "open"])
 @pytest.mark.parametrize("state", SUBMISSION_STATES)
-def test_a_submission_is_read_and_cancelled_in_every_state_as_the_table_says(
+def test_submissions_are_read_and_cancelled_as_the_table_says(
     state: str, sources: str, scene: Scene, rules: Path, worker_url: URL
 ) -> None:
     rules.write_text(f'sources = "{sources}"\n')

@@ -96,7 +96,7 @@ def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) 
     assert first == "event: status"
 
 
-def test_each_address_behind_the_proxy_has_a_limit_of_its_own(visitor: httpx.Client) -> None:
+def test_each_address_behind_the_proxy_has_its_own_limit(visitor: httpx.Client) -> None:
     def asks(address: str) -> int:
         return visitor.get("/rules", headers={"X-Forwarded-For": address}).status_code
 

@@ -98,7 +98,7 @@ def test_a_page_says_what_version_of_the_board_it_shows(
             assert said.encode() in gzip.decompress(file.compressed)
 
 
-def test_a_large_board_is_shown_as_it_was_while_the_next_is_made(
+def test_a_large_board_stays_until_the_next_is_ready(
     site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", 0.0)
@@ -137,7 +137,7 @@ def test_the_board_stays_while_the_database_is_away(
     asyncio.run(scenario())
 
 
-def test_who_has_the_board_is_told_that_it_is_the_same(
+def test_an_unchanged_board_is_answered_as_not_modified(
     site: Site, result: Callable[[float], None]
 ) -> None:
     with TestClient(application(site)) as client:
@@ -153,7 +153,7 @@ def test_who_has_the_board_is_told_that_it_is_the_same(
         assert "content-encoding" not in plain.headers and plain.text == client.get("/").text
 
 
-def test_without_a_gpu_the_board_shows_estimates_if_the_rules_say(
+def test_without_a_gpu_the_board_may_show_estimates(
     site: Site, rules: Path, connection: Connection, worker_url: URL, person: Callable[..., Person]
 ) -> None:
     ada = person("ada")

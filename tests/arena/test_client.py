@@ -107,7 +107,7 @@ def test_what_the_arena_refuses_is_a_sentence_and_2(
     assert sentence in capsys.readouterr().err
 
 
-def test_an_ended_contest_and_an_expired_key_are_a_sentence_and_2(
+def test_an_ended_contest_or_expired_key_is_a_sentence(
     address: str,
     key: None,
     kernel: Path,

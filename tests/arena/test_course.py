@@ -246,7 +246,7 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     assert client.get("/organiser/people/0", headers=organiser).status_code == 404
 
 
-def test_kernels_of_two_people_that_are_nearly_the_same_are_shown(
+def test_nearly_equal_kernels_of_two_people_are_shown(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,

@@ -59,7 +59,7 @@ def test_the_paths_that_are_deployed_belong_together() -> None:
     assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
 
 
-def test_the_command_of_the_unit_starts_an_arena_and_ends_it(tmp_path: Path) -> None:
+def test_the_command_of_the_unit_starts_and_ends_an_arena(tmp_path: Path) -> None:
     words = list(SERVICE)
     words[words.index("--data") + 1] = str(tmp_path / "data")
     port = free_port()

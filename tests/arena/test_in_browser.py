@@ -192,7 +192,7 @@ def busy(connection: Connection, person: Add, attempts: FakeWorker, rules: Path)
     return id
 
 
-def test_no_barrier_that_axe_knows_and_nothing_wider_than_a_phone(
+def test_pages_pass_axe_and_fit_a_phone(
     visitor: Visitor, connection: Connection, busy: str
 ) -> None:
     olga = people.named(connection, "olga")

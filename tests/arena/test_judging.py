@@ -30,7 +30,7 @@ class Compiler(Process):
         return CompileError(stage=Stage.COMPILE, message="does not compile")
 
 
-def test_as_many_submissions_are_compiled_at_once_as_there_are_lanes() -> None:
+def test_each_lane_compiles_one_submission_at_a_time() -> None:
     both = threading.Barrier(2)
     compilers = [Compiler(both), Compiler(both)]
     judge = Judge([session(each, FakeDevice()) for each in compilers], quick=True)

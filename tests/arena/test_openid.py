@@ -105,7 +105,7 @@ def test_people_get_their_section_from_the_roster_or_a_claim(
     assert joined.section == section
 
 
-def test_who_joined_by_link_is_the_same_person_by_the_provider(
+def test_joining_by_link_and_by_provider_is_one_person(
     client: TestClient, provider: str, connection: Connection
 ) -> None:
     organiser = people.add_person(connection, "organiser", Role.ORGANISER)

@@ -113,7 +113,7 @@ def test_from_an_invitation_to_the_board(
     assert "used up" in browser().get(link[0], 404)
 
 
-def test_what_was_pasted_is_a_submission_and_what_is_wrong_is_said_beside_it(
+def test_pasted_code_is_submitted_and_mistakes_are_shown_beside_it(
     person: Add, signed_in: Callable[[Person], Browser]
 ) -> None:
     ada = signed_in(person("ada"))
@@ -304,7 +304,7 @@ def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) 
         assert said in page
 
 
-def test_without_a_script_a_page_says_what_was_found_so_far(
+def test_a_page_without_scripts_shows_findings_so_far(
     person: Add,
     signed_in: Callable[[Person], Browser],
     connection: Connection,
@@ -430,7 +430,7 @@ def test_behind_a_proxy_under_a_path(
     assert sent.headers["location"].startswith("/arena/api/v1/submissions/")
 
 
-def test_a_long_board_shows_the_best_and_leads_to_the_others(
+def test_a_long_board_leads_from_the_best_to_others(
     site: Site,
     browser: Callable[[], Browser],
     connection: Connection,

@@ -74,7 +74,7 @@ def test_a_submission_and_its_job_are_one_transaction(
     assert waiting_jobs(connection)
 
 
-def test_a_graded_submission_has_its_report_and_is_on_the_board(
+def test_a_graded_submission_has_a_report_and_a_row(
     connection: Connection, attempts: FakeWorker, person: Add
 ) -> None:
     id = submit(connection, person("ada"), "fast")
@@ -111,7 +111,7 @@ def test_what_a_worker_says_of_itself_has_bounds(
     assert status(connection, id).progress == GradingProgress()
 
 
-def test_the_time_left_is_what_gradings_took_that_took_as_long(
+def test_the_time_left_comes_from_gradings_of_that_length(
     connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
 ) -> None:
     ada = person("ada")
@@ -142,7 +142,7 @@ def dead(worker: FakeWorker) -> Task:
     return task
 
 
-def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
+def test_a_result_counts_only_for_the_current_attempt(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
@@ -157,7 +157,7 @@ def test_a_result_counts_only_for_the_attempt_that_holds_the_job(
     assert [entry.score for entry in board.counting(connection)] == [1.0]
 
 
-def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
+def test_three_dead_attempts_are_reported_as_a_judge_error(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
@@ -173,7 +173,7 @@ def test_three_dead_attempts_are_a_fault_of_the_judge_that_says_so(
     assert not waiting_jobs(connection)
 
 
-def test_a_name_that_no_report_can_have_keeps_nobody_from_giving_up(
+def test_an_impossible_name_does_not_stop_giving_up(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"), "../tile")

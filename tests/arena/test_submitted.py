@@ -22,9 +22,7 @@ def test_what_was_handed_in_is_what_is_graded() -> None:
         ("", "ada", "'' cannot be the name of a kernel file"),
     ],
 )
-def test_under_a_name_that_no_report_can_have_it_is_refused(
-    name: str, author: str, sentence: str
-) -> None:
+def test_a_name_that_no_report_can_have_is_refused(name: str, author: str, sentence: str) -> None:
     refused = stored(name, author, SOURCE)
     assert isinstance(refused, Unreadable) and sentence in refused.error.message
     assert refused.error.message.endswith("; submit it under another name")

@@ -68,7 +68,7 @@ def test_only_the_web_process_knows_the_database(tmp_path: Path) -> None:
 FOREVER = "import time; time.sleep(1000)"
 
 
-def test_a_part_that_is_killed_is_started_again_and_all_end_together() -> None:
+def test_a_killed_part_restarts_and_all_end_together() -> None:
     parts = [Part(name, "timeit", ["-n", "1", FOREVER], {}) for name in ("one", "other")]
     supervisor = Supervisor(None, parts)
     thread = threading.Thread(target=supervisor.run)
@@ -105,7 +105,7 @@ def test_workers_end_before_the_web_service() -> None:
     assert ended == ["cpu-0", "cpu-1", "web"]
 
 
-def test_a_part_that_falls_at_once_is_started_less_and_less_often() -> None:
+def test_a_part_that_fails_at_once_restarts_ever_less_often() -> None:
     part = Part("falls", "no_such_module", [], {})
     waits = []
     for _ in range(4):

@@ -155,7 +155,7 @@ def test_another_machine_cannot_touch_an_attempt(
     assert status(connection, id).state is State.GRADING
 
 
-def test_a_task_that_never_arrived_is_queued_again_and_costs_no_attempt(
+def test_an_undelivered_task_is_queued_again_without_an_attempt(
     worker_url: URL, connection: Connection, owner: Engine, person: Add
 ) -> None:
     id = submit(connection, person("ada"))

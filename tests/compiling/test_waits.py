@@ -40,7 +40,7 @@ def test_an_instruction_waits_for_what_it_reads(
     assert [each[:3] for each in waits(body)] == expected
 
 
-def test_what_a_library_loads_by_a_generic_address_lies_in_shared_memory() -> None:
+def test_generic_loads_of_a_library_count_as_shared_memory() -> None:
     """As fragments of wmma do: the submission's own lines name the memory that they read."""
     load = Instruction("LD.E", "R4,[R20.64]", None, None)
     body = [load, Instruction("FADD", "R9,R4,R8", None, 7)]

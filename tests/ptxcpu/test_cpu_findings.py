@@ -322,7 +322,7 @@ def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
     assert cpu.findings(SHAPE) == ()
 
 
-def test_products_that_the_last_block_left_do_not_read_in_the_next(cpu: Runner) -> None:
+def test_products_of_one_block_are_not_pending_in_the_next(cpu: Runner) -> None:
     cpu.load(REFILLS.replace(WAIT, ""))
     assert cpu.findings(Shape(150, 8, 40)) == ()
 

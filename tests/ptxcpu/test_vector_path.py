@@ -219,9 +219,7 @@ DEPENDENT = {
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_blocks_that_depend_on_one_another_do_the_same_on_both_paths(
-    name: str, cache_directory: Path
-) -> None:
+def test_dependent_blocks_do_the_same_on_both_paths(name: str, cache_directory: Path) -> None:
     source = TOGETHER.format(body=DEPENDENT[name])
     vector, threads = kernels(source, cache_directory)
     assert vector.units is not None
@@ -318,7 +316,7 @@ def test_small_kernels_end_alike_on_both_paths(name: str, cache_directory: Path)
     assert quick.vector_blocks or name in LEFT
 
 
-def test_a_bad_access_is_found_in_a_block_outside_the_sample(cpu: Runner) -> None:
+def test_a_bad_access_outside_the_sampled_blocks_is_found(cpu: Runner) -> None:
     body = "*c = A[row * N + (col & 15) + (blockIdx.x == 37 && blockIdx.y == 21 ? 1 << 22 : 0)];"
     assert isinstance(cpu.load(KERNEL.format(body=body)), Ready)
     shape = Shape(640, 32, 640)

@@ -62,7 +62,7 @@ def test_every_roof_lies_above_what_was_measured() -> None:
             assert roof.tflops > 412.3 / ms
 
 
-def test_of_blocks_that_share_the_work_out_the_tile_of_the_launch_says_nothing() -> None:
+def test_the_tile_says_nothing_of_blocks_that_share_work() -> None:
     """36 has one of 4096x4, and was counted at 512x6144x512: one product of FP16 and two of INT8,
     in parts of 144 columns, of which more lie outside there than at the ranked size."""
     evidence = recorded("36_wgmma_one_accumulator")
@@ -88,7 +88,7 @@ def test_the_loop_is_found_and_told() -> None:
     assert explanation.mix["multiply-add"] == 16
 
 
-def test_a_loop_that_was_not_executed_is_not_the_one_that_computes() -> None:
+def test_a_loop_that_never_ran_is_not_the_hot_loop() -> None:
     """36 has one for small problems, with more matrix instructions than the others: of BF16."""
     loops = recorded("36_wgmma_one_accumulator").facts.loops
     most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
@@ -132,7 +132,7 @@ def test_what_was_counted_must_fit_what_was_measured() -> None:
     assert all(line.l1_share is None for line in unfit.lines)
 
 
-def test_where_the_ranked_size_takes_too_long_a_smaller_one_is_counted() -> None:
+def test_a_smaller_size_is_counted_where_the_ranked_is_slow() -> None:
     """As for kernels that run slowly on the CPU device; a size that was asked for stays."""
     source = (Path(__file__).parent / "kernels" / "naive.cu").read_text(encoding="utf-8")
     compiled = compile_source(Compile(source=source))

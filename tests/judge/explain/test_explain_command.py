@@ -20,7 +20,7 @@ ON_CPU = ["--device", "cpu", "--shape", "256x128x256"]
 """A small size, where only the order of what is said counts."""
 
 
-def test_what_does_not_compile_is_refused_in_the_words_of_a_grading(capsys: Captured) -> None:
+def test_a_compile_error_is_refused_in_the_words_of_grade(capsys: Captured) -> None:
     file = str(SUBMISSIONS / "compile-error" / "syntax.cu")
     assert main(["explain", "--device", "cpu", file]) == Exit.NO
     explained = " ".join(capsys.readouterr().out.split())

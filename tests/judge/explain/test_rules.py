@@ -86,9 +86,7 @@ def test_kernels_that_do_not(rule: str) -> None:
     ("solution", "file"),
     [("02_shared_tile", "08_block_tile_2d"), ("07_block_tile_1d", "09_vector_loads")],
 )
-def test_who_has_several_outputs_a_thread_is_shown_what_comes_behind(
-    solution: str, file: str
-) -> None:
+def test_kernels_with_several_outputs_a_thread_see_further_steps(solution: str, file: str) -> None:
     first = advice(recorded(solution))[0]
     assert first.rule == "few-products-per-load"
     assert first.see is not None and first.see.startswith(file)
@@ -110,7 +108,7 @@ ROWS_SHARE_A = """extern "C" __global__ void matrix_multiplication_kernel(
 }"""
 
 
-def test_a_value_that_a_row_of_threads_shares_is_coalesced_as_well_as_it_can_be() -> None:
+def test_a_value_shared_by_a_row_of_threads_is_coalesced() -> None:
     """A warp lies over two rows of the block: two sectors, where both values would fit into one."""
     evidence = evidence_of_source(ROWS_SHARE_A)
     shared = max(evidence.counters.lines, key=lambda each: each.global_requests)
