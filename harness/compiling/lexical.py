@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 
 from harness.compiling.errors import SourceError
 
@@ -45,6 +46,11 @@ def check_ends(code: str) -> None:
                 raise _not_closed(code, match.start(), "this comment", "*/")
         elif kind == "raw" and not word.endswith(f'){match["mark"]}"'):
             raise _not_closed(code, match.start(), "this raw string", f'){match["mark"]}"')
+
+
+def comments(code: str) -> Iterator[re.Match[str]]:
+    """Yield all comments, in order."""
+    return (match for match in _WORD.finditer(code) if match.lastgroup == "comment")
 
 
 def without_comments(code: str) -> str:

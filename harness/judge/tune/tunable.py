@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from harness.compiling import lexical
 from harness.compiling.errors import SourceError
 from harness.compiling.expression import ExpressionError, evaluate
 from harness.compiling.source import parse_launch_line
@@ -157,7 +158,7 @@ def find_tunables(text: str) -> Tunables:
     code = text.encode()
     root = syntax_tree(code)
     constants = list(_constants(root))
-    comments = list(_comments(root))
+    comments = list(_comments(text))
     tuned: list[Tuned] = []
     templates: list[tuple[str, int]] = []
     for comment in comments:
@@ -222,23 +223,13 @@ class _Comment:
     start: int
 
 
-def _comments(root: Node) -> Iterator[_Comment]:
-    for node in descendants(root):
-        if node.type == "comment" and text_of(node).startswith("//"):
-            slashes = 0
-        elif node.type == "preproc_arg":  # holds the rest of its line, comment and all
-            slashes = text_of(node).find("//")
-        else:
-            continue
-        if slashes < 0:
-            continue
-        code = (node.text or b"")[len(text_of(node)[:slashes].encode()) + 2 :]
-        before = len(code) - len(code.lstrip())
-        yield _Comment(
-            words=code.decode(errors="replace").strip(),
-            line=node.start_point[0] + 1,
-            start=node.end_byte - len(code) + before,
-        )
+def _comments(text: str) -> Iterator[_Comment]:
+    for match in lexical.comments(text):
+        if match[0].startswith("//"):
+            words = match[0][2:].lstrip()
+            start = match.end() - len(words)
+            line = text.count("\n", 0, start) + 1
+            yield _Comment(words.rstrip(), line, len(text[:start].encode()))
 
 
 _DEFINITIONS = {
