@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import median
 
 from harness.board import escaping
-from harness.board.committed import Committed
-from harness.board.errors import StoreError
+from harness.board.document import Committed
 from harness.board.ranking import Board, Row, rank
 from harness.judge import figures
+from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Score, Unscored
 

@@ -16,8 +16,8 @@ from harness.arena.processes import ServerFailed
 from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import HEAD, DatabaseError, check_version
 from harness.board import schema
-from harness.board.errors import StoreError
 from harness.board.sqlite_file import BUSY_SECONDS, Mode
+from harness.protocol.errors import StoreError
 
 _LOCK_NOT_AVAILABLE = "55P03"
 

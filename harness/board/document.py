@@ -11,7 +11,8 @@ from typing import Self
 from pydantic import ValidationError
 
 from harness.board import admission, escaping
-from harness.board.errors import StoreError
+from harness.board.entry import Entry
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
 
 MAX_CHARACTERS = 16 << 20
@@ -119,3 +120,31 @@ def signed(report: Report, key: Path | None) -> Report:
 def identity(text: str) -> str:
     """Return the id of the entry whose canonical text this is."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """One committed report."""
+
+    path: Path
+    document: Document
+
+    @property
+    def entry(self) -> Entry:
+        return Entry.of(self.document.report, self.document.id)._replace(verified=True)
+
+
+def read_folder(folder: Path) -> list[Committed]:
+    """Return every report of a folder, DIR/GPU/KERNEL.json. Raises StoreError where one is none.
+
+    A folder that somebody names on the command line is trusted as a whole: its entries count as
+    verified.
+    """
+    found = []
+    for path in sorted(folder.glob("*/*.json")):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{path} cannot be read: {error}.") from None
+        found.append(Committed(path, Document.parse(text, str(path))))
+    return found

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from harness.board.errors import StoreError
+from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Signature
 

@@ -19,17 +19,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from harness.board import escaping, provenance
+from harness.board import escaping
 from harness.board.annotated_source import annotated_source, style_sheet
 from harness.board.document import Document
-from harness.board.entry import Entry, Version
-from harness.board.errors import StoreError
+from harness.board.entry import Entry, Version, own_facts, usual_facts
 from harness.board.ranking import Board, Filter, Status, rank, status
 from harness.judge import figures
 from harness.judge.explain.examined import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Roof
 from harness.judge.explain.gpu import gpu_of
+from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Badge, DisassembledKernel, Report
 from problem.cases import RANKED
@@ -162,7 +162,7 @@ def board_page(board: Board) -> dict[str, Any]:
         "board": board,
         "rows": board.rows,
         "unverified": board.unverified,
-        "common": provenance.usual(row.entry for row in rows),
+        "common": usual_facts(row.entry for row in rows),
         "ranked": RANKED.shape,
         "graded": any(row.entry.accuracy for row in rows),
         "days": len({entry.created[:10] for entry in board.records}),
@@ -174,7 +174,7 @@ def runs_page(entries: Iterable[Entry], boards: Iterable[Board]) -> dict[str, An
     newest = sorted(entries, key=lambda entry: (entry.created, entry.id), reverse=True)
     versions = {board.gpu: board.version for board in boards}
     runs = [(entry, _result(entry, versions.get(entry.device or ""))) for entry in newest]
-    return {"runs": runs, "common": provenance.usual(newest)}
+    return {"runs": runs, "common": usual_facts(newest)}
 
 
 def _result(entry: Entry, version: Version | None) -> str:
@@ -269,7 +269,7 @@ def templates() -> Environment:
         _lines,
     ):
         environment.filters[function.__name__.lstrip("_")] = function
-    environment.globals["own_facts"] = provenance.own
+    environment.globals["own_facts"] = own_facts
     environment.globals["interval"] = figures.interval
     environment.globals["reasons"] = REASONS
     return environment

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, tex
 from sqlalchemy.exc import DBAPIError
 
 from harness.board import schema
-from harness.board.errors import StoreError
+from harness.protocol.errors import StoreError
 
 BUSY_SECONDS = 60.0
 """The time to wait for other graders; entering one report takes milliseconds."""

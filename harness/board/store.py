@@ -25,9 +25,9 @@ from sqlalchemy import (
 
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
-from harness.board.errors import StoreError
 from harness.board.sqlite_file import Mode, SqliteFile
 from harness.board.tables import counted, entries, reports, signatures
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
 
 if TYPE_CHECKING:

@@ -14,6 +14,10 @@ class UsageError(Exception):
     """The command cannot be carried out as given. The message says what to do instead."""
 
 
+class StoreError(UsageError):
+    """A store, a key or a report cannot be used; the message says what is wrong and what to do."""
+
+
 class JudgeFailure(Exception):
     """A defect of the judge or of its machine, never of a submission."""
 

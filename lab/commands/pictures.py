@@ -47,11 +47,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.board import committed
+    from harness.board.document import read_folder
     from harness.board.site import Site
 
     browser = _browser()
-    reports = committed.read(arguments.reports)
+    reports = read_folder(arguments.reports)
     scored = [one.document.report for one in reports if one.document.report.score]
     if not scored:
         raise UsageError(f"no report in {arguments.reports} has a score")

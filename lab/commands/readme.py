@@ -29,11 +29,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.board import committed
+    from harness.board.document import read_folder
     from lab import readme
 
     reports, solutions = arguments.reports, arguments.reports.parent / "solutions"
-    found = committed.read(reports)
+    found = read_folder(reports)
     problems = readme.mismatches(found, solutions)
     if problems:
         raise UsageError("the README was not written.\n" + "\n".join(problems))

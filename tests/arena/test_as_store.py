@@ -17,12 +17,12 @@ from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import DatabaseError, prepare
 from harness.board import keys
 from harness.board.document import Document
-from harness.board.errors import StoreError
 from harness.board.keys import SigningKey
 from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
+from harness.protocol.errors import StoreError
 from tests.arena.submitting import graded, joined, submit, take
 from tests.board import factory
 

@@ -14,12 +14,20 @@ from hypothesis import strategies as st
 
 from harness.board import names
 from harness.board.document import Document
-from harness.board.entry import ANONYMOUS, INDEXED, Entry, Version, timestamp
-from harness.board.errors import StoreError
-from harness.board.provenance import facts, own, usual
+from harness.board.entry import (
+    ANONYMOUS,
+    INDEXED,
+    Entry,
+    Version,
+    facts,
+    own_facts,
+    timestamp,
+    usual_facts,
+)
 from harness.board.ranking import rank
 from harness.cli.commands.leaderboard import screen
 from harness.cli.views.console import SafeConsole
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Badge, Report
 from tests.board import factory
 
@@ -279,8 +287,8 @@ def test_what_most_rows_share_is_said_once() -> None:
     one = factory.entry("tile", "ada")
     other = one._replace(author="bob", clock_mhz=1980, driver=None)
     assert facts(one)["driver"] == "driver 580.95.05" and "driver" not in facts(other)
-    common = usual([one, other])
+    common = usual_facts([one, other])
     assert {*common} == {"graded", "cuda", "cublas", "judge", "cases"}
-    assert own(other, common) == {"author": "by bob", "clock": "1980 MHz"}
-    assert usual([one, one, other])["author"] == "by ada"
-    assert usual([]) == {}
+    assert own_facts(other, common) == {"author": "by bob", "clock": "1980 MHz"}
+    assert usual_facts([one, one, other])["author"] == "by ada"
+    assert usual_facts([]) == {}

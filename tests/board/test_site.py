@@ -12,10 +12,10 @@ import pytest
 
 from harness.board.document import Document
 from harness.board.entry import Entry, Version
-from harness.board.errors import StoreError
 from harness.board.ranking import Filter
 from harness.board.site import Site, file_names
 from harness.board.store import Store
+from harness.protocol.errors import StoreError
 from harness.protocol.report import (
     Accuracy,
     AccuracyAt,

@@ -14,8 +14,8 @@ from sqlalchemy import create_engine, inspect, text
 from harness.board import keys, names
 from harness.board.document import Document
 from harness.board.entry import Entry
-from harness.board.errors import StoreError
 from harness.cli.commands._stores import open_store
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
 from tests.board import factory
 from tests.board.conftest import Call

@@ -20,10 +20,10 @@ from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
 
 from harness.board import keys, schema, sqlite_file, tables
 from harness.board.entry import INDEXED, Entry
-from harness.board.errors import StoreError
 from harness.board.ranking import rank
 from harness.board.sqlite_file import SqliteFile
 from harness.board.store import Store
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
 from tests.board import factory
 

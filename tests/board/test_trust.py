@@ -14,10 +14,10 @@ import pytest
 
 from harness.board import keys
 from harness.board.document import Document
-from harness.board.errors import StoreError
 from harness.board.keys import SigningKey
 from harness.board.ranking import Board, rank
 from harness.board.store import Store
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
 from tests.board import factory
 from tests.board.conftest import Call

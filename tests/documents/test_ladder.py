@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.board import committed
+from harness.board.document import read_folder
 from harness.protocol.report import Report, Score
 from lab import readme
 
@@ -14,7 +14,7 @@ REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "repor
 
 
 def test_the_committed_reports_match_kernels_and_page() -> None:
-    reports = committed.read(REPORTS)
+    reports = read_folder(REPORTS)
     shown = readme.section(README.read_text(encoding="utf-8"))
     assert reports
     assert readme.mismatches(reports, SOLUTIONS) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import committed
+from harness.board.document import read_folder
 from harness.cli.main import main
 from harness.protocol.report import Report
 from lab import commands, readme
@@ -37,7 +37,7 @@ def commit(repository: Path, report: Report, name: str | None = None) -> Path:
 
 
 def problems(repository: Path) -> list[str]:
-    return readme.mismatches(committed.read(repository / "reports"), repository / "solutions")
+    return readme.mismatches(read_folder(repository / "reports"), repository / "solutions")
 
 
 def test_comments_may_change_and_code_may_not(repository: Path) -> None:

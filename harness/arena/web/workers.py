@@ -36,7 +36,7 @@ from harness.arena.workers.api import (
     Task,
 )
 from harness.board.document import Document
-from harness.board.errors import StoreError
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
 
 router = APIRouter(prefix=PATH, include_in_schema=False)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from harness.board.document import Document
-from harness.board.errors import StoreError
-from harness.protocol.errors import UsageError
+from harness.protocol.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from harness.board.sqlite_file import Mode

@@ -15,9 +15,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.board import provenance
 from harness.board.document import Document
-from harness.board.entry import Entry, Version
+from harness.board.entry import Entry, Facts, Version, own_facts, usual_facts
 from harness.board.ranking import Board, Row, Status, as_data, rank, status
 from harness.cli.commands._arguments import add_filters, add_store, chosen
 from harness.cli.commands._command import Exit
@@ -85,9 +84,9 @@ def _source(
             "No score has been entered here yet: these are the reports that came with the judge. "
             "Enter your own with `grade my_kernel.cu --submit --author NAME`."
         )
-    from harness.board import committed
+    from harness.board.document import read_folder
 
-    reports = {one.document.id: one for one in committed.read(folder)}
+    reports = {one.document.id: one for one in read_folder(folder)}
     yield [one.entry for one in reports.values()], lambda id: reports[id].document
 
 
@@ -125,7 +124,7 @@ def screen(boards: Sequence[Board], entries: Iterable[Entry]) -> RenderableType:
         parts.append(Text.assemble((board.gpu, "bold"), "  score = t(cuBLAS SGEMM) / t(kernel)"))
         rows = (*board.rows, *board.unranked)
         if rows:
-            common = provenance.usual(row.entry for row in rows)
+            common = usual_facts(row.entry for row in rows)
             parts.append(_table(rows, common))
             parts.append(Text(f"Unless a row says otherwise: {', '.join(common.values())}.", "dim"))
         if board.scope:
@@ -141,11 +140,11 @@ def screen(boards: Sequence[Board], entries: Iterable[Entry]) -> RenderableType:
 
 def _unverified(rows: Sequence[Row]) -> Iterator[RenderableType]:
     yield Text("Unverified results: no trusted key signed them, so they have no rank", "yellow")
-    yield _table(rows, provenance.usual(row.entry for row in rows))
+    yield _table(rows, usual_facts(row.entry for row in rows))
     yield Text("`regrade` grades them here; `keys --trust KEY` trusts who signed them.", "dim")
 
 
-def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
+def _table(rows: Sequence[Row], common: Facts) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Kernel", overflow="fold")
@@ -159,7 +158,7 @@ def _table(rows: Sequence[Row], common: provenance.Facts) -> Table:
         name = Text(entry.name, "bold")
         if row.rank is None and row.status is not Status.UNVERIFIED:
             name.append(f"\n{row.status}", "not bold yellow")
-        differing = provenance.own(entry, common)
+        differing = own_facts(entry, common)
         if differing:
             name.append(f"\n{', '.join(differing.values())}", "not bold dim")
         if row.variants > 1:
