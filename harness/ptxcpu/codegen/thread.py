@@ -23,6 +23,11 @@ _SINCE_1970 = 1_790_000_000_000_000_000
 """As on an H100, in nanoseconds: a kernel must not know by a number that it is not on a GPU."""
 
 
+LONG_BLOCK = 500
+"""Instructions after which a basic block that is watched is divided, by a look at the time limit:
+LLVM's time to compile one grows with the square of its length."""
+
+
 class Mode(Enum):
     RUN = "run"
     """Every access is checked where it stands; the first fault ends the launch."""
@@ -50,6 +55,8 @@ class ThreadTranslator(Translator):
         self._windows = pointer_windows(kernel) if mode is Mode.RUN else {}
         self._published: dict[str, int] = {}
         """Registers of which a word of this lane's buffer still has the value."""
+        self._since_label = 0
+        """Instructions of this basic block so far."""
 
     # -- the function around the body
 
@@ -387,10 +394,15 @@ class ThreadTranslator(Translator):
 
     def label(self, index: int, item: Label) -> None:
         super().label(index, item)
+        self._since_label = 0
         self._published = {}
         self.count_block(index)
 
     def statement(self, index: int, item: Instruction) -> None:
+        self._since_label += 1
+        if self.mode is Mode.WATCH and self._since_label > LONG_BLOCK:
+            self._since_label = 0
+            self.poll(index)
         super().statement(index, item)
         if item.guard is not None:
             self._published = {}
