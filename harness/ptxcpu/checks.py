@@ -30,6 +30,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
     cells = blocks * (kernel.shared.size // width + 8)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
+        "places": zeros(4 * layout.FINDING_PLACES),
         "cells": zeros(layout.CELL_BYTES * cells),
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
         "awaited": zeros(4 * warps * cells),

@@ -391,6 +391,22 @@ def test_trap_and_assert(cpu: Runner) -> None:
     cpu.finish(EVEN)
 
 
+# ---- very many errors
+
+
+def test_each_of_many_wrong_lines_is_found_and_counted(cpu: Runner) -> None:
+    """More than a basic block of them, and than are kept."""
+    lines = "\n".join(f"C[{i}] = A[(1 << 28) + {i}];" for i in range(700))
+    head = 'extern "C" __global__ void matrix_multiplication_kernel('
+    cpu.load(
+        f"{head}const float* A, const float* B, float* C, int M, int N, int K) {{\n{lines}\n}}"
+    )
+    found = cpu.findings(Shape(16, 16, 16))
+    reads = [each for each in found if each.hazard is Hazard.OUT_OF_BOUNDS]
+    assert len(reads) > 200
+    assert all(each.occurrences % 256 == 0 for each in reads)
+
+
 # ---- what is printed
 
 

@@ -12,14 +12,19 @@ __device__ void note_of_block(Context* c, long long kind, long long pc, long lon
                               long long other_thread, long long other_block, Address address, long long bytes,
                               int access, int other_access) {
     Checks* k = c->checks;
-    for (long long i = 0; i < k->found; ++i) {
-        Finding* f = k->findings + i;
+    unsigned place = ((unsigned)pc * 31 + (unsigned)other_pc) * 0x9e3779b1u + (unsigned)kind;
+    for (;;) {  // an open hash table, which is never full
+        int number = k->places[place >> 7 & FINDING_PLACES - 1];
+        if (!number) break;
+        Finding* f = k->findings + number - 1;
         if (f->kind == kind && f->pc == pc && f->other_pc == other_pc) {
             f->count += 1;
             return;
         }
+        place += 1 << 7;
     }
     if (k->found == k->capacity) return;
+    k->places[place >> 7 & FINDING_PLACES - 1] = (int)k->found + 1;
     Finding* f = k->findings + k->found++;
     f->kind = kind; f->pc = pc; f->other_pc = other_pc;
     f->thread = thread; f->other_thread = other_thread < 0 ? -1 : other_thread % c->threads;

@@ -147,6 +147,7 @@ MAX_SETS = 1 << 14  # of snapshots
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
+FINDING_PLACES = 2048
 TRACE = 1 << 15  # events that a thread can have between two places where it waits
 
 _C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
@@ -283,6 +284,7 @@ RUN_BYTES = 24
 
 CHECKS = {
     "findings": "struct Finding*",
+    "places": "int*",  # by a hash of kind and instructions: the finding's number plus 1
     "capacity": "long long",
     "found": "long long",
     "warps": "long long",
@@ -446,6 +448,7 @@ def header() -> str:
         "WINDOW_BITS": WINDOW_BITS,
         "FIRST_WINDOW": FIRST_WINDOW,
         "BLOCK_BITS": BLOCK_BITS,
+        "FINDING_PLACES": FINDING_PLACES,
         "MAX_CLUSTER": MAX_CLUSTER,
         "LANE_BUFFER_WORDS": LANE_BUFFER_WORDS,
         "LANES": LANES,
