@@ -16,7 +16,7 @@ import time
 import warnings
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
 from harness.compiling.diagnostics import number
@@ -41,7 +41,9 @@ from harness.protocol.report import (
     RuntimeFault,
     Stage,
     Unsupported,
+    Value,
 )
+from harness.protocol.request import Request
 from harness.ptxcpu import nvrtc
 from problem.signature import Signature
 
@@ -54,6 +56,18 @@ FILE_NAME = "kernel.cu"
 _FOR_THE_DEVICE = "-default-device"
 """An option that makes device code of what says nothing else. NVRTC takes generic lambdas for host
 code otherwise, even those in kernels; nvcc does not."""
+
+
+def answer(request: Request[Any]) -> Value:
+    """Answer a request to the compiler."""
+    match request:
+        case Translate():
+            return translate_source(request)
+        case Compile():
+            return compile_source(request)
+        case Disassemble():
+            return disassemble_kernel(request)
+    raise TypeError(f"the compiler does not answer {type(request).__name__}")
 
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:

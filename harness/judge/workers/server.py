@@ -18,13 +18,10 @@ from pydantic import TypeAdapter
 
 from harness.judge.workers import channel
 from harness.judge.workers.isolation import Role
-from harness.protocol.compiler import Compile, Disassemble, Translate
 from harness.protocol.device import Finished
 from harness.protocol.errors import crash
 from harness.protocol.report import MAX_PRINTED, Value
 from harness.protocol.request import Fault, Request, request_named
-
-Answering = Callable[[Request[Any]], Value]
 
 
 class Hello(Value):
@@ -36,7 +33,7 @@ class Hello(Value):
 def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
     """Serve one role until the judge hangs up. enforced: the restrictions of this process."""
     capture = OutputCapture()
-    answer = _ANSWERING[role]()
+    answer = _answering(role)
     channel.send(connection, Hello(isolation=enforced))
     while True:
         try:
@@ -53,54 +50,31 @@ def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
         channel.send(connection, result)
 
 
-def _compiler() -> Answering:
-    from harness.compiling import compiler, headers
+def _answering(role: Role) -> Callable[[Request[Any]], Value]:
+    """Load what a role needs, and return what answers its requests."""
+    match role:
+        case Role.COMPILER:
+            from harness.compiling import compiler, headers
 
-    headers.include_directories()
-    compiler.version()  # loads NVRTC while its files can still be read
+            headers.include_directories()
+            compiler.version()  # loads NVRTC while its files can still be read
+            return compiler.answer
+        case Role.CUDA:
+            from harness.devices.cuda.device import CudaDevice
 
-    def answer(request: Request[Any]) -> Value:
-        if isinstance(request, Translate):
-            return compiler.translate_source(request)
-        if isinstance(request, Disassemble):
-            return compiler.disassemble_kernel(request)
-        assert isinstance(request, Compile)
-        return compiler.compile_source(request)
+            return CudaDevice().ask
+        case Role.SANITIZER:
+            from harness.devices.cuda.sanitizer import CudaSanitizer
 
-    return answer
+            return CudaSanitizer().answer
+        case Role.CHECKER:
+            from harness.devices.cuda.checker import CudaChecker
 
+            return CudaChecker().ask
+        case Role.CPU:
+            from harness.devices.cpu.device import CpuDevice
 
-def _cuda() -> Answering:
-    from harness.devices.cuda.device import CudaDevice
-
-    return CudaDevice().ask
-
-
-def _sanitizer() -> Answering:
-    from harness.devices.cuda.sanitizer import CudaSanitizer
-
-    return CudaSanitizer().answer
-
-
-def _checker() -> Answering:
-    from harness.devices.cuda.checker import CudaChecker
-
-    return CudaChecker().ask
-
-
-def _cpu() -> Answering:
-    from harness.devices.cpu.device import CpuDevice
-
-    return CpuDevice().answer
-
-
-_ANSWERING: dict[Role, Callable[[], Answering]] = {
-    Role.COMPILER: _compiler,
-    Role.CUDA: _cuda,
-    Role.SANITIZER: _sanitizer,
-    Role.CHECKER: _checker,
-    Role.CPU: _cpu,
-}
+            return CpuDevice().answer
 
 
 _LOOK_AGAIN_SECONDS = 0.005
