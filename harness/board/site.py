@@ -193,7 +193,7 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
         "entry": entry,
         "report": report,
         "why": explanation if explanation and (explanation.units or explanation.notes) else None,
-        "heat": {line.line: line.l1_share for line in explanation.lines} if explanation else {},
+        "heat": {line.line: line.cost for line in explanation.lines} if explanation else {},
         "machine_code": _machine_code(report),
         "roof": _roof(report, explanation),
         "counterexample": getattr(outcome, "counterexample", None),

@@ -81,9 +81,10 @@ def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
     if costly:
         yield Text("\nThe lines that cost most", "bold")
         yield _heat(costly, lines)
-    if e.units:
+    counted = any(line.cost is not None for line in e.lines)
+    if counted:
         yield Text("\nFindings", "bold")
-    if e.units and not e.findings:
+    if counted and not e.findings:
         yield Text("  nothing that costs time and that we know a remedy for")
     for number, finding in enumerate(e.findings, 1):
         yield _finding(f"  {number}.", finding)
@@ -179,10 +180,10 @@ def _units(e: Explanation) -> Table:
 
 
 def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
-    """Return the lines with most of the memory work, in the order of the file."""
+    """Return the lines with most of the work, in the order of the file."""
 
     def share(line: LineCost) -> float:
-        return max(line.l1_share or 0.0, line.stall_share or 0.0)
+        return max(line.cost or 0.0, line.stall_share or 0.0)
 
     most = sorted((line for line in lines if share(line) >= 0.01), key=share, reverse=True)
     return sorted(most[:MAX_LINES], key=lambda line: line.line)
@@ -192,13 +193,22 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=True)
     table.add_column("  line", justify="right", no_wrap=True)
     sampled = any(line.stall_share is not None for line in costly)
-    for name in ("L1", *(("time",) if sampled else ()), "sectors", "wavefronts", "again", "lanes"):
+    for name in (
+        "cost",
+        "L1",
+        *(("time",) if sampled else ()),
+        "sectors",
+        "wavefronts",
+        "again",
+        "lanes",
+    ):
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
     for cost in costly:
         text = source[cost.line - 1].strip() if cost.line <= len(source) else ""
         table.add_row(
             str(cost.line),
+            figures.percent(cost.cost),
             figures.percent(cost.l1_share),
             *((figures.percent(cost.stall_share),) if sampled else ()),
             _with_ideal(cost.sectors_per_request, cost.min_sectors_per_request),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.compiling.occupancy import WARP
 from harness.judge import figures
 from harness.judge.explain.examined import Examined
@@ -15,7 +17,7 @@ from harness.judge.explain.explanation import (
     UnitTime,
 )
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
-from harness.judge.explain.opcodes import mix
+from harness.judge.explain.opcodes import Kind, mix
 from harness.judge.explain.rules import Evidence, advice
 from harness.judge.explain.workload import (
     Workload,
@@ -89,7 +91,7 @@ def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
         loop=(loop.first_line, loop.last_line)
         if loop and loop.first_line and loop.last_line
         else None,
-        lines=_lines(facts.lines, counted, examined.profile),
+        lines=_lines(facts.lines, counted, examined.profile, work),
         findings=findings,
         notes=tuple(notes),
     )
@@ -196,13 +198,17 @@ def _by_hardware(profile: Profile | None) -> ByHardware | None:
 
 
 def _lines(
-    code: tuple[CodeLine, ...], counters: Counters | None, profile: Profile | None
+    code: tuple[CodeLine, ...],
+    counters: Counters | None,
+    profile: Profile | None,
+    work: Workload | None,
 ) -> tuple[LineCost, ...]:
     static = {line.line: line for line in code}
     counted = {line.line: line for line in counters.lines} if counters else {}
     total = sum(map(l1_clocks, counted.values())) or 1
     sampled = {line.line: line.samples for line in profile.lines} if profile else {}
     samples = sum(sampled.values()) or 1
+    cost_of = _costs(static, counted, work) if work else {}
     costs = []
     for number in sorted(static.keys() | counted.keys() | sampled.keys()):
         became, cost = static.get(number), counted.get(number)
@@ -213,10 +219,34 @@ def _lines(
                 instructions=sum(kinds.values()),
                 kinds={kind.value: count for kind, count in kinds.items()},
                 stall_share=sampled.get(number, 0) / samples if profile else None,
+                cost=cost_of.get(number),
                 **(_memory(cost, total) if cost else {}),
             )
         )
     return tuple(costs)
+
+
+def _costs(
+    code: Mapping[int, CodeLine], counted: Mapping[int, LineCounters], work: Workload
+) -> dict[int, float]:
+    """Return the share of each line in the work of the units whose work is known by line."""
+    by_unit: dict[Unit, dict[int, float]] = {
+        Unit.ISSUE: {number: line.warp_instructions for number, line in counted.items()},
+        Unit.L1: {number: l1_clocks(line) for number, line in counted.items()},
+        Unit.TENSOR: {
+            number: mix(code[number].opcodes).get(Kind.TENSOR, 0) if number in code else 0
+            for number in counted
+        },
+    }
+    clocks = {unit: work.clocks.get(unit, 0.0) for unit, of in by_unit.items() if any(of.values())}
+    total = sum(clocks.values()) or 1.0
+    return {
+        number: sum(
+            clocks[unit] / total * by_unit[unit][number] / sum(by_unit[unit].values())
+            for unit in clocks
+        )
+        for number in counted
+    }
 
 
 def _memory(cost: LineCounters, total: int) -> dict[str, float]:

@@ -60,6 +60,8 @@ class LineCost(Value):
     """How often a block reads each sector of global memory from this line."""
     lanes: float | None = None
     """Active threads of a warp, of 32."""
+    cost: float | None = None
+    """Of the work of issue slots, tensor cores, shared memory and L1 together."""
     l1_share: float | None = None
     """Of the wavefronts and passes of shared memory and L1."""
     stall_share: float | None = None

@@ -53,13 +53,13 @@ class Workload:
     """Clocks for which each unit of a multiprocessor is busy with its share of the ranked size.
 
     fill: share of the multiprocessors' time that the waves of blocks leave them busy.
-    exposed: of the clocks of latency, those in which all blocks wait for memory at a time. Of the
-        time that a block waits, each of the others can cover a share like its own, so that of n
-        blocks' waiting one nth remains.
+    exposed: of the clocks of latency, those in which all blocks wait for memory at a time. That of
+        n blocks' waiting one nth remains is a rule of thumb, not derived: the ladder and the
+        kernels of the tests come out with it.
     before: clocks of a phase for which everything else waits.
     in_turn: the tensor cores and the schedulers work in turn, not at the same time. Warps that
-        multiply by mma.sync issue in order, and wait for what they have just split or loaded. So
-        30 and 31 of the ladder come out; independent instructions would overlap better.
+        multiply by mma.sync issue in order, and wait for what they have just split or loaded;
+        independent instructions would overlap better. Fitted to 30 and 31 of the ladder.
     """
 
     clocks: Mapping[Unit, float]

@@ -43,7 +43,8 @@ def test_the_naive_kernel_waits_for_the_l1_cache() -> None:
     line = next(each for each in explanation.lines if each.line == product)
     # Of two requests one touches 16 rows of A and the other two columns of B.
     assert line.sectors_per_request == pytest.approx(8.5)
-    assert (line.l1_share or 0) > 0.99
+    assert (line.l1_share or 0) > 0.99 and (line.cost or 0) > 0.9
+    assert sum(each.cost or 0 for each in explanation.lines) == pytest.approx(1)
     assert {finding.rule for finding in explanation.findings} >= {"read-again", "uncoalesced"}
     assert all(finding.line == product for finding in explanation.findings)
 
@@ -76,6 +77,8 @@ def test_the_tile_says_nothing_of_blocks_that_share_work() -> None:
     assert roof.name == "tensor cores (1 product of FP16, 2 products of INT8)"
     one_of_fp16_alone = H100.tflops(H100.tensor_macs("FP16") or 0)
     assert roof.tflops == pytest.approx(one_of_fp16_alone / 2, rel=0.025)
+    dearest = max(found.lines, key=lambda line: line.cost or 0)
+    assert dearest.kinds.get("tensor core")
     tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
     assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9 / SUSTAINED)
 
