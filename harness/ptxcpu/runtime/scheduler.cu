@@ -20,17 +20,16 @@ __device__ void run_collectives(Context* c, long long w) {
     while (!c->fault) {
         if (c->counts) count_traces(c, w);
         int pc = 0x7fffffff;
-        for (long long t = first; t < last; ++t)
-            if (c->thread[t].state == STATE_COLLECTIVE && c->thread[t].pc > passed)
-                pc = c->thread[t].pc < pc ? c->thread[t].pc : pc;
-        if (pc == 0x7fffffff) return;
         unsigned here = 0, alive = 0, named = 0;
         for (long long t = first; t < last; ++t) {
             unsigned bit = 1u << (t - first);
             Thread* thread = c->thread + t;
             if (thread->state != STATE_EXITED) alive |= bit;
-            if (thread->state == STATE_COLLECTIVE && thread->pc == pc) here |= bit, named |= thread->mask;
+            if (thread->state != STATE_COLLECTIVE || thread->pc <= passed || thread->pc > pc) continue;
+            if (thread->pc < pc) pc = thread->pc, here = named = 0;
+            here |= bit, named |= thread->mask;
         }
+        if (!here) return;
         if (named & alive & ~here) {  // a lane is missing: try the next program point
             passed = pc;
             continue;
