@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, func, select, update
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from harness.arena.rules import Rules
 from harness.arena.similar import Kernel
@@ -105,35 +104,30 @@ def kernels(connection: Connection, ids: Collection[str] | None = None) -> list[
 
     They are the newest programs of each person, each as it was first submitted.
     """
-    query = (
-        select(submissions.c.id, submissions.c.person, submissions.c.received, entries.c.code)
+    accepted = (
+        select(submissions.c.id)
+        .join(people, people.c.id == submissions.c.person)
         .join(gradings, gradings.c.id == submissions.c.counts)
         .join(entries, entries.c.id == gradings.c.report)
         .where(entries.c.verdict == "accepted", func.length(submissions.c.source) <= MAX_CHARACTERS)
+        .order_by(submissions.c.received)
     )
     if ids is not None:
-        query = query.where(submissions.c.id.in_(ids))
-    first = (
-        query.ext(distinct_on(submissions.c.person, entries.c.code))
-        .order_by(submissions.c.person, entries.c.code, submissions.c.received)
-        .subquery()
+        accepted = accepted.where(submissions.c.id.in_(ids))
+    first: dict[tuple[int, str], str] = {}
+    for id, person, code in connection.execute(
+        accepted.add_columns(submissions.c.person, entries.c.code)
+    ):
+        first.setdefault((person, code), id)
+    programs: dict[int, list[str]] = {}
+    for (person, _), id in first.items():
+        programs.setdefault(person, []).append(id)
+    newest = [id for each in programs.values() for id in each[-MAX_OF_A_PERSON:]]
+    found = accepted.add_columns(
+        submissions.c.name, people.c.name, submissions.c.source, entries.c.code
     )
-    number = func.row_number().over(partition_by=first.c.person, order_by=first.c.received.desc())
-    newest = select(first, number.label("number")).subquery()
-    rows = connection.execute(
-        select(
-            *(submissions.c[name] for name in ("id", "name")),
-            people.c.name,
-            submissions.c.source,
-            newest.c.code,
-        )
-        .join(newest, newest.c.id == submissions.c.id)
-        .join(people, people.c.id == submissions.c.person)
-        .where(newest.c.number <= MAX_OF_A_PERSON)
-        .order_by(submissions.c.received.desc())
-        .limit(MAX_KERNELS)
-    ).all()
-    return [Kernel(*row) for row in reversed(rows)]
+    rows = connection.execute(found.where(submissions.c.id.in_(newest))).all()
+    return [Kernel(*row) for row in rows[-MAX_KERNELS:]]
 
 
 @dataclass(frozen=True, slots=True)
