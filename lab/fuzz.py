@@ -25,7 +25,8 @@ from harness.judge.grading import launch_inputs
 from harness.judge.progress import Silent
 from harness.judge.session import Session
 from harness.judge.stages.outcomes import launch_outcome
-from harness.judge.stages.verify import prepare, run_cases
+from harness.judge.stages.prepared import prepare
+from harness.judge.stages.verify import run_cases
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Load, Ready, Sanitize, Sanitized
 from harness.protocol.report import Stage, Submission, Tool, Value

@@ -13,6 +13,7 @@ from harness.judge.grading import Grading, Measured
 from harness.judge.stages import accuracy, interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, load_outcome
+from harness.judge.stages.prepared import prepare
 from harness.judge.stages.rounds import (
     FULL,
     OTHER_SIZE,
@@ -23,7 +24,7 @@ from harness.judge.stages.rounds import (
     timed_rounds,
 )
 from harness.judge.stages.score import possible_tflops, score
-from harness.judge.stages.verify import prepare, run_cases
+from harness.judge.stages.verify import run_cases
 from harness.protocol import background
 from harness.protocol.device import Load, Refusal
 from harness.protocol.report import (

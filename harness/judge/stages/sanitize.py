@@ -17,6 +17,7 @@ from harness.judge.stages import interim
 from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
+from harness.judge.stages.prepared import preparing, sampled_case
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.device import LaunchInputs, Refusal, Sanitize, Sanitized
 from harness.protocol.report import (
@@ -90,17 +91,25 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Faul
     has_kernel = watched.place is Place.SANITIZER and not grading.scores
     load = None if has_kernel else loading(watched.place, grading.kernel)
 
-    def launch(case: Case, blocks: tuple[int, ...] | None = None) -> LaunchInputs:
-        problem = grading.problem
-        return launch_inputs(problem, case, problem.draw(case, grading.seed), blocks)
+    problem, seed = grading.problem, grading.seed
+    kept = None if load else sampled_case(grading)
+
+    def sampled(steps: Steps, sample: Sample) -> LaunchInputs:
+        if sample.case == kept:
+            inputs = steps.take(preparing(problem, sample.case, seed, whole=False)).inputs
+        else:
+            inputs = problem.draw(sample.case, seed)
+        return launch_inputs(problem, sample.case, inputs, sample.blocks)
 
     def run(steps: Steps) -> Sanitized | Refusal | Fault:
         if load is not None:
             ready = steps.get(load)
             if isinstance(ready, Refusal | Fault):
                 return ready
-        launches = [launch(case) for case in watched.cases]
-        launches += [launch(each.case, each.blocks) for each in watched.samples]
+        launches = [
+            launch_inputs(problem, case, problem.draw(case, seed), None) for case in watched.cases
+        ]
+        launches += [sampled(steps, each) for each in watched.samples]
         request = Sanitize(launches=tuple(launches), tools=watched.tools, seconds=watched.seconds)
         return steps.device(watched.place).ask(request)
 
@@ -241,7 +250,7 @@ def _samples(grading: Grading) -> tuple[Sample, ...]:
     failed = grading.failure.case if grading.failure else None
     if grading.quick or (failed is not None and failed.shape != grading.problem.ranked.shape):
         return ()
-    return (_sample(grading, None),)
+    return (_sample(grading, sampled_case(grading)),)
 
 
 def _sample(grading: Grading, case: Case | None) -> Sample:

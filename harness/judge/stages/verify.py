@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -18,6 +17,7 @@ from harness.judge.progress import Progress
 from harness.judge.stages import interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
+from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Place, Step
 from harness.protocol.device import Finished, Run
@@ -51,38 +51,6 @@ MAX_LAUNCH_LIMITS = 10
 the limit in each of eighty cases must not cost half an hour."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A case as it is launched. expected: None if only parts of the output will be compared."""
-
-    problem: Problem
-    case: Case
-    inputs: Inputs
-    expected: Comparable | None
-
-
-def preparing(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Step[Prepared]:
-    """Return the step that prepares a case."""
-    return Step(Place.JUDGE, case, lambda _: prepare(problem, case, seed, whole=whole))
-
-
-def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:
-    """Draw the inputs of a case, and compute the expected output if all of it will be compared."""
-    inputs = problem.draw(case, seed)
-    return Prepared(problem, case, inputs, problem.expected(case, inputs) if whole else None)
-
-
-def prepared_cases(problem: Problem, chosen: Sequence[Case], seed: int) -> Iterator[Prepared]:
-    """Prepare one case while the one before it is launched."""
-    with ThreadPoolExecutor(1, thread_name_prefix="preparing") as thread:
-        following = [thread.submit(prepare, problem, case, seed) for case in chosen]
-        try:
-            for each in following:
-                yield each.result()
-        finally:
-            thread.shutdown(wait=False, cancel_futures=True)
-
-
 def start_references(grading: Grading) -> None:
     """Start to compute the expected output of each case."""
     grading.steps.start(*_preparing(grading))
@@ -95,13 +63,15 @@ def verify(grading: Grading) -> Outcome | None:
     a sample would not end, so a smaller size is run whole instead.
     """
     steps, seconds = grading.steps, grading.options.seconds
-    smaller = _runs_smaller(grading)
+    smaller = runs_smaller(grading)
     steps_of_cases = _preparing(grading)
     results: list[CaseResult] = []
 
+    sampled = sampled_case(grading)
+
     def prepared() -> Iterator[Prepared]:
         for each in steps_of_cases:
-            yield steps.take(each)
+            yield steps.get(each) if each.name == sampled else steps.take(each)
         if smaller:
             largest = grading.problem.ranked_case(
                 grading.seed, _largest(grading.problem, results, seconds)
@@ -141,13 +111,6 @@ def verify(grading: Grading) -> Outcome | None:
     return None
 
 
-def _runs_smaller(grading: Grading) -> bool:
-    """Return whether a smaller size replaces the ranked one."""
-    assert grading.ready is not None
-    depend = grading.ready.blocks_depend_on_one_another
-    return depend and not grading.scores and not grading.quick
-
-
 def _preparing(grading: Grading) -> list[Step[Prepared]]:
     """Return the steps that prepare the cases, in the order in which they are launched."""
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
@@ -156,7 +119,7 @@ def _preparing(grading: Grading) -> list[Step[Prepared]]:
     found = [
         preparing(grading.problem, case, seed) for case in chosen if case.shape.flop <= max_flop
     ]
-    depend = grading.ready is not None and _runs_smaller(grading)
+    depend = grading.ready is not None and runs_smaller(grading)
     if not quick and not depend:
         found.append(
             preparing(grading.problem, grading.problem.ranked_case(seed), seed, whole=not sampled)

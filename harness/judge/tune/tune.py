@@ -16,9 +16,10 @@ from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
 from harness.judge.stages.measure import impossible
+from harness.judge.stages.prepared import prepared_cases
 from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
 from harness.judge.stages.score import score
-from harness.judge.stages.verify import prepared_cases, run_cases
+from harness.judge.stages.verify import run_cases
 from harness.judge.tune.tunable import Setting, Tunables, find_tunables
 from harness.protocol.compiler import Compiled, Disassembled, Kernel
 from harness.protocol.device import Ready
