@@ -19,7 +19,8 @@ from harness.judge.stages.sanitize import (
     sanitizers_may_say_more,
     unsafe,
 )
-from harness.protocol.device import Refusal, Sanitize, Sanitized, Stopped
+from harness.judge.stages.verify import verify
+from harness.protocol.device import Refusal, Run, Sanitize, Sanitized, Stopped
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -145,6 +146,26 @@ def test_only_the_cpu_device_samples_the_ranked_size(
     assert sampled(FakeDevice(), quick=True) == [False, False]
     assert sampled(FakeDevice(), small_failed=Case(Shape(16, 17, 18))) == [False, False]
     assert sampled(FakeDevice(), small_failed=SMALL) == [False, True]
+
+
+def test_without_a_gpu_the_ranked_inputs_are_drawn_once() -> None:
+    verified: list[Run] = []
+    watched: list[Sanitize] = []
+
+    class Recording(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            if isinstance(request, Run):
+                verified.append(request)
+            if isinstance(request, Sanitize):
+                watched.append(request)
+            return super().ask(request)
+
+    made = grading(on_cpu(Recording()), problem=PROBLEM)
+    assert verify(made) is None
+    assert sanitize_on_device(made) is None
+    sample = watched[0].launches[-1]
+    assert sample.blocks is not None and sample.shape == SMALL.shape
+    assert any(run.inputs.matrices[0] is sample.matrices[0] for run in verified)
 
 
 def test_a_sample_is_the_first_cluster_and_a_secret_one() -> None:
