@@ -28,7 +28,13 @@ from tests.requests import inputs_of
 
 ROOT = Path(__file__).parents[2]
 KINDS = parameter_kinds(SIGNATURE)
-SOLUTIONS = tuple(f"{number:02}" for number in range(1, 19))
+LONG = 13
+"""From this solution on, translation for both paths takes five seconds and more."""
+
+SOLUTIONS = [
+    pytest.param(f"{number:02}", marks=[pytest.mark.architectures] if number >= LONG else [])
+    for number in range(1, 19)
+]
 
 Floats = npt.NDArray[np.float32]
 
