@@ -194,8 +194,9 @@ class Kernel:
         if len(self._inlined.body) * SWEEP_SECONDS_AN_INSTRUCTION > seconds or self.units is None:
             return None
         left = max(seconds - (time.monotonic() - start), 0.1)
+        limit = left if self.blocks_depend else 2 * left
         result = self._launch(
-            self._load(Mode.RUN), grid, arguments, 2 * left, None, vector_above=0, vector_below=left
+            self._load(Mode.RUN), grid, arguments, limit, None, vector_above=0, vector_below=left
         )[0]
         if result.fault:
             return result if result.fault.finding else None

@@ -172,7 +172,7 @@ def launch(
     beginning, once the vector path leaves one.
     vector_below: run hardly more blocks where the vector path leaves most of them, or one of those
     that depend on one another, or needs more seconds than this, going by the first TRIAL_SECONDS.
-    (Four times as many where blocks depend on one another: later ones may have nothing to do.)
+    (Those say nothing where blocks depend on one another: later ones may have nothing to do.)
     """
     instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
@@ -214,7 +214,7 @@ def launch(
                 units_team = [
                     _Worker(units, grid, arguments, instruments, stop_units, printer) for _ in team
                 ]
-                longest = 4 * vector_below if exchanged else vector_below
+                longest = inf if exchanged else vector_below
                 left = _run_units(cache, units, units_team, rest, bool(exchanged), longest)
                 vector_blocks = len(rest) - len(left)
                 if len(left) > (0 if exchanged else vector_blocks) and vector_below < inf:

@@ -103,22 +103,27 @@ class ControlFlowGraph:
         if join is None or join == len(self.blocks):
             return None
         inside = self._between(number, join)
-        if number in inside or sum(self._size(x) for x in inside) > MAX_REGION:
-            return None
-        if len(self.blocks) in inside or any(self._has_meeting(x) for x in inside):
+        if inside is None or number in inside or any(self._has_meeting(x) for x in inside):
             return None
         return Region(_Order(self.blocks, inside).parts(self.blocks[number].successors), join)
 
-    def _between(self, number: int, join: int) -> set[int]:
-        """The blocks that are reached from a block before the join."""
+    def _between(self, number: int, join: int) -> set[int] | None:
+        """The blocks that are reached from a block before the join; None if they have too many
+        instructions, or end the kernel."""
         found: set[int] = set()
+        size = 0
         waiting = [*self.blocks[number].successors]
         while waiting:
             block = waiting.pop()
-            if block != join and block not in found:
-                found.add(block)
-                if block < len(self.blocks):
-                    waiting += self.blocks[block].successors
+            if block == join or block in found:
+                continue
+            if block == len(self.blocks):
+                return None
+            found.add(block)
+            size += self._size(block)
+            if size > MAX_REGION:
+                return None
+            waiting += self.blocks[block].successors
         return found
 
     def instructions(self, number: int) -> list[tuple[int, Instruction]]:
