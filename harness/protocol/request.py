@@ -50,9 +50,9 @@ class Done(Value):
 
 
 class Request(Value, Generic[Answer_co]):
-    """A question to a worker. Its base names the answer: `class Run(DeviceRequest[Finished])`.
+    """A question to a worker. Its base names the answer: `class Run(Request[Finished])`.
 
-    It is sent as JSON under the name of its class, followed by its matrices (matrix.py).
+    It is sent as JSON under the name of its class, followed by its matrices (`SentMatrix`).
     """
 
     @property
