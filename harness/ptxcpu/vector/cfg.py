@@ -18,6 +18,9 @@ _ENDS = ("ret", "exit", "trap")
 _MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "call", "brx", *_ENDS)
 """Instructions at which lanes must not be apart, or that a region does not contain."""
 
+_EFFECTS = ("atom", "red", "mbarrier")
+"""Instructions by which threads learn of one another."""
+
 MAX_REGION = 400
 """Instructions of a region that is worth a second version of its code."""
 
@@ -97,7 +100,9 @@ class ControlFlowGraph:
         """What the branch at the end of a block decides on.
 
         None where the ways meet only at the end of the kernel, or where the region has the branch
-        itself, a place where threads meet, or too many instructions.
+        itself, a place where threads meet, or too many instructions. None also where it has a loop
+        without an effect on other threads: all that such a loop writes would be varying, which
+        costs more, where the lanes do agree, than leaving the block to threads where they do not.
         """
         join = self.postdominators.get(number)
         if join is None or join == len(self.blocks):
@@ -105,7 +110,11 @@ class ControlFlowGraph:
         inside = self._between(number, join)
         if inside is None or number in inside or any(self._has_meeting(x) for x in inside):
             return None
-        return Region(_Order(self.blocks, inside).parts(self.blocks[number].successors), join)
+        parts = _Order(self.blocks, inside).parts(self.blocks[number].successors)
+        has_loop = any(isinstance(part, Loop) for part in parts)
+        if has_loop and not any(self._has_effect(x) for x in inside):
+            return None
+        return Region(parts, join)
 
     def _between(self, number: int, join: int) -> set[int] | None:
         """The blocks that are reached from a block before the join; None if they have too many
@@ -134,6 +143,9 @@ class ControlFlowGraph:
 
     def _has_meeting(self, number: int) -> bool:
         return any(item.opcode.split(".")[0] in _MEETINGS for _, item in self.instructions(number))
+
+    def _has_effect(self, number: int) -> bool:
+        return any(item.opcode.split(".")[0] in _EFFECTS for _, item in self.instructions(number))
 
     def _size(self, number: int) -> int:
         return self.blocks[number].end - self.blocks[number].first
