@@ -166,34 +166,32 @@ def computing_share(facts: DisassembledKernel, counters: Counters, kind: Kind) -
     return active_share(counters.model_copy(update={"lines": lines}))
 
 
-def fma_warps(counters: Counters) -> float:
-    """Return what warp instructions that add or multiply float32 would be without divergence."""
+def _warps(counters: Counters, operations: tuple[str, ...], of: str) -> float:
+    """Return what warp instructions of some operations would be without divergence."""
     threads = sum(
         count
         for opcode, count in counters.instructions.items()
-        if opcode.endswith(".f32") and opcode.split(".")[0] in ("fma", "add", "sub", "mul")
+        if opcode.endswith(of) and opcode.split(".")[0] in operations
     )
     return threads / WARP
+
+
+_ARITHMETIC = ("fma", "add", "sub", "mul")
+
+
+def fma_warps(counters: Counters) -> float:
+    """Return the warp instructions that add or multiply float32."""
+    return _warps(counters, _ARITHMETIC, ".f32")
 
 
 def fused_warps(counters: Counters) -> float:
     """Return the same of those that multiply and add at once."""
-    threads = sum(
-        count
-        for opcode, count in counters.instructions.items()
-        if opcode.startswith("fma.") and opcode.endswith(".f32")
-    )
-    return threads / WARP
+    return _warps(counters, ("fma",), ".f32")
 
 
 def fp64_warps(counters: Counters) -> float:
     """Return the warp instructions that add or multiply float64."""
-    threads = sum(
-        count
-        for opcode, count in counters.instructions.items()
-        if opcode.endswith(".f64") and opcode.split(".")[0] in ("fma", "add", "sub", "mul")
-    )
-    return threads / WARP
+    return _warps(counters, _ARITHMETIC, ".f64")
 
 
 def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
