@@ -336,26 +336,31 @@ def random_numbers(form: Form, style: str, shape: tuple[int, ...], seed: int) ->
         "wide": (-12, 12),
         "zeros": (-8, 8),
         "small": (-24, -10),
+        "tiny accumulators": (-8, 8),
     }[style]
     x = significands * 2.0 ** random.integers(lowest, highest + 1, shape)
     x *= random.choice([-1.0, 1.0], shape)
-    if style == "zeros":
+    if style in ("zeros", "tiny accumulators"):
         x[random.random(shape) < 0.5] = 0
     if style == "small" and form.kind == "f16":
         x = x.astype(np.float16).astype(np.float64)  # some are subnormal
     return x
 
 
-@pytest.mark.parametrize("style", ["near", "wide", "zeros", "small", "far"])
+@pytest.mark.parametrize("style", ["near", "wide", "zeros", "small", "far", "tiny accumulators"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_random_sums(device: Device, form: Form, style: str) -> None:
     tiles = 64
     a = random_numbers(form, style, (tiles, ROWS, form.depth), 1)
     b = random_numbers(form, style, (tiles, COLUMNS, form.depth), 2)
     b = np.repeat(b[::4], 4, axis=0) if form.by_warpgroup else b
+    if style == "tiny accumulators":  # which products of zeros must leave as they are
+        a[::2] = 0
     c = np.random.default_rng(3).uniform(-2, 2, (tiles, ROWS, COLUMNS)).astype(np.float32)
     c *= np.float32(2.0) ** np.random.default_rng(4).integers(-20, 4, c.shape)
-    c *= np.float32({"small": 2.0**-30, "far": 2.0**119}.get(style, 1))
+    c *= np.float32(
+        {"small": 2.0**-30, "far": 2.0**119, "tiny accumulators": 2.0**-100}.get(style, 1)
+    )
     found = device(form, a, b, c.astype(np.float64)).reshape(-1)
     rows, columns = (x.reshape(-1) for x in np.meshgrid(range(ROWS), range(COLUMNS), indexing="ij"))
     operands = (x.reshape(-1, form.depth) for x in (a[:, rows], b[:, columns]))

@@ -67,9 +67,6 @@ SAMPLE_SECONDS = 5.0
 """The time limit of watching some blocks of a large launch. Most kernels need less of it at the
 ranked size."""
 
-SWEEP_SECONDS = 30.0
-"""The longest that running all blocks of the ranked size may take, by an estimate."""
-
 
 @dataclass(frozen=True)
 class _Module:
@@ -208,7 +205,7 @@ class CpuDevice:
         for number, given in enumerate(request.launches):
             left = max(request.seconds - (time.monotonic() - start), 0.1)
             if given.blocks is not None:
-                seen, sampled = self._check_sample(given, left)
+                seen, sampled = self._check_sample(given, left, request.bounds_seconds)
                 found += seen
                 continue
             grid = self._loaded().grid(given.arguments)
@@ -242,7 +239,7 @@ class CpuDevice:
         )
 
     def _check_sample(
-        self, given: LaunchInputs, seconds: float
+        self, given: LaunchInputs, seconds: float, bounds_seconds: float
     ) -> tuple[list[Finding], WatchedBlocks | None]:
         """What the checks find in some blocks of a launch within so many seconds, or else a bad
         access in any block, if the vector path can run all of them soon enough; and how many
@@ -263,7 +260,7 @@ class CpuDevice:
         found = list(result.findings)
         is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
         if not found and is_over:
-            swept = module.kernel.sweep(grid, arguments, seconds=min(seconds, SWEEP_SECONDS))
+            swept = module.kernel.sweep(grid, arguments, seconds=min(seconds, bounds_seconds))
             if swept and swept.fault and swept.fault.finding:
                 found.append(swept.fault.finding)
             elif swept and not swept.fault:

@@ -43,6 +43,11 @@ from problem.problem import Problem
 SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
 
+BOUNDS_SECONDS = 30.0
+BOUNDS_SECONDS_BESIDE_GPU = 4.5
+"""How long checking the bounds of every block of the ranked size may take. A large kernel takes ten
+seconds to translate for that, which would double a grading that has a GPU."""
+
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes on a CPU."""
 
@@ -84,6 +89,7 @@ class Watched:
     samples: tuple[Sample, ...] = ()
     tools: tuple[Tool, ...] = tuple(Tool)
     seconds: float = SECONDS
+    bounds_seconds: float = BOUNDS_SECONDS
 
 
 def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Fault]:
@@ -110,7 +116,12 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Faul
             launch_inputs(problem, case, problem.draw(case, seed), None) for case in watched.cases
         ]
         launches += [sampled(steps, each) for each in watched.samples]
-        request = Sanitize(launches=tuple(launches), tools=watched.tools, seconds=watched.seconds)
+        request = Sanitize(
+            launches=tuple(launches),
+            tools=watched.tools,
+            seconds=watched.seconds,
+            bounds_seconds=watched.bounds_seconds,
+        )
         return steps.device(watched.place).ask(request)
 
     return Step(watched.place, watched, run)
@@ -237,7 +248,13 @@ def _on_device(grading: Grading) -> Watched:
 def _on_cpu(grading: Grading) -> Watched:
     """Return what the CPU device next to a GPU runs."""
     tools = tools_of(quick=grading.quick, gpu=True)
-    return Watched(Place.CPU_SANITIZER, _cases(grading), _samples(grading), tools)
+    return Watched(
+        Place.CPU_SANITIZER,
+        _cases(grading),
+        _samples(grading),
+        tools,
+        bounds_seconds=BOUNDS_SECONDS_BESIDE_GPU,
+    )
 
 
 def _cases(grading: Grading) -> tuple[Case, ...]:

@@ -289,9 +289,16 @@ def _transpose_accumulators(t: _Text) -> tuple[list[str], str]:
         t.emit(f"store {VECTOR} {c}, ptr {t.place('%columns', _ROW_BYTES * column)}, align 64")
         bits = t.value(f"bitcast {VECTOR} {c} to {INTEGERS}")
         twice = t.value(f"shl {INTEGERS} {bits}, {_same(ROWS, 'i32', 1)}")
-        bound = _ORDINARY_ACCUMULATOR + _FLOAT_BIAS << _FLOAT_FRACTION + 1
-        low = t.value(f"icmp ult {INTEGERS} {twice}, {_same(ROWS, 'i32', bound)}")
-        here = t.value(f"call i1 @llvm.vector.reduce.and.v{ROWS}i1(<{ROWS} x i1> {low})")
+        # Where all products are zero, the bits of an accumulator count below its own exponent.
+        least, bound = (
+            exponent + _FLOAT_BIAS << _FLOAT_FRACTION + 1
+            for exponent in (_LEAST_EXPONENT["float"], _ORDINARY_ACCUMULATOR)
+        )
+        above = t.value(f"sub {INTEGERS} {twice}, {_same(ROWS, 'i32', least)}")
+        near = t.value(f"icmp ult {INTEGERS} {above}, {_same(ROWS, 'i32', bound - least)}")
+        zero = t.value(f"icmp eq {INTEGERS} {twice}, zeroinitializer")
+        either = t.value(f"or <{ROWS} x i1> {near}, {zero}")
+        here = t.value(f"call i1 @llvm.vector.reduce.and.v{ROWS}i1(<{ROWS} x i1> {either})")
         ordinary = t.value(f"and i1 {ordinary}, {here}")
     return words, ordinary
 
