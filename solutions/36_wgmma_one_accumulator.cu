@@ -11,8 +11,10 @@
 // It holds for all inputs, but its accuracy does not: an INT8 digit is 2^-18 of the largest value of
 // 1024 neighbours in a row of A, or in a column of B. Errors of independent elements average out;
 // errors of structured inputs (constants, few levels, masks) may add up. Rows and columns whose
-// largest value is more than LIMIT times their root mean square are too coarse for INT8. If there is
-// one, the first phase runs once more and the corrections become FP16 products, as in 34.
+// largest value is more than LIMIT times their root mean square are too coarse for INT8. Where there
+// is one, the whole product is made as in 34. Values beyond 2^-80 .. 2^62, inner dimensions up to 16
+// and what does not fit the pool take plain FP32. Problems of fewer than 1.4e9 multiply-adds are not
+// worth two phases and go the way of 32, with four BF16 products.
 //
 //     phase one: A, B  ->  pool, in the order in which wgmma reads it
 //
@@ -20,7 +22,8 @@
 //         stage 0    low INT8 of A  | high INT8 of B      stage 2    FP16, first 64 of the chunk
 //         stage 1    high INT8 of A | low INT8 of B       stage 3    FP16, last 64 of the chunk
 //       four stages are a chunk of 128 along the inner dimension, eight chunks share a scale
-//       (for wide rows, stages 0 and 1 hold the low FP16 parts of both)
+//       who finds a wide row ends this pass: no further row is drawn, and a second pass splits all
+//       into stages of 32 along the inner dimension:  row | FP16, 64 bytes | low FP16, 64 bytes |
 //
 //     all blocks wait for all units of phase one
 //
@@ -37,13 +40,11 @@
 // because a block without work costs 5 ns: the ranked size has 2048 blocks for its 132 workers.
 //
 // Accumulators of tensor cores truncate: 64 additions in a row cost 5.5e-6 where all are of one
-// sign, so eight chunks are as many as may share an accumulator. Problems of fewer than 1.4e9
-// multiply-adds are not worth two phases and go the way of 32, with four BF16 products. Inner
-// dimensions up to 16, what does not fit the pool, and values beyond 2^-80 .. 2^62 take plain FP32.
+// sign, so eight chunks are as many as may share an accumulator.
 //
 // Should gain over 33: four units of work where three BF16 products take six, 1.5 x at most.
 // In the judge, on an H200: 6.522 x cuBLAS (95 %: 6.515 to 6.529), 1.244 ms, 1.36 x the speed
-// of 33; 255 registers, 120 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
+// of 33; 255 registers, 104 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
@@ -524,6 +525,14 @@ struct RowSize {
     }
 };
 
+// A row or column is too wide for INT8: the second pass will split everything again, so the rows that
+// nobody has drawn yet count as split.
+__device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long long epoch) {
+    atomicMax(&wide_rows, epoch);
+    const unsigned long long all = epoch + s.M, drawn = atomicMax(&row_tickets[0], all);
+    if (drawn < all) atomicAdd(&units_done[0], all - drawn);
+}
+
 constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
@@ -597,7 +606,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
                                                unsigned& parities) {
     const Shape& s = ring.s;
     const int lane = ring.lane;
-    bool wide = false, extreme = false;
+    bool extreme = false;
     RowSize size = {0.0f, 0.0f};
     unsigned segment = 0, done = 0, slot = 0;
 #pragma unroll 1
@@ -625,9 +634,13 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
         unsigned char* to =
             pool + ((size_t)tile * s.chunks + segment * SEGMENT) * (CHUNK_STAGES * A_BYTES);
         unsigned char* int8 = to + place(tile_row, lane / 4) + lane % 4 * 4;
-        unsigned char* fp16_low =
-            to + lane / 16 * A_BYTES + place(tile_row, lane % 16 / 2) + lane % 2 * 8;
-        unsigned char* fp16 = fp16_low + HALF_CHUNK * A_BYTES;
+        unsigned char* fp16 =
+            to + (HALF_CHUNK + lane / 16) * A_BYTES + place(tile_row, lane % 16 / 2) + lane % 2 * 8;
+        unsigned char* fp16_low = to;
+        if (WIDE) {
+            fp16 = to + lane / 8 * A_BYTES + place(tile_row, lane % 8 / 2) + lane % 2 * 8;
+            fp16_low = to + lane / 8 * A_BYTES + place(tile_row, lane % 8 / 2 + 4) + lane % 2 * 8;
+        }
         float squares = 0.0f;
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i) {
@@ -635,12 +648,12 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
             if (!WIDE) squares += squares_of(y);
             const Parts parts = split<WIDE>(y);
             if (segment * SEGMENT + i < s.chunks) {
+                *reinterpret_cast<uint2*>(fp16) = parts.fp16;
                 if (WIDE) {
                     *reinterpret_cast<uint2*>(fp16_low) = parts.fp16_low;
                 } else {
                     *reinterpret_cast<unsigned*>(int8) = parts.low;
                     *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
-                    *reinterpret_cast<uint2*>(fp16) = parts.fp16;
                 }
             }
             int8 += CHUNK_STAGES * A_BYTES;
@@ -652,18 +665,17 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
             for (int other = 16; other > 0; other /= 2)
                 squares += __shfl_xor_sync(0xffffffffu, squares, other);
             size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
-            if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
         }
+        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
         if (++slot == ROW_SLOTS) slot = 0;
         if (++segment < s.segments) continue;
         if constexpr (!WIDE) {
-            wide |= size.too_wide(size.squares, s);
+            if (lane == 0 && size.too_wide(size.squares, s)) end_first_pass(s, epoch);
             size = {0.0f, 0.0f};
         }
         segment = 0;
         ++done;
     }
-    if (wide && lane == 0) atomicMax(&wide_rows, epoch);
     if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
     return done;
 }
@@ -715,7 +727,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     StripPart part;
 #pragma unroll
     for (int i = 0; i < DEPTH / 4; ++i) part.load(i, B, s, strip, warp, lane);
-    bool wide = false, extreme = false;
+    bool extreme = false;
     unsigned parity = 0;
     unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
 #pragma unroll 1
@@ -751,10 +763,15 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                     p[e] = split<WIDE>(y);
                 }
                 if constexpr (WIDE) {
-                    unsigned char* low = stages[i / 4];
-                    *reinterpret_cast<uint4*>(low + place(lane, i % 4 * 2)) = make_uint4(
+                    unsigned char* to = stages[i / 2];
+                    const int place16 = i % 2 * 2;
+                    *reinterpret_cast<uint4*>(to + place(lane, place16)) =
+                        make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
+                    *reinterpret_cast<uint4*>(to + place(lane, place16 + 1)) =
+                        make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
+                    *reinterpret_cast<uint4*>(to + place(lane, place16 + 4)) = make_uint4(
                         p[0].fp16_low.x, p[0].fp16_low.y, p[1].fp16_low.x, p[1].fp16_low.y);
-                    *reinterpret_cast<uint4*>(low + place(lane, i % 4 * 2 + 1)) = make_uint4(
+                    *reinterpret_cast<uint4*>(to + place(lane, place16 + 5)) = make_uint4(
                         p[2].fp16_low.x, p[2].fp16_low.y, p[3].fp16_low.x, p[3].fp16_low.y);
                 } else {
                     // High comes before low here: each stage multiplies the low parts of one matrix by
@@ -776,28 +793,26 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             __syncwarp();
             const unsigned chunk = segment * SEGMENT + warp;
-            if (lane < (WIDE ? HALF_CHUNK : CHUNK_STAGES) && chunk < s.chunks) {
+            if (lane < CHUNK_STAGES && chunk < s.chunks) {
                 const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
                 bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
                            STRIP_BYTES);
             }
             if constexpr (!WIDE) {
                 size.add(largest == 0 ? 0.0f : chosen.factor, squares);
-                if (warp == 0)
-                    factors_b[(tile * s.segments + segment) * BN + tile_column + lane] =
-                        chosen.factor;
             }
+            if (warp == 0)
+                factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
         }
         buffer.squares[warp][lane] = size.squares;
         __syncthreads();
         float squares = 0.0f;
 #pragma unroll
         for (int i = 0; i < WARPS; ++i) squares += buffer.squares[i][lane];
-        wide |= !WIDE && size.too_wide(squares, s);
+        if (!WIDE && warp == 0 && size.too_wide(squares, s)) end_first_pass(s, epoch);
         strip = c.ticket[1];
         __syncthreads();
     }
-    if (wide) atomicMax(&wide_rows, epoch);
     if (extreme) atomicMax(&extreme_range, epoch);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     return done;
@@ -934,18 +949,15 @@ struct Piece {
     }
 };
 
-// Stages that correct a chunk: two in INT8; in FP16 four, two halves from either side.
-constexpr int INT8_CORRECTIONS = 2, FP16_CORRECTIONS = 4;
-
-// The next stage that this block loads. Every warp keeps its own copy and moves it along. A piece
-// is all its corrections, then all products of the FP16 parts themselves.
+// The next stage that this block loads. Every warp keeps its own copy and moves it along. With INT8
+// a piece is all its corrections, then all products of the FP16 parts themselves.
 struct Cursor {
     Piece piece;
     unsigned step, parity;  // parity of the piece
 
-    template <int CORRECTIONS>
+    template <bool WIDE>
     __device__ __forceinline__ void advance(const Shape& s) {
-        if (++step < (CORRECTIONS + HALF_CHUNK) * piece.count) return;
+        if (++step < CHUNK_STAGES * piece.count) return;
         step = 0;
         parity ^= 1;
         piece.advance(s);
@@ -957,31 +969,31 @@ struct Source {
     const unsigned char *rows, *columns;
 };
 
-template <int CORRECTIONS>
+template <bool WIDE>
 __device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) {
     const Piece& p = next.piece;
-    const unsigned first = CORRECTIONS * p.count;
-    const bool main = next.step >= first;
-    const unsigned step = main ? next.step - first : next.step;
-    const unsigned each = main ? HALF_CHUNK : CORRECTIONS;  // stages of a chunk
-    const unsigned chunk = p.chunk + step / each;
-    const unsigned a_stage = step % each + (main ? HALF_CHUNK : 0);
-    // In FP16 the corrections are low by high, then high by low.
-    const unsigned b_stage = CORRECTIONS == FP16_CORRECTIONS && !main ? a_stage ^ 2 : a_stage;
-    const unsigned a = (p.tile.row * s.chunks + chunk) * CHUNK_STAGES + a_stage;
-    const unsigned b = (p.tile.column * s.chunks + chunk) * CHUNK_STAGES + b_stage;
+    unsigned stage = p.chunk * CHUNK_STAGES + next.step;
+    if (!WIDE) {
+        const unsigned first = HALF_CHUNK * p.count;  // of those that are no corrections
+        const bool main = next.step >= first;
+        const unsigned step = main ? next.step - first : next.step;
+        stage = (p.chunk + step / HALF_CHUNK) * CHUNK_STAGES + step % HALF_CHUNK +
+                (main ? HALF_CHUNK : 0);
+    }
+    const unsigned a = p.tile.row * s.chunks * CHUNK_STAGES + stage;
+    const unsigned b = p.tile.column * s.chunks * CHUNK_STAGES + stage;
     return {pool + (size_t)a * A_BYTES, pool_b(s) + (size_t)b * B_BYTES};
 }
 
 // Start loading a stage into a slot, and with the last of a piece its factors; one thread.
-template <int CORRECTIONS>
+template <bool WIDE>
 __device__ __forceinline__ void load_stage(const Cursor& next, const Source& from, Control& c,
                                            const Shape& s, unsigned char* slots, int slot) {
     const Piece& p = next.piece;
     if (p.index >= s.tiles) return;
     unsigned char* to = slots + slot * STAGE_BYTES;
     unsigned long long* full = &c.full[slot];
-    const bool last = next.step + 1 == (CORRECTIONS + HALF_CHUNK) * p.count;
+    const bool last = next.step + 1 == CHUNK_STAGES * p.count;
     constexpr int ROW_FACTORS = BM * sizeof(float), COLUMN_FACTORS = BN * sizeof(float);
     barrier_expect(full, STAGE_BYTES + (last ? ROW_FACTORS + COLUMN_FACTORS : 0));
     bulk_load(to, from.rows, A_BYTES, full);
@@ -1009,9 +1021,9 @@ struct Ring {
     // last of the eight warps to do so refills it, so nobody ever waits for a free slot. From where,
     // is found before the wait: no instruction comes between a slot that is free and its refilling
     // that could come earlier.
-    template <int CORRECTIONS, int PENDING>
+    template <bool WIDE, int PENDING>
     __device__ __forceinline__ void release(int used) {
-        const Source from = source_of<CORRECTIONS>(next, s);
+        const Source from = source_of<WIDE>(next, s);
         asm volatile("" ::"l"(from.rows), "l"(from.columns) : "memory");
         wgmma_wait<PENDING>();
         if (lane == 0) {
@@ -1020,29 +1032,38 @@ struct Ring {
                          : "=r"(before)
                          : "r"(shared_address(&c.released[used]))
                          : "memory");
-            if (before % WARPS == WARPS - 1) load_stage<CORRECTIONS>(next, from, c, s, slots, used);
+            if (before % WARPS == WARPS - 1) load_stage<WIDE>(next, from, c, s, slots, used);
         }
         __syncwarp();
-        next.advance<CORRECTIONS>(s);
+        next.advance<WIDE>(s);
     }
 
     // acc += a stage, 32 bytes of each row at a time, for half of this warpgroup's columns.
-    // CORRECT: these are corrections, in INT8 or FP16 by their number.
-    template <int CORRECTIONS, bool CORRECT, bool FIRST>
+    // CORRECT: these are INT8 corrections. WIDE: the stage holds high and low parts, small products
+    // first.
+    template <bool WIDE, bool CORRECT, bool FIRST>
     __device__ __forceinline__ void multiply_half(unsigned (&acc)[BM / 2], int half) {
         const unsigned address = slots_address + slot * STAGE_BYTES;
         const unsigned long long a = descriptor(address);
         const unsigned long long b =
             descriptor(address + A_BYTES + (warpgroup * (BN / 2) + half * 64) * ROW_BYTES);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        if constexpr (WIDE) {
+            constexpr int LOW = ROW_BYTES / 2 / 16;  // of a descriptor: where low parts begin
+            wgmma_fp16<!FIRST>(acc, b + LOW, a);
+            wgmma_fp16<true>(acc, b, a + LOW);
+            wgmma_fp16<true>(acc, b + LOW + 2, a + 2);
+            wgmma_fp16<true>(acc, b + 2, a + LOW + 2);
+            wgmma_fp16<true>(acc, b, a);
+            wgmma_fp16<true>(acc, b + 2, a + 2);
+        } else {
 #pragma unroll
-        for (int k = 0; k < ROW_BYTES / 32; ++k) {
-            if (CORRECT && CORRECTIONS == INT8_CORRECTIONS)
-                wgmma_int8(acc, b + 2 * k, a + 2 * k, !FIRST || k > 0);
-            else if (CORRECT && FIRST && k == 0)
-                wgmma_fp16<false>(acc, b + 2 * k, a + 2 * k);
-            else
-                wgmma_fp16<true>(acc, b + 2 * k, a + 2 * k);
+            for (int k = 0; k < ROW_BYTES / 32; ++k) {
+                if (CORRECT)
+                    wgmma_int8(acc, b + 2 * k, a + 2 * k, !FIRST || k > 0);
+                else
+                    wgmma_fp16<true>(acc, b + 2 * k, a + 2 * k);
+            }
         }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     }
@@ -1055,38 +1076,38 @@ struct Ring {
     }
 
     // acc += a stage.
-    template <int CORRECTIONS, bool CORRECT, bool FIRST>
+    template <bool WIDE, bool CORRECT, bool FIRST>
     __device__ __forceinline__ void multiply_stage(unsigned (&acc)[2][BM / 2]) {
         barrier_wait(&c.full[slot], parity);
-        multiply_half<CORRECTIONS, CORRECT, FIRST>(acc[0], 0);
-        multiply_half<CORRECTIONS, CORRECT, FIRST>(acc[1], 1);
+        multiply_half<WIDE, CORRECT, FIRST>(acc[0], 0);
+        multiply_half<WIDE, CORRECT, FIRST>(acc[1], 1);
     }
 
     // acc += the next `steps` stages.
-    template <int CORRECTIONS, bool CORRECT>
+    template <bool WIDE, bool CORRECT>
     __device__ __forceinline__ void multiply(unsigned (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
         for (unsigned step = 0; step < steps; ++step) {
-            multiply_stage<CORRECTIONS, CORRECT, false>(acc);
-            release<CORRECTIONS, 2>(previous);
+            multiply_stage<WIDE, CORRECT, false>(acc);
+            release<WIDE, 2>(previous);
             pass();
         }
     }
 
     // The last of some stages and the first of others. Between them `finish` takes what is in each
     // half of acc, while the tensor cores are at the other half.
-    template <int CORRECTIONS, bool CORRECT, class Finish>
+    template <bool WIDE, bool CORRECT, class Finish>
     __device__ __forceinline__ void turn(unsigned (&acc)[2][BM / 2], Finish finish) {
-        multiply_stage<CORRECTIONS, CORRECT, false>(acc);
-        release<CORRECTIONS, 2>(previous);
+        multiply_stage<WIDE, CORRECT, false>(acc);
+        release<WIDE, 2>(previous);
         pass();
         wgmma_wait<1>();
         finish(0);
         barrier_wait(&c.full[slot], parity);
-        multiply_half<CORRECTIONS, !CORRECT, true>(acc[0], 0);
-        release<CORRECTIONS, 1>(previous);
+        multiply_half<WIDE, !CORRECT, true>(acc[0], 0);
+        release<WIDE, 1>(previous);
         finish(1);
-        multiply_half<CORRECTIONS, !CORRECT, true>(acc[1], 1);
+        multiply_half<WIDE, !CORRECT, true>(acc[1], 1);
         pass();
     }
 };
@@ -1127,7 +1148,7 @@ __device__ __forceinline__ void store_half(float* C, const Shape& s, int row, in
     }
 }
 
-template <int CORRECTIONS>
+template <bool WIDE>
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -1138,10 +1159,8 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     ring.next.step = 0;
     ring.next.parity = 0;
 #pragma unroll 1
-    for (int i = 0; i < STAGES; ++i, ring.next.advance<CORRECTIONS>(s))
-        if (thread == 0)
-            load_stage<CORRECTIONS>(ring.next, source_of<CORRECTIONS>(ring.next, s), c, s, slots,
-                                    i);
+    for (int i = 0; i < STAGES; ++i, ring.next.advance<WIDE>(s))
+        if (thread == 0) load_stage<WIDE>(ring.next, source_of<WIDE>(ring.next, s), c, s, slots, i);
 
     // A thread's sums: of its left columns in registers, of those 64 further right in shared
     // memory.
@@ -1200,27 +1219,26 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
                    });
     };
     if (piece.index >= s.tiles) return;
-    ring.multiply_stage<CORRECTIONS, true, true>(acc);
+    ring.multiply_stage<WIDE, true, true>(acc);
     ring.pass();
 #pragma unroll 1
     for (;;) {
-        if (CORRECTIONS == FP16_CORRECTIONS) {
-            ring.multiply<CORRECTIONS, true>(acc, CORRECTIONS * piece.count - 1);
-            ring.multiply<CORRECTIONS, false>(acc, HALF_CHUNK * piece.count - 1);
+        if (WIDE) {
+            ring.multiply<WIDE, false>(acc, CHUNK_STAGES * piece.count - 2);
         } else {
-            ring.multiply<CORRECTIONS, true>(acc, CORRECTIONS * piece.count - 2);
-            ring.turn<CORRECTIONS, true>(acc, [&](int h) {
+            ring.multiply<WIDE, true>(acc, HALF_CHUNK * piece.count - 2);
+            ring.turn<WIDE, true>(acc, [&](int h) {
 #pragma unroll
                 for (int i = 0; i < BM / 2; ++i) to_float(acc[h][i]);
             });
-            ring.multiply<CORRECTIONS, false>(acc, HALF_CHUNK * piece.count - 2);
+            ring.multiply<WIDE, false>(acc, HALF_CHUNK * piece.count - 2);
         }
         piece.advance(s);
         parity ^= 1;
         if (piece.index >= s.tiles) break;
-        ring.turn<CORRECTIONS, false>(acc, finish);
+        ring.turn<WIDE, false>(acc, finish);
     }
-    ring.multiply_stage<CORRECTIONS, false, false>(acc);
+    ring.multiply_stage<WIDE, false, false>(acc);
     wgmma_wait<0>();
     finish(0);
     finish(1);
@@ -1360,14 +1378,14 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         unsigned parities = 0;
         split_matrices<false>(A, B, s, epoch, thread, control, slots, parities);
         wait_for(&units_done[0], epoch + s.strips + M, thread);
-        extreme = *(volatile unsigned long long*)&extreme_range == epoch;
-        wide = !extreme && *(volatile unsigned long long*)&wide_rows == epoch;
+        wide = *(volatile unsigned long long*)&wide_rows == epoch;
         if (wide) {
             if (thread == 0) control.ticket[0] = take(&strip_tickets[1]);
             __syncthreads();
             split_matrices<true>(A, B, s, epoch, thread, control, slots, parities);
             wait_for(&units_done[1], epoch + s.strips + M, thread);
         }
+        extreme = *(volatile unsigned long long*)&extreme_range == epoch;
     }
     if (plain || extreme) {
         const unsigned across = (K + PART_COLUMNS - 1) / PART_COLUMNS;
@@ -1378,9 +1396,9 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         multiply_small({A, B, C, M, N, K}, block, s.workers, thread, slots);
         return;
     } else if (wide) {
-        multiply_tiles<FP16_CORRECTIONS>(C, s, block, thread, control, slots);
+        multiply_tiles<true>(C, s, block, thread, control, slots);
     } else {
-        multiply_tiles<INT8_CORRECTIONS>(C, s, block, thread, control, slots);
+        multiply_tiles<false>(C, s, block, thread, control, slots);
     }
 
     // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
