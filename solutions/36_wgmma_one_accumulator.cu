@@ -43,7 +43,7 @@
 // sign, so eight chunks are as many as may share an accumulator.
 //
 // Should gain over 33: four units of work where three BF16 products take six, 1.5 x at most.
-// In the judge, on an H200: 6.522 x cuBLAS (95 %: 6.515 to 6.529), 1.244 ms, 1.36 x the speed
+// In the judge, on an H200: 6.546 x cuBLAS (95 %: 6.535 to 6.556), 1.243 ms, 1.36 x the speed
 // of 33; 255 registers, 104 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
