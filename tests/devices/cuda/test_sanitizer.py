@@ -12,6 +12,7 @@ import pytest
 from harness.devices.cuda import sanitizer
 from harness.protocol.device import Load, Sanitize, Sanitized
 from harness.protocol.report import Tool
+from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from tests.judge.stages.fakes import kernel
 from tests.requests import inputs_of
@@ -98,6 +99,6 @@ def test_the_device_starts_its_tools_before_it_is_asked(place: Place) -> None:
 def test_a_tool_that_does_not_end_is_stopped(place: Place) -> None:
     (place.folder / "hang").touch()
     answer = sanitizer.sanitize(kernel(), request(1).model_copy(update={"seconds": 0.5}))
-    assert answer.kind == "fault" and answer.cause == "time-limit"
+    assert isinstance(answer, Fault) and answer.cause == "time-limit"
     for process in place.noted("started"):
         assert not Path(f"/proc/{process}").exists()
