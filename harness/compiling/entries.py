@@ -71,8 +71,11 @@ def find(
     if len(named) > 1:
         return f"{len(named)} kernels are named {signature.kernel}; keep one"
     kernel = named[0]
-    bits = tuple(p.type.bits for p in kernel.parameters if not p.is_array and not p.type.is_float)
-    if bits != _bits(signature) or len(kernel.parameters) != len(bits):
+    plain = [p for p in kernel.parameters if not p.is_array and not p.type.is_float]
+    bits = tuple(p.type.bits for p in plain)
+    # A larger alignment would move a parameter away from where the launch puts it.
+    moved = any(p.align != p.type.bytes for p in plain)
+    if bits != _bits(signature) or moved or len(kernel.parameters) != len(bits):
         return wrong_parameters(signature)
     return kernel
 
