@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from harness.judge.progress import Progress
 from harness.judge.session import Session
@@ -31,8 +32,8 @@ from harness.protocol.report import (
     Unscored,
     Verification,
 )
-from harness.protocol.timing import Fetched
 from problem.cases import Case, Shape
+from problem.inputs import Matrix
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION, Inputs, Problem
 from problem.reference import Comparison
@@ -78,17 +79,26 @@ class Failure:
     outcome: Outcome
 
 
+class Audit(NamedTuple):
+    """A timed launch, and how it compares with the full product."""
+
+    case: Case
+    inputs: Inputs
+    output: Matrix
+    comparison: Comparison
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """The result of a measurement, before the audit of two launches.
 
-    first: how one of the first two launches compares. timed: a timed launch, if one is audited.
+    first: how one of the first two launches compares. audit: a timed launch, if one is audited.
     """
 
     score: Score | Unscored
     measurement: Measurement
     first: Future[Comparison]
-    timed: Fetched | None
+    audit: Future[Audit] | None
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Measure: first launch, host memory, then the steady state next to the baseline.
 
-The product of one launch is compared on the CPU afterwards, while others have the GPU (`audit`).
+The outputs of two launches are compared with products of the CPU in the background; `audit` waits
+for that, while others have the GPU.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from concurrent.futures import wait
 
-from harness.judge.grading import Grading, Measured
+from harness.judge.grading import Audit, Grading, Measured
 from harness.judge.stages import accuracy, interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, load_outcome
@@ -44,12 +45,14 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
+    Fetched,
     FirstLaunches,
     MeasureFirstLaunch,
     MeasureHostMemory,
     TimingWorkers,
 )
 from problem.cases import UNIFORM, Case
+from problem.problem import Problem
 from problem.reference import MAX_ERROR
 
 SUSTAIN_SECONDS = 2.0
@@ -95,6 +98,9 @@ def measure(grading: Grading) -> Outcome | None:
     )
     if not isinstance(timed, Timed):
         return timed
+    audited = None
+    if timed.audited is not None:
+        audited = background.begin(compare_timed, grading.problem, timed.audited)
     if not grading.quick:
         wrong = check_near_sizes(
             workers, grading.problem, seconds=seconds, progress=grading.progress
@@ -136,7 +142,7 @@ def measure(grading: Grading) -> Outcome | None:
         accuracy.add(
             grading, grading.problem.ranked.shape, grading.problem.baseline, timed.accuracy
         )
-    grading.measured = Measured(result, measurement, compared, timed.audited)
+    grading.measured = Measured(result, measurement, compared, audited)
     return impossible(result, grading.session.info, grading.disassembled.kernel)
 
 
@@ -210,18 +216,22 @@ def audit(grading: Grading) -> Outcome | None:
             f"{first.worst / MAX_ERROR:.3g} times the limit",
         )
     error = None
-    if measured.timed is not None:
+    if measured.audit is not None:
         grading.progress.step("full product of a timed launch on the CPU")
-        problem, output = grading.problem, measured.timed.output
-        case = Case(problem.ranked.shape, UNIFORM)
-        inputs = problem.draw(case, measured.timed.seed)
-        timed = problem.compare(case, inputs, output)
+        case, inputs, output, timed = measured.audit.result()
         if not timed.passed:
             seed = grading.seed
-            return wrong_answer(problem, Stage.MEASURE, case, seed, inputs, output, timed)
+            return wrong_answer(grading.problem, Stage.MEASURE, case, seed, inputs, output, timed)
         error = timed.worst
     grading.measurement = measured.measurement.model_copy(update={"audit_error": error})
     return None
+
+
+def compare_timed(problem: Problem, fetched: Fetched) -> Audit:
+    """Compare the output of a timed launch with the full product."""
+    case = Case(problem.ranked.shape, UNIFORM)
+    inputs = problem.draw(case, fetched.seed)
+    return Audit(case, inputs, fetched.output, problem.compare(case, inputs, fetched.output))
 
 
 def impossible(

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.judge.grading import Measured
+from harness.judge.grading import Audit, Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
-from harness.judge.stages.measure import audit, measure
+from harness.judge.stages.measure import audit, compare_timed, measure
 from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp, Wrong
 from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load, Ready, Refusal
@@ -157,7 +157,7 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
     assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
     assert measured.audit_error is None and measured.first_launch == TIMES
-    assert found.timed is FETCHED and found.first.result().passed
+    assert found.audit is not None and found.first.result().passed
     assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
     assert measured.sizes == () and measured.pinning_pays_after is None
 
@@ -280,14 +280,15 @@ def audited(
     rows, columns = Case(Shape(64, shape.N, 64)).draw(9)
     first = np.tile(right(rows, columns), (4, 8))
     first[-1, -1] += first_off
+    problem = replace(MATRIX_MULTIPLICATION, ranked=AUDITED)
     timed = None
     if timed_off is not None:
         C = right(*AUDITED.draw(5)) * np.float32(timed_scale)
         C[-1, -1] += timed_off
-        timed = Fetched(seed=5, output=C)
+        timed = Future[Audit]()
+        timed.set_result(compare_timed(problem, Fetched(seed=5, output=C)))
     watcher, compared = Watcher(), Future[Comparison]()
     compared.set_result(compare_repeated(rows, columns, first))
-    problem = replace(MATRIX_MULTIPLICATION, ranked=AUDITED)
     made = grading(on_gpu(FakeDevice()), seed=9, progress=watcher, problem=problem)
     unscored = Unscored(reason="throttled", message="it was hot")
     made.measured = Measured(unscored, Measurement.model_construct(), compared, timed)
