@@ -82,16 +82,19 @@ CHECKING = (
     Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
     Part(sanitize_on_device, Stage.SANITIZE, Lock.SHARED),
     Part(sanitize_in_background, Stage.SANITIZE, Lock.NONE),
-    Part(disassemble, Stage.SANITIZE, Lock.NONE),
     Part(count_accesses, Stage.SANITIZE, Lock.NONE),
 )
 """Every submission is checked."""
 
 MEASURING = (
     Part(measure, Stage.MEASURE, Lock.EXCLUSIVE),
+    Part(disassemble, Stage.MEASURE, Lock.NONE),
     Part(audit, Stage.MEASURE, Lock.NONE),
 )
 """A correct one is timed, where times mean something."""
+
+NOT_MEASURING = (Part(disassemble, Stage.SANITIZE, Lock.NONE),)
+"""The last part where they do not."""
 
 
 def grade(
@@ -106,8 +109,8 @@ def grade(
         grading = Grading(submission.submission, session, options, progress or Silent(), problem)
         return _report(grading, submission.error)
     grading = Grading(submission, session, options, progress or Silent(), problem)
-    parts = CHECKING if session.timing is None else CHECKING + MEASURING
-    outcome = run(grading, parts)
+    parts = NOT_MEASURING if session.timing is None else MEASURING
+    outcome = run(grading, CHECKING + parts)
     message = "scores come from a GPU, and so do verdicts that depend on timing"
     unscored = Unscored(reason="device", message=message)
     score = grading.measured.score if grading.measured else unscored

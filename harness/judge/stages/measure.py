@@ -67,7 +67,7 @@ takes longer would hold the GPU for minutes and tell nothing."""
 def measure(grading: Grading) -> Outcome | None:
     """Measure at the ranked size, and for information at other sizes."""
     workers = grading.session.timing
-    assert workers is not None and grading.disassembled is not None
+    assert workers is not None
     shape = grading.problem.ranked.shape
     grading.progress.begin(Stage.MEASURE, None)
     seconds = min(grading.options.seconds, MAX_LAUNCH_SECONDS)
@@ -143,7 +143,7 @@ def measure(grading: Grading) -> Outcome | None:
             grading, grading.problem.ranked.shape, grading.problem.baseline, timed.accuracy
         )
     grading.measured = Measured(result, measurement, compared, audited)
-    return impossible(result, grading.session.info, grading.disassembled.kernel)
+    return None
 
 
 def _explained(grading: Grading, wrong: Wrong) -> Outcome:
@@ -203,9 +203,13 @@ def _host_memory(
 
 
 def audit(grading: Grading) -> Outcome | None:
-    """Compare the launches that were kept with the product of the CPU."""
-    measured = grading.measured
-    assert measured is not None
+    """Hold the score to what the GPU can do, and the launches that were kept to the product of the
+    CPU."""
+    measured, disassembled = grading.measured, grading.disassembled
+    assert measured is not None and disassembled is not None
+    too_fast = impossible(measured.score, grading.session.info, disassembled.kernel)
+    if too_fast is not None:
+        return too_fast
     grading.progress.step("product of the first launch on the CPU")
     first = measured.first.result()
     if not first.passed:

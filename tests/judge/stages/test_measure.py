@@ -358,7 +358,11 @@ def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> No
 
 def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
     rounds.kernel_ms = SMALL.shape.flop / 1e9 / 400
-    found = run(Device())
+    made = grading(on_gpu(FakeDevice()), problem=PROBLEM)
+    measured = run(Device())
+    assert isinstance(measured, Measured)
+    made.measured = measured
+    found = audit(made)
     assert isinstance(found, RuleViolation)
     assert (found.stage, found.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)
     assert found.message.startswith("400.0 TFLOP/s is more") and "(89.3)" in found.message
