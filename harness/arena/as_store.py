@@ -77,7 +77,7 @@ class BoardDatabase:
                     f"({min(found)}; this one knows {HEAD}); "
                     "start it once with this version, or use the version that it runs."
                 )
-            schema.upgrade(connection)
+            schema.bring_up_to_date(connection, self.name)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -120,24 +120,20 @@ class SqliteFile:
     def _prepare(self, mode: Mode) -> None:
         with self.reading() as connection:
             found = schema.applied(connection)
-        newer = sorted(found - set(schema.REVISIONS))
-        if newer:
+        unknown = sorted(found - set(schema.REVISIONS))
+        if unknown:
             raise StoreError(
-                f"{self.path} was written by a newer judge (store version {newer[0]}, this judge "
-                f"knows {schema.HEAD}); it was left as it is. Update the judge."
+                f"{self.path} was written by a newer judge, or before version 0.1 (it has "
+                f"{unknown[0]}, this judge knows {schema.REVISIONS[0]} to {schema.HEAD}); it was "
+                "left as it is. Update the judge."
             )
         if found == {schema.HEAD}:
             return
         if mode == "read":
             self._engine = self._copied()
         with self.writing() as connection:
-            self._migrate(connection)
-
-    def _migrate(self, connection: Connection) -> None:
-        before = connection.scalar(text("PRAGMA user_version")) or 0
-        if before and not schema.applied(connection):
-            schema.stamp(connection, schema.REVISIONS[before - 1])
-        schema.upgrade(connection)
+            connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+            schema.bring_up_to_date(connection, self.name)
 
     def _copied(self) -> Engine:
         """Return an engine over a copy of an earlier version's file, which may be migrated."""

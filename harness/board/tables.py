@@ -21,6 +21,7 @@ from sqlalchemy import (
     column,
     table,
 )
+from sqlalchemy.ext.compiler import compiles
 
 from harness.board.entry import INDEXED, Entry
 
@@ -32,6 +33,19 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 metadata = MetaData(naming_convention=NAMING)
+
+
+@compiles(BigInteger, "sqlite")
+@compiles(Boolean, "sqlite")
+def _integer(*_: object, **__: object) -> str:
+    """Name the type as a strict table of SQLite does, which has no other for these."""
+    return "INTEGER"
+
+
+@compiles(Float, "sqlite")
+def _real(*_: object, **__: object) -> str:
+    return "REAL"
+
 
 _TYPES = {str: Text, int: BigInteger, bool: Boolean, float: Float}
 _FIELDS = get_type_hints(Entry)
@@ -49,6 +63,7 @@ reports = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("report", Text, nullable=False),
+    sqlite_strict=True,
 )
 """The reports themselves, apart from their index so that ranking never reads them."""
 
@@ -57,6 +72,7 @@ entries = Table(
     metadata,
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
     *(_column(name) for name in INDEXED if name != "id"),
+    sqlite_strict=True,
 )
 """What ranking needs of each report: a column for each field of `harness.board.entry.INDEXED`."""
 
@@ -66,6 +82,7 @@ signatures = Table(
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
+    sqlite_strict=True,
 )
 """Signatures of reports, which were checked when they were entered."""
 
@@ -74,18 +91,19 @@ refused = Table(
     metadata,
     Column("report", Text, nullable=False),
     Column("reason", Text, nullable=False),
+    sqlite_strict=True,
 )
 """Reports that earlier versions set aside; this version neither reads nor changes them."""
 
 counted = table(
-    "standing",
+    "counted",
     column("id", Text),
     column("graded_here", Boolean),
-    column("handed_in", DateTime(timezone=True)),
+    column("submitted", DateTime(timezone=True)),
 )
 """A view of the entries that count.
 
 In a file these are all. In an arena's database, entries are missing that were withdrawn or
 disqualified, and those that were judged again. `graded_here` marks what the arena's own workers
-have graded, and `handed_in` says when it was submitted; everything else was imported.
+have graded, and `submitted` says when; everything else was imported.
 """

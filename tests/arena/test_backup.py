@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from sqlalchemy import URL, Connection, Engine
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import URL, Connection
 
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
 from harness.arena.rules import RulesFile
 from harness.arena.states import State
-from harness.arena.store import board, contest, gradings, people
+from harness.arena.store import board, contest, gradings, people, workers
 from harness.arena.store.database import open_engine
-from harness.arena.store.people import Person, Role
-from harness.board import keys
+from harness.arena.store.people import Person
+from harness.arena.store.tables import metadata
+from harness.board import keys, tables
 from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
-from harness.protocol.report import Verdict
 from tests.arena.submitting import graded, joined, submit, take, waiting_jobs
 
 
@@ -81,60 +81,47 @@ def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
         backup(DataDir(tmp_path / "data"), None, tmp_path / "x.backup")
 
 
-BEFORE = Path(__file__).with_name("before")
+BACKUP_OF_0_1 = Path(__file__).with_name("before") / "arena-0.1.backup"
+"""A backup that version 0.1 made of an arena with a key for another machine."""
 
 
-class Restored(NamedTuple):
-    """An arena of another day, upgraded, and its owner's connections."""
-
-    data_dir: DataDir
-    owner: URL
-    engine: Engine
-
-
-@contextmanager
-def restored(name: str) -> Iterator[Restored]:
+def test_an_arena_of_version_0_1_goes_on_with_a_worker_of_today() -> None:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         data_dir = DataDir(Path(folder, "data"))
-        restore(data_dir, None, BEFORE / name)
+        restore(data_dir, None, BACKUP_OF_0_1)
         with database(data_dir) as (owner, _):
             engine = open_engine(owner, connections=1)
-            yield Restored(data_dir, owner, engine)
+            with engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+                _check_what_version_0_1_kept(connection)
+                context = MigrationContext.configure(connection)
+                differences = compare_metadata(context, [metadata, tables.metadata])
+                assert [each for each in differences if "procrastinate" not in str(each)] == []
+                attempts = joined(owner)
+                for _ in range(waiting_jobs(connection)):
+                    attempt = take(attempts)
+                    assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
+                attempts.close()
+                assert {each.state for each in gradings.recent(connection)} == {State.DONE}
+                names = {entry.name for entry in board.counting(connection)}
+                assert names == {"counts", "again", "waits"}
             engine.dispose()
 
 
-def test_a_backup_of_an_earlier_arena_becomes_one_of_today() -> None:
-    """Of 2026-11-21, before its board's tables were those of every store."""
-    with restored("arena-0001.backup") as arena, arena.engine.begin() as connection:
-        found = {each.name: each for each in gradings.recent(connection)}
-        assert {name: (each.state, each.score) for name, each in found.items()} == {
-            "counts": (State.DONE, 1.5),
-            "withdrawn": (State.DONE, 1.6),
-            "disqualified": (State.DONE, 1.7),
-            "again": (State.DONE, 1.1),
-            "waits": (State.QUEUED, None),
-        }
-        assert {entry.name for entry in board.counting(connection)} == {"counts", "again"}
-        assert {entry.verified for entry in board.counting(connection)} == {True}
-        (rejudging,) = contest.rejudgings(connection)
-        assert (rejudging.reason, rejudging.ready) == ("a look", True)
-        assert waiting_jobs(connection)
-
-
-def test_a_worker_of_today_grades_in_an_arena_of_yesterday() -> None:
-    """Of 2026-11-22 (d5109f1), before workers came from elsewhere."""
-    with restored("arena-0003.backup") as arena, arena.engine.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT")
-        (kept,) = gradings.recent(connection)
-        assert (kept.name, kept.state, kept.verdict) == (
-            "transposed",
-            State.DONE,
-            Verdict.WRONG_ANSWER,
-        )
-        bob = people.add_person(connection, "bob", Role.CONTESTANT)
-        waiting = submit(connection, bob, "waiting")
-        attempts = joined(arena.owner)
-        attempt = take(attempts)
-        assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
-        attempts.close()
-        assert gradings.status(connection, [waiting])[waiting].score == 1.5
+def _check_what_version_0_1_kept(connection: Connection) -> None:
+    found = {each.name: each for each in gradings.recent(connection)}
+    assert {name: (each.state, each.score) for name, each in found.items()} == {
+        "counts": (State.DONE, 1.5),
+        "withdrawn": (State.DONE, 1.6),
+        "disqualified": (State.DONE, 1.7),
+        "again": (State.DONE, 1.1),
+        "waits": (State.QUEUED, None),
+    }
+    assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
+        ("counts", True),
+        ("again", True),
+    }
+    (rejudging,) = contest.rejudgings(connection)
+    assert (rejudging.reason, rejudging.ready) == ("a look", True)
+    (machine,) = workers.machines(connection)
+    assert machine.name == "lab-3" and machine.revoked, "its key was a login of the database"

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Engine, text
 
 from harness.arena.data_dir import Secrets
-from harness.arena.store import preparing
 from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import prepare
-from harness.arena.store.tables import metadata
-from harness.board import schema
 from harness.board import tables as board
 from harness.board.entry import INDEXED
-
-
-def test_migrations_end_at_the_tables_of_today(owner: Engine) -> None:
-    with owner.connect() as connection:
-        context = MigrationContext.configure(connection)
-        differences = compare_metadata(context, [metadata, board.metadata])
-    ours = [each for each in differences if "procrastinate" not in str(each)]
-    assert ours == []
-
-
-def test_the_revisions_are_alembics() -> None:
-    script = ScriptDirectory(
-        str(schema.MIGRATIONS),
-        version_locations=[str(schema.MIGRATIONS / "versions"), str(preparing.MIGRATIONS)],
-    )
-    known = {each.revision for each in script.walk_revisions()}
-    assert known == {*preparing.REVISIONS, *schema.REVISIONS}
-    assert set(script.get_heads()) == {preparing.HEAD, schema.HEAD}
 
 
 def test_preparing_again_changes_nothing(owner: Engine, secrets: Secrets) -> None:

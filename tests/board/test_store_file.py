@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -19,12 +17,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
 
 from harness.board import keys, schema, sqlite_file, tables
-from harness.board.entry import INDEXED, Entry
-from harness.board.ranking import rank
+from harness.board.entry import INDEXED
 from harness.board.sqlite_file import SqliteFile
 from harness.board.store import Store
 from harness.protocol.errors import StoreError
-from harness.protocol.report import Report
 from tests.board import factory
 
 
@@ -58,59 +54,13 @@ def test_a_torn_file_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == torn
 
 
-VERSION_1 = """
-PRAGMA application_id = 0x6D6D6172;
-CREATE TABLE reports (id TEXT NOT NULL UNIQUE, report TEXT NOT NULL) STRICT;
-CREATE TABLE entries (
-    id TEXT NOT NULL PRIMARY KEY REFERENCES reports (id), created TEXT NOT NULL,
-    name TEXT NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, code TEXT NOT NULL,
-    verdict TEXT NOT NULL, stage TEXT, quick INTEGER NOT NULL, judge TEXT NOT NULL,
-    cases INTEGER NOT NULL, seed TEXT NOT NULL, device TEXT, on_gpu INTEGER NOT NULL,
-    driver TEXT, cuda TEXT, cublas TEXT, clock_mhz INTEGER, score REAL, low REAL, high REAL,
-    kernel_ms REAL, baseline_ms REAL, tflops REAL, peak_share REAL, cores TEXT, launch TEXT,
-    registers INTEGER
-) STRICT;
-PRAGMA user_version = 1;
-"""
-
-
-def version_1(path: Path, *reports: Report) -> None:
-    """Make a store as the first version of the judge made it."""
-    connection = sqlite3.connect(path)
-    connection.executescript(VERSION_1)
-    for report in reports:
-        text = json.dumps(json.loads(report.model_dump_json()), separators=(",", ":"))
-        id = hashlib.sha256(text.encode()).hexdigest()
-        connection.execute("INSERT INTO reports VALUES (?, ?)", (id, text))
-        row = Entry.of(report, id)._asdict()
-        known = [column for _, column, *_ in connection.execute("PRAGMA table_info(entries)")]
-        connection.execute(
-            f"INSERT INTO entries ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})",
-            [row[column] for column in known],
-        )
-    connection.commit()
-    connection.close()
-
-
-def test_unsigned_results_of_version_1_are_unverified(path: Path) -> None:
-    reports = [factory.report(), factory.report("wide", "bob"), factory.rejected()]
-    version_1(path, *reports)
-    with Store(path) as store:
-        assert len(store.entries()) == 3
-        assert not any(entry.verified for entry in store.entries())
-        (board,) = rank(store.entries())
-        assert (len(board.rows), len(board.unverified)) == (0, 2)
-        store.check()
-        assert all(document.report.signature is None for document in store.documents())
-
-
-VERSION_2 = Path(__file__).with_name("before") / "version-2.sqlite"
-"""A file of the judge of 2026-11-21: three reports of its own, one that another key signed, one
-that no key signed, and a report that was set aside."""
+VERSION_0_1 = Path(__file__).with_name("before") / "version-0.1.sqlite"
+"""A file of version 0.1: three reports of its own, one that another key signed, one that no key
+signed, and a report that was set aside."""
 
 
 def content(path: Path) -> list[tuple[object, ...]]:
-    """Return everything that was entered into a file of version 2."""
+    """Return everything that was entered into a file of version 0.1."""
     with closing(sqlite3.connect(path)) as connection:
         return [
             row
@@ -124,8 +74,8 @@ def content(path: Path) -> list[tuple[object, ...]]:
         ]
 
 
-def test_a_store_of_version_2_opens_and_loses_nothing(path: Path) -> None:
-    shutil.copy(VERSION_2, path)
+def test_a_store_of_version_0_1_opens_and_loses_nothing(path: Path) -> None:
+    shutil.copy(VERSION_0_1, path)
     private = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
     path.with_suffix(".key").touch(0o600)
     path.with_suffix(".key").write_bytes(
@@ -147,24 +97,26 @@ def test_a_store_of_version_2_opens_and_loses_nothing(path: Path) -> None:
     assert set(before) < set(content(path))
 
 
-def test_a_store_of_version_2_is_merged_without_being_changed(path: Path) -> None:
-    shutil.copy(VERSION_2, path)
+def test_a_store_of_version_0_1_is_merged_without_being_changed(path: Path) -> None:
+    shutil.copy(VERSION_0_1, path)
     with Store(path, "read") as store:
         documents = list(store.documents())
         assert len(documents) == 5
         assert [document.signature is None for document in documents].count(True) == 1
-    assert path.read_bytes() == VERSION_2.read_bytes()
+    assert path.read_bytes() == VERSION_0_1.read_bytes()
 
 
-def test_the_header_tells_old_judges_its_version(path: Path) -> None:
-    """They knew versions 1 and 2, and look nowhere else."""
-    Store(path, "create").close()
+def test_a_store_older_than_version_0_1_is_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        connection.execute("CREATE TABLE reports (id TEXT, report TEXT)")
+    with pytest.raises(StoreError, match=r"leaderboard\.sqlite is older than version 0\.1"):
+        Store(path)
 
 
 def test_migrations_end_at_the_present_tables(path: Path) -> None:
-    Store(path, "create").close()
+    shutil.copy(VERSION_0_1, path)
+    Store(path).close()
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": _other_type})

@@ -27,8 +27,8 @@ def counting(
     graded, and those that were imported with the signature of one of these keys."""
     query = counted_entries(keys)
     if submitted_before is not None:
-        handed_in = counted.c.handed_in
-        query = query.where(or_(handed_in.is_(None), handed_in < submitted_before))
+        submitted = counted.c.submitted
+        query = query.where(or_(submitted.is_(None), submitted < submitted_before))
     return [Entry(*row) for row in connection.execute(query)]
 
 

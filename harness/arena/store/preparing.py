@@ -5,26 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from procrastinate.schema import SchemaManager
 from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from harness.arena.data_dir import Secrets
 from harness.arena.store import workers
 from harness.arena.store.database import open_engine
+from harness.arena.store.tables import metadata
 from harness.board import schema
+from harness.protocol.errors import StoreError
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
-REVISIONS = (
-    "0001",
-    "arena_0002",
-    "arena_0003",
-    "arena_0004",
-    "arena_0005",
-    "arena_0006",
-    "arena_0007",
-    "arena_0008",
-)
-"""Oldest first. The last depends on the board's last: a new one there needs a new one here."""
+FUNCTIONS = Path(__file__).with_name("functions.sql")
+REVISIONS = tuple(f"arena_{number:04}" for number in range(4, 10))
+"""The revisions since version 0.1, oldest first. The last depends on the board's last: a new one
+there needs a new one here."""
 
 HEAD = REVISIONS[-1]
 
@@ -49,21 +45,38 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             # Two arenas that are started on one database at once migrate it one after the other.
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
             found = schema.applied(connection)
-            newer = sorted(found - {*REVISIONS, *schema.REVISIONS})
-            if newer:
+            unknown = sorted(found - {*REVISIONS, *schema.REVISIONS})
+            if unknown:
                 raise DatabaseError(
-                    f"the database is of a newer arena (version {newer[0]}, "
-                    f"this one knows {HEAD}); "
-                    "it was left as it is. Update this one."
+                    f"the database is of a newer arena, or older than version 0.1 (it has "
+                    f"{unknown[0]}, this one knows {REVISIONS[0]} to {HEAD}); it was left as it "
+                    "is. Update this one."
                 )
-            if found != {HEAD}:
+            if found <= set(schema.REVISIONS):
+                _create(connection)
+            elif found != {HEAD}:
                 schema.upgrade(connection, HEAD, MIGRATIONS)
             workers.set_own_key(connection, secrets.worker)
+    except StoreError as error:
+        raise DatabaseError(f"the database cannot be used: {error}") from None
     except DBAPIError as error:
         why = " ".join(str(error.orig).split())
         raise DatabaseError(f"the database cannot be used: {why}") from None
     finally:
         engine.dispose()
+
+
+def _create(connection: Connection) -> None:
+    """Make today's tables in a new database, or in one with a board alone."""
+    schema.bring_up_to_date(connection, "it")
+    metadata.create_all(connection)
+    driver = connection.connection.dbapi_connection
+    assert driver is not None
+    # The queue's own tables, of the version that pyproject.toml pins. Several statements, with per
+    # cent signs and colons as they stand.
+    for script in (SchemaManager.get_schema(), FUNCTIONS.read_text(encoding="utf-8")):
+        driver.cursor().execute(script)
+    schema.stamp(connection, HEAD)
 
 
 def check_version(connection: Connection) -> None:
