@@ -188,7 +188,7 @@ def mutants(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and types of Python, its layers, and the style of CUDA."""
-    install(session, "judge", device_group(), "arena", "lint")
+    install(session, "judge", device_group(), "arena", "test", "lint")
     run(session, "-m", "ruff", "check", ".")
     run(session, "-m", "ruff", "format", "--check", ".")
     run(session, "-m", "mypy")
