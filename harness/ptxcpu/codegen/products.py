@@ -1,4 +1,4 @@
-"""Writes the products of tensor cores as LLVM vector code: 16 rows of A at a time are the lanes.
+"""Writes the products of tensor cores as LLVM vector code: the accumulators' words are the lanes.
 
 What the accumulators keep is that of Hopper's tensor cores. An instruction (mma.sync, wgmma) adds
 all its products to an accumulator at once: every product is exact, all summands are cut off
@@ -8,6 +8,10 @@ factors', which are not normalised; a zero has none. tests/ptxcpu/test_tensor_co
 these numbers on a GPU: an H200 gave the same bits for every form and every random operand. The
 method is that of Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores"
 (2021), and of Xie and others, "MMA-Sim" (2025).
+
+Eight neighbouring lanes of a word of accumulators are two rows by four columns, every second one.
+A is kept with each row four times, B with its columns in this order, so that a product is one
+multiplication of vectors. Exponents are bytes, four of one row or column in a lane.
 """
 
 from __future__ import annotations
@@ -18,9 +22,14 @@ from dataclasses import dataclass
 FRACTION_BITS = 25
 """Bits of a summand that count, below the exponent of the largest summand."""
 
-ROWS, COLUMNS, MAX_DEPTH = 16, 8, 32
-BLOCK = 4
-"""Columns that are summed at once: as many as registers have room for."""
+COLUMNS, WORDS = 8, 4
+"""Of a tile of 16 rows, and the words of its accumulators."""
+
+STEPS = 16
+"""Of the depth, at most: in a step, a lane has one float, or two 16-bit integers."""
+
+GROUP = 4
+"""Steps whose elements, 16 bytes of a row as floats, are unpacked at once."""
 
 _NO_EXPONENT = -1000  # of a zero
 _FLOAT_FRACTION, _FLOAT_BIAS = 23, 127
@@ -29,9 +38,14 @@ _ORDINARY = 40
 """Exponents of elements up to this leave all products, and the largest one in units of its last bit
 that counts, in the range of a float. Products of others are computed as doubles."""
 
-_ORDINARY_ACCUMULATOR = 100
-_LEAST_EXPONENT = {"float": -100, "double": -500}
-"""Of the largest summand, so that a power of two by which it is scaled stays in range."""
+_ORDINARY_ACCUMULATORS = -2 * _ORDINARY, 100
+"""The range of the exponents of ordinary accumulators; the second is too large."""
+
+_ZERO_BYTE = -128
+"""Stands for the exponent of an element that is zero: its products are below all others."""
+
+_LEAST_EXPONENT = -500
+"""Of the largest summand, so that a power of two by which it is scaled is a double."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +62,14 @@ class Kind:
     is_integer: bool = False
 
     @property
-    def depth(self) -> int:
-        """Elements in 16 bytes, the part of a row that lies in one word of the lanes."""
-        return 4 * self.each
+    def groups(self) -> int:
+        """Groups of steps in 16 bytes, the part of a row that lies in one word of the lanes."""
+        return 1 if self.each == 1 else 2
 
     @property
-    def element(self) -> str:
-        return f"i{32 // self.each}"
+    def may_be_subnormal(self) -> bool:
+        """Whether an element that is not zero may be a float with the exponent field zero."""
+        return self.least_exponent == 1 - _FLOAT_BIAS
 
 
 KINDS = (
@@ -66,19 +81,39 @@ KINDS = (
 )
 """In the order of the runtime's `Kind`."""
 
-VECTOR, INTEGERS = f"<{ROWS} x float>", f"<{ROWS} x i32>"
-DOUBLES, LONGS = f"<{ROWS} x double>", f"<{ROWS} x i64>"
+LANES = 8
+FLOATS, INTEGERS, BYTES = f"<{LANES} x float>", f"<{LANES} x i32>", f"<{4 * LANES} x i8>"
+SHORTS, DOUBLES, LONGS = f"<{2 * LANES} x i16>", f"<{LANES} x double>", f"<{LANES} x i64>"
+BITS, WIDE_INTEGERS = f"<{4 * LANES} x i1>", f"<{2 * LANES} x i32>"
+
+_VECTOR_BYTES = 4 * LANES
+_STEP_OF_A, _STEP_OF_B = 64 * 4, COLUMNS * 4
+"""Bytes of a step: 16 rows, each four times; eight columns."""
+
+# ---- The runtime's struct Rows: x[STEPS][64], exponents[STEPS / GROUP][64], is_ordinary
+
+_EXPONENTS_AT = STEPS * _STEP_OF_A
+_IS_ORDINARY_AT = _EXPONENTS_AT + STEPS // GROUP * _STEP_OF_A
 
 
 def primitives() -> str:
     """The functions that the runtime calls, for every kind of elements."""
     parts = [
-        f"declare <{n} x i32> @llvm.smax.v{n}i32(<{n} x i32>, <{n} x i32>)" for n in (4, 8, ROWS)
+        f"declare {type_} @llvm.{name}.v{count}({type_}, {type_})"
+        for name, type_, count in (
+            ("smax", INTEGERS, "8i32"),
+            ("umax", INTEGERS, "8i32"),
+            ("umin", INTEGERS, "8i32"),
+            ("sadd.sat", INTEGERS, "8i32"),
+            ("smax", BYTES, "32i8"),
+            ("umax", BYTES, "32i8"),
+            ("sadd.sat", BYTES, "32i8"),
+        )
     ]
-    parts += [f"declare i1 @llvm.vector.reduce.and.v{n}i1(<{n} x i1>)" for n in (4, 8, ROWS)]
-    parts.append(f"declare {DOUBLES} @llvm.trunc.v{ROWS}f64({DOUBLES})")
-    parts.append(f"declare {VECTOR} @llvm.fma.v{ROWS}f32({VECTOR}, {VECTOR}, {VECTOR})")
-    parts.append(f"declare {INTEGERS} @llvm.sadd.sat.v{ROWS}i32({INTEGERS}, {INTEGERS})")
+    parts.append(f"declare i8 @llvm.vector.reduce.umax.v32i8({BYTES})")
+    parts.append(f"declare i32 @llvm.vector.reduce.umax.v8i32({INTEGERS})")
+    parts.append(f"declare i32 @llvm.vector.reduce.umin.v8i32({INTEGERS})")
+    parts.append(f"declare {DOUBLES} @llvm.trunc.v8f64({DOUBLES})")
     parts += [_unpack(kind) for kind in KINDS]
     parts += [_multiply(kind) for kind in KINDS]
     parts.append(_dispatcher("host_unpack_rows", "unpack", 4))
@@ -90,7 +125,7 @@ class _Text:
     """The lines of a function, and names for its values."""
 
     def __init__(self, head: str) -> None:
-        self.lines = [head]
+        self.lines = [head, "begin:"]
         self._count = 0
         self._carried = 0  # the line of the first value of a loop
 
@@ -101,6 +136,32 @@ class _Text:
         self._count += 1
         self.emit(f"%v{self._count} = {text}")
         return f"%v{self._count}"
+
+    def op(self, name: str, type_: str, a: str, b: str | int) -> str:
+        """An operation on two vectors, or on a vector and a constant."""
+        other = _same(type_, b) if isinstance(b, int) else b
+        return self.value(f"{name} {type_} {a}, {other}")
+
+    def call(self, name: str, type_: str, a: str, b: str | int) -> str:
+        """An intrinsic function of two vectors."""
+        count, _, element = type_.strip("<>").partition(" x ")
+        other = _same(type_, b) if isinstance(b, int) else b
+        return self.value(
+            f"call {type_} @llvm.{name}.v{count}{element}({type_} {a}, {type_} {other})"
+        )
+
+    def cast(self, how: str, x: str, from_: str, to: str) -> str:
+        return self.value(f"{how} {from_} {x} to {to}")
+
+    def shuffle(self, type_: str, a: str, b: str, lanes: Sequence[int]) -> str:
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.value(f"shufflevector {type_} {a}, {type_} {b}, <{len(lanes)} x i32> <{mask}>")
+
+    def load(self, type_: str, at: str) -> str:
+        return self.value(f"load {type_}, ptr {at}, align 4")
+
+    def store(self, type_: str, x: str, at: str) -> None:
+        self.emit(f"store {type_} {x}, ptr {at}, align 4")
 
     def begin_loop(self, name: str, before: str, values: Sequence[tuple[str, str]]) -> list[str]:
         """Begin a loop over %NAME.k = 0, 1, ... with values of (type, first value)."""
@@ -119,114 +180,123 @@ class _Text:
         self.emit(f"%{name}.more = icmp ult i64 %{name}.next, {count}")
         self.emit(f"br i1 %{name}.more, label %{name}, label %{after}", f"{after}:")
 
-    def place(self, base: str, *offsets: str | int, size: int = 1) -> str:
-        """The address of base plus the sum of the offsets times a size in bytes."""
-        for offset in offsets:
-            base = self.value(f"getelementptr [{size} x i8], ptr {base}, i64 {offset}")
-        return base
+    def place(self, base: str, offset: str | int, size: int = 1) -> str:
+        """The address of base plus an offset times a size in bytes."""
+        return self.value(f"getelementptr [{size} x i8], ptr {base}, i64 {offset}")
 
     def __str__(self) -> str:
         return "\n".join([*self.lines, "}"])
 
 
-def _same(n: int, type_: str, number: str | int) -> str:
+def _same(type_: str, number: int) -> str:
     """A vector of equal constants."""
-    return "<" + ", ".join([f"{type_} {number}"] * n) + ">"
+    count, _, element = type_.strip("<>").partition(" x ")
+    return "<" + ", ".join([f"{element} {number}"] * int(count)) + ">"
 
 
-def _splat(t: _Text, type_: str, x: str) -> str:
-    """One number for all rows."""
-    one = t.value(f"insertelement <{ROWS} x {type_}> poison, {type_} {x}, i32 0")
-    zeros = f"<{ROWS} x i32> zeroinitializer"
-    return t.value(f"shufflevector <{ROWS} x {type_}> {one}, <{ROWS} x {type_}> poison, {zeros}")
+# ---- elements: two rows (or columns) of 16 bytes become vectors of a group of steps of both
 
 
-def _mask(lanes: Sequence[int]) -> str:
-    return f"<{len(lanes)} x i32> <" + ", ".join(f"i32 {lane}" for lane in lanes) + ">"
-
-
-def _larger(t: _Text, n: int, a: str, b: str) -> str:
-    wide = f"<{n} x i32>"
-    return t.value(f"call {wide} @llvm.smax.v{n}i32({wide} {a}, {wide} {b})")
-
-
-def _converted(t: _Text, kind: Kind, n: int, raw: str) -> str:
-    """n elements as floats."""
-    wide, floats = f"<{n} x i32>", f"<{n} x float>"
+def _elements(t: _Text, kind: Kind, at: str) -> list[str]:
+    """The steps of two rows: for each group those of the first row, then those of the second.
+    Floats, or integers of two 16-bit ones."""
+    if kind.name == "tf32":  # tensor cores ignore the low bits
+        bits = t.op("and", INTEGERS, t.load(INTEGERS, at), -8192)
+        return [t.cast("bitcast", bits, INTEGERS, FLOATS)]
     if kind.is_integer:
-        how = "sitofp" if kind.name == "s8" else "uitofp"
-        return t.value(f"{how} <{n} x i8> {raw} to {floats}")
-    if kind.name == "f16":
-        halves = t.value(f"bitcast <{n} x i16> {raw} to <{n} x half>")
-        return t.value(f"fpext <{n} x half> {halves} to {floats}")
-    if kind.name == "bf16":
-        extended = t.value(f"zext <{n} x i16> {raw} to {wide}")
-        bits = t.value(f"shl {wide} {extended}, {_same(n, 'i32', 16)}")
-    else:  # tensor cores ignore the low bits
-        bits = t.value(f"and {wide} {raw}, {_same(n, 'i32', -8192)}")
-    return t.value(f"bitcast {wide} {bits} to {floats}")
+        raw = t.load(BYTES, at)
+        extend = "sext" if kind.name == "s8" else "zext"
+        found = []
+        for group in range(2):
+            lanes = [row * 16 + group * 8 + i for row in range(2) for i in range(8)]
+            half = t.shuffle(BYTES, raw, "poison", lanes)
+            whole = t.cast(extend, half, f"<{2 * LANES} x i8>", SHORTS)
+            found.append(t.cast("bitcast", whole, SHORTS, INTEGERS))
+        return found
+    raw = t.load(SHORTS, at)
+    found = []
+    for group in range(2):
+        lanes = [row * 8 + group * 4 + i for row in range(2) for i in range(4)]
+        if kind.name == "f16":
+            half = t.shuffle(SHORTS, raw, "poison", lanes)
+            numbers = t.cast("bitcast", half, f"<{LANES} x i16>", f"<{LANES} x half>")
+            found.append(t.cast("fpext", numbers, f"<{LANES} x half>", FLOATS))
+        else:  # the upper half of a float
+            pairs = [x for lane in lanes for x in (0, 16 + lane)]
+            whole = t.shuffle(SHORTS, "zeroinitializer", raw, pairs)
+            found.append(t.cast("bitcast", whole, SHORTS, FLOATS))
+    return found
 
 
-def _exponents(t: _Text, n: int, x: str, least: int) -> str:
-    """Those of n floats."""
-    wide = f"<{n} x i32>"
-    bits = t.value(f"bitcast <{n} x float> {x} to {wide}")
-    shifted = t.value(f"lshr {wide} {bits}, {_same(n, 'i32', _FLOAT_FRACTION)}")
-    field = t.value(f"and {wide} {shifted}, {_same(n, 'i32', 255)}")
-    exponent = t.value(f"sub {wide} {field}, {_same(n, 'i32', _FLOAT_BIAS)}")
-    bounded = _larger(t, n, exponent, _same(n, "i32", least))
-    zero = t.value(f"fcmp oeq <{n} x float> {x}, zeroinitializer")
-    none = _same(n, "i32", _NO_EXPONENT)
-    return t.value(f"select <{n} x i1> {zero}, {wide} {none}, {wide} {bounded}")
+# Of the elements so far: the largest exponent, counted from the smallest ordinary one; and the
+# smallest element but zero, its bits doubled, less one. A subnormal one has less than a fraction.
+_BOUNDS = ((BYTES, "zeroinitializer"), (INTEGERS, _same(INTEGERS, -1)))
 
 
-def _are_ordinary(t: _Text, n: int, exponents: str) -> str:
-    """Whether all are those of zero, or at most _ORDINARY."""
-    wide = f"<{n} x i32>"
-    shifted = t.value(f"add {wide} {exponents}, {_same(n, 'i32', _ORDINARY)}")
-    near = t.value(f"icmp ule {wide} {shifted}, {_same(n, 'i32', 2 * _ORDINARY)}")
-    zero = t.value(f"icmp eq {wide} {exponents}, {_same(n, 'i32', _NO_EXPONENT)}")
-    either = t.value(f"or <{n} x i1> {near}, {zero}")
-    return t.value(f"call i1 @llvm.vector.reduce.and.v{n}i1(<{n} x i1> {either})")
+def _exponent_fields(t: _Text, kind: Kind, x: str, bounds: list[str]) -> str:
+    """The exponent fields of floats as bytes: each lane has the four of its half."""
+    bits = t.cast("bitcast", x, FLOATS, INTEGERS)
+    twice = t.op("shl", INTEGERS, bits, 1)
+    if kind.may_be_subnormal:
+        bounds[1] = t.call("umin", INTEGERS, bounds[1], t.op("add", INTEGERS, twice, -1))
+    lanes = [half * 16 + 4 * i + 3 for half in range(2) for _ in range(4) for i in range(4)]
+    return t.shuffle(BYTES, t.cast("bitcast", twice, INTEGERS, BYTES), "poison", lanes)
 
 
-# ---- struct Rows {
-#     float x[MAX_DEPTH][ROWS]; int exponent[MAX_DEPTH][ROWS]; long long is_ordinary; }
+def _exponents(t: _Text, kind: Kind, fields: str, bounds: list[str]) -> str:
+    """The exponents of elements, as bytes; _ZERO_BYTE of zeros."""
+    zero = t.value(f"icmp eq {BYTES} {fields}, zeroinitializer")
+    bounded = fields
+    if not kind.may_be_subnormal:
+        bounded = t.call("umax", BYTES, fields, _as_byte(kind.least_exponent + _FLOAT_BIAS))
+    exponents = t.op("sub", BYTES, bounded, _FLOAT_BIAS)
+    above = t.op("add", BYTES, exponents, _ORDINARY)
+    counts = t.value(f"select {BITS} {zero}, {BYTES} zeroinitializer, {BYTES} {above}")
+    bounds[0] = t.call("umax", BYTES, bounds[0], counts)
+    none = _same(BYTES, _ZERO_BYTE)
+    return t.value(f"select {BITS} {zero}, {BYTES} {none}, {BYTES} {exponents}")
 
-_ROW_BYTES = 4 * ROWS
-_EXPONENTS_AT = MAX_DEPTH * _ROW_BYTES
-_IS_ORDINARY_AT = 2 * _EXPONENTS_AT
+
+def _as_byte(number: int) -> int:
+    return (number + 128) % 256 - 128
+
+
+def _are_ordinary(t: _Text, largest: str, least: str) -> str:
+    """Whether all elements are zero, or their exponents at most _ORDINARY."""
+    highest = t.value(f"call i8 @llvm.vector.reduce.umax.v32i8({BYTES} {largest})")
+    near = t.value(f"icmp ule i8 {highest}, {2 * _ORDINARY}")
+    lowest = t.value(f"call i32 @llvm.vector.reduce.umin.v8i32({INTEGERS} {least})")
+    normal = t.value(f"icmp uge i32 {lowest}, {(2 << _FLOAT_FRACTION) - 1}")
+    return t.value(f"and i1 {near}, {normal}")
 
 
 def _unpack(kind: Kind) -> str:
     """Rows of A: word 2p of all lanes has 8 rows, one after the other, of a part of their depth,
     word 2p+1 has the other 8."""
-    depth = kind.depth
     given = "ptr %to, ptr %raw, i64 %pairs, i64 %minus"
     t = _Text(f"define internal void @unpack_{kind.name}({given}) {{")
-    t.emit("begin:")
     t.emit("%sign = icmp ne i64 %minus, 0")
-    signs = _splat(t, "float", t.value("select i1 %sign, float -1.0, float 1.0"))
-    (ordinary,) = t.begin_loop("pair", "begin", [("i1", "true")])
-    part = f"<{8 * depth} x {kind.element}>"
-    upper_at = t.place("%raw", "%pair.k", size=256)
-    upper = t.value(f"load {part}, ptr {upper_at}, align 4")
-    lower = t.value(f"load {part}, ptr {t.place(upper_at, 128)}, align 4")
-    first = t.place("%to", "%pair.k", size=depth * _ROW_BYTES)
-    for k in range(depth):
-        lanes = [row * depth + k for row in range(ROWS)]
-        raw = t.value(f"shufflevector {part} {upper}, {part} {lower}, {_mask(lanes)}")
-        x = _converted(t, kind, ROWS, raw)
-        signed = t.value(f"fmul {VECTOR} {x}, {signs}")
-        t.emit(f"store {VECTOR} {signed}, ptr {t.place(first, k * _ROW_BYTES)}, align 4")
-        if kind.is_integer:
-            continue
-        exponents = _exponents(t, ROWS, x, kind.least_exponent)
-        at = t.place(first, _EXPONENTS_AT + k * _ROW_BYTES)
-        t.emit(f"store {INTEGERS} {exponents}, ptr {at}, align 4")
-        ordinary = t.value(f"and i1 {ordinary}, {_are_ordinary(t, ROWS, exponents)}")
-    t.end_loop("pair", "%pairs", [ordinary], "end")
-    whole = t.value(f"zext i1 {ordinary} to i64")
+    highest_bits = f"{INTEGERS} {_same(INTEGERS, -1 << 31)}"
+    t.emit(f"%signs = select i1 %sign, {highest_bits}, {INTEGERS} zeroinitializer")
+    bounds = t.begin_loop("pair", "begin", _BOUNDS)
+    first = t.place("%to", "%pair.k", kind.groups * GROUP * _STEP_OF_A)
+    exponents_at = t.place(t.place("%to", _EXPONENTS_AT), "%pair.k", kind.groups * _STEP_OF_A)
+    raw_at = t.place("%raw", "%pair.k", 256)
+    for rows in range(8):
+        elements = _elements(t, kind, t.place(raw_at, 2 * 16 * rows))
+        for group, x in enumerate(elements):
+            bits = x
+            if not kind.is_integer:
+                exponents = _exponents(t, kind, _exponent_fields(t, kind, x, bounds), bounds)
+                offset = group * _STEP_OF_A + rows * _VECTOR_BYTES
+                t.store(BYTES, exponents, t.place(exponents_at, offset))
+                bits = t.op("xor", INTEGERS, t.cast("bitcast", x, FLOATS, INTEGERS), "%signs")
+            for step in range(GROUP):
+                four_times = t.shuffle(INTEGERS, bits, "poison", [step] * 4 + [step + 4] * 4)
+                at = (group * GROUP + step) * _STEP_OF_A + rows * _VECTOR_BYTES
+                t.store(INTEGERS, four_times, t.place(first, at))
+    t.end_loop("pair", "%pairs", bounds, "end")
+    whole = t.value(f"zext i1 {_are_ordinary(t, bounds[0], bounds[1])} to i64")
     t.emit(f"store i64 {whole}, ptr {t.place('%to', _IS_ORDINARY_AT)}", "ret void")
     return str(t)
 
@@ -238,247 +308,282 @@ def _multiply(kind: Kind) -> str:
     """
     given = "ptr %d, ptr %a, ptr %raw, i64 %pairs, i64 %saturates"
     t = _Text(f"define internal void @multiply_{kind.name}({given}) {{")
-    t.emit("begin:")
-    t.emit(f"%columns = alloca [{COLUMNS} x {VECTOR}], align 64")
-    t.emit(f"%b = alloca [{COLUMNS * MAX_DEPTH} x float], align 64")
-    t.emit(f"%b.exponents = alloca [{COLUMNS * MAX_DEPTH} x i32], align 64")
-    words, ordinary_c = _transpose_accumulators(t)
-    ordinary = _unpack_columns(t, kind, ordinary_c)
+    t.emit(f"%b = alloca [{STEPS * _STEP_OF_B} x i8], align 64")
+    t.emit(f"%b.exponents = alloca [{STEPS // GROUP * _STEP_OF_B} x i8], align 64")
+    t.emit(f"%groups = mul i64 %pairs, {kind.groups}")
+    bounds = _unpack_columns(t, kind)
     if kind.is_integer:
-        t.emit("br label %block.begin")
+        t.emit("br label %quarter.begin")
     else:
-        a = t.value(f"load i64, ptr {t.place('%a', _IS_ORDINARY_AT)}")
-        both = t.value(f"and i1 {ordinary}, {t.value(f'icmp ne i64 {a}, 0')}")
-        t.emit(f"br i1 {both}, label %block.begin, label %wide.begin")
-    for name, columns, type_ in (("block", BLOCK, "float"), ("wide", 1, "double")):
-        if kind.is_integer and name == "wide":
+        ordinary = t.value(f"and i1 {_are_ordinary(t, *bounds)}, {_accumulators_are_ordinary(t)}")
+        rows = t.value(f"load i64, ptr {t.place('%a', _IS_ORDINARY_AT)}")
+        both = t.value(f"and i1 {ordinary}, {t.value(f'icmp ne i64 {rows}, 0')}")
+        t.emit(f"br i1 {both}, label %quarter.begin, label %vector.begin")
+    for name, count, add in (
+        ("quarter", 4, _add_integers if kind.is_integer else _add_floats),
+        ("vector", WORDS * 32 // LANES, _add_doubles),
+    ):
+        if kind.is_integer and name == "vector":
             continue
         t.emit(f"{name}.begin:", f"br label %{name}")
         t.emit(f"{name}:", f"%{name}.k = phi i64 [0, %{name}.begin], [%{name}.next, %{name}.end]")
-        c_at = t.place("%columns", f"%{name}.k", size=columns * _ROW_BYTES)
-        at = [t.place(c_at, i * _ROW_BYTES) for i in range(columns)]
-        before = [t.value(f"load {VECTOR}, ptr {x}, align 64") for x in at]
-        if kind.is_integer:
-            after = _add_integers(t, kind, name, before)
-        else:
-            after = _add_floats(t, kind, name, before, type_)
-        for place, x in zip(at, after, strict=True):
-            t.emit(f"store {VECTOR} {x}, ptr {place}, align 64")
+        add(t, kind)
         t.emit(f"br label %{name}.end", f"{name}.end:", f"%{name}.next = add i64 %{name}.k, 1")
-        t.emit(f"%{name}.more = icmp ult i64 %{name}.next, {COLUMNS // columns}")
+        t.emit(f"%{name}.more = icmp ult i64 %{name}.next, {count}")
         t.emit(f"br i1 %{name}.more, label %{name}, label %end")
-    t.emit("end:")
-    _transpose_back(t, words)
-    t.emit("ret void")
+    t.emit("end:", "ret void")
     return str(t)
 
 
-def _transpose_accumulators(t: _Text) -> tuple[list[str], str]:
-    """Put the accumulators into %columns; return where their four words lie, and whether they are
-    in the range that floats allow."""
-    words = [t.place("%d", 128 * word) for word in range(4)]
-    loaded = [t.value(f"load <32 x float>, ptr {at}, align 4") for at in words]
-    ordinary = "true"
-    for column in range(COLUMNS):
-        odd = column % 2
-        lanes = [32 * (row // 8) + 4 * (row % 8) + column // 2 for row in range(ROWS)]
-        c = t.value(
-            f"shufflevector <32 x float> {loaded[odd]}, <32 x float> {loaded[2 + odd]}, "
-            f"{_mask(lanes)}"
-        )
-        t.emit(f"store {VECTOR} {c}, ptr {t.place('%columns', _ROW_BYTES * column)}, align 64")
-        bits = t.value(f"bitcast {VECTOR} {c} to {INTEGERS}")
-        twice = t.value(f"shl {INTEGERS} {bits}, {_same(ROWS, 'i32', 1)}")
-        # Where all products are zero, the bits of an accumulator count below its own exponent.
-        least, bound = (
-            exponent + _FLOAT_BIAS << _FLOAT_FRACTION + 1
-            for exponent in (_LEAST_EXPONENT["float"], _ORDINARY_ACCUMULATOR)
-        )
-        above = t.value(f"sub {INTEGERS} {twice}, {_same(ROWS, 'i32', least)}")
-        near = t.value(f"icmp ult {INTEGERS} {above}, {_same(ROWS, 'i32', bound - least)}")
-        zero = t.value(f"icmp eq {INTEGERS} {twice}, zeroinitializer")
-        either = t.value(f"or <{ROWS} x i1> {near}, {zero}")
-        here = t.value(f"call i1 @llvm.vector.reduce.and.v{ROWS}i1(<{ROWS} x i1> {either})")
-        ordinary = t.value(f"and i1 {ordinary}, {here}")
-    return words, ordinary
-
-
-def _transpose_back(t: _Text, words: Sequence[str]) -> None:
-    places = [t.place("%columns", _ROW_BYTES * column) for column in range(COLUMNS)]
-    results = [t.value(f"load {VECTOR}, ptr {at}, align 64") for at in places]
-    wide = "<32 x float>"
-    for word, at in enumerate(words):
-        ours = [c for column, c in enumerate(results) if column % 2 == word % 2]
-        pairs = [
-            t.value(f"shufflevector {VECTOR} {x}, {VECTOR} {y}, {_mask(range(32))}")
-            for x, y in (ours[:2], ours[2:])
-        ]
-        lanes = [16 * column + 8 * (word // 2) + row for row in range(8) for column in range(4)]
-        whole = t.value(f"shufflevector {wide} {pairs[0]}, {wide} {pairs[1]}, {_mask(lanes)}")
-        t.emit(f"store {wide} {whole}, ptr {at}, align 4")
-
-
-def _unpack_columns(t: _Text, kind: Kind, ordinary: str) -> str:
-    """Put columns of B into %b, and their exponents into %b.exponents: [column][MAX_DEPTH].
-    Returns whether they, too, are ordinary."""
-    depth = kind.depth
-    (ordinary,) = t.begin_loop("pair", "begin", [("i1", ordinary)])
-    raw_at = t.place("%raw", "%pair.k", size=128)
-    for column in range(COLUMNS):
-        here = t.place(raw_at, 16 * column)
-        raw = t.value(f"load <{depth} x {kind.element}>, ptr {here}, align 4")
-        x = _converted(t, kind, depth, raw)
-        offset = t.place("%b", "%pair.k", size=4 * depth)
-        b_at = t.place(offset, 4 * MAX_DEPTH * column)
-        t.emit(f"store <{depth} x float> {x}, ptr {b_at}, align 4")
+def _unpack_columns(t: _Text, kind: Kind) -> list[str]:
+    """Put columns of B into %b, and their exponents into %b.exponents: in each step the even
+    columns, then the odd ones. Returns the bounds of the elements."""
+    bounds = t.begin_loop("pair", "begin", _BOUNDS)
+    raw_at = t.place("%raw", "%pair.k", 128)
+    first = t.place("%b", "%pair.k", kind.groups * GROUP * _STEP_OF_B)
+    exponents_at = t.place("%b.exponents", "%pair.k", kind.groups * _STEP_OF_B)
+    columns = [_elements(t, kind, t.place(raw_at, 32 * i)) for i in range(COLUMNS // 2)]
+    for group, pairs in enumerate(zip(*columns, strict=True)):
+        type_ = INTEGERS if kind.is_integer else FLOATS
+        for step, x in enumerate(_transposed(t, type_, pairs)):
+            t.store(type_, x, t.place(first, (group * GROUP + step) * _STEP_OF_B))
         if kind.is_integer:
             continue
-        exponents = _exponents(t, depth, x, kind.least_exponent)
-        offset = t.place("%b.exponents", "%pair.k", size=4 * depth)
-        at = t.place(offset, 4 * MAX_DEPTH * column)
-        t.emit(f"store <{depth} x i32> {exponents}, ptr {at}, align 4")
-        ordinary = t.value(f"and i1 {ordinary}, {_are_ordinary(t, depth, exponents)}")
-    t.end_loop("pair", "%pairs", [ordinary], "unpacked")
-    return ordinary
+        fields = [_exponent_fields(t, kind, x, bounds) for x in pairs]
+        words = [t.cast("bitcast", x, BYTES, INTEGERS) for x in fields]
+        lower, upper = (
+            t.shuffle(INTEGERS, a, b, [0, 9, 2, 11, 4, 13, 6, 15])
+            for a, b in (words[:2], words[2:])
+        )
+        whole = t.shuffle(INTEGERS, lower, upper, [0, 1, 10, 11, 4, 5, 14, 15])
+        exponents = _exponents(t, kind, t.cast("bitcast", whole, INTEGERS, BYTES), bounds)
+        t.store(BYTES, exponents, t.place(exponents_at, group * _STEP_OF_B))
+    t.end_loop("pair", "%pairs", bounds, "unpacked")
+    return bounds
+
+
+def _transposed(t: _Text, type_: str, rows: Sequence[str]) -> list[str]:
+    """Both halves of four vectors, as matrices of 4 x 4."""
+    first, last = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
+    low, high = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+    found = []
+    for columns in (first, last):
+        upper, lower = (t.shuffle(type_, a, b, columns) for a, b in (rows[:2], rows[2:]))
+        found += [t.shuffle(type_, upper, lower, lanes) for lanes in (low, high)]
+    return found
+
+
+def _accumulators_are_ordinary(t: _Text) -> str:
+    """Whether all accumulators are zero or in the range that floats allow."""
+    largest, least = "zeroinitializer", _same(INTEGERS, -1)
+    for i in range(WORDS * 32 // LANES):
+        c = t.load(INTEGERS, t.place("%d", i * _VECTOR_BYTES))
+        size = t.op("and", INTEGERS, c, (1 << 31) - 1)
+        largest = t.call("umax", INTEGERS, largest, size)
+        least = t.call("umin", INTEGERS, least, t.op("add", INTEGERS, size, -1))
+    # Where all products are zero, the bits of an accumulator count below its own exponent.
+    low, high = (x + _FLOAT_BIAS << _FLOAT_FRACTION for x in _ORDINARY_ACCUMULATORS)
+    highest = t.value(f"call i32 @llvm.vector.reduce.umax.v8i32({INTEGERS} {largest})")
+    lowest = t.value(f"call i32 @llvm.vector.reduce.umin.v8i32({INTEGERS} {least})")
+    below = t.value(f"icmp ult i32 {highest}, {high}")
+    return t.value(f"and i1 {below}, {t.value(f'icmp uge i32 {lowest}, {low - 1}')}")
+
+
+_ROW_VECTORS = 2
+"""Vectors of a quarter of the rows. More accumulators than they need have no room in registers."""
+
+
+def _accumulators(t: _Text) -> list[str]:
+    """Where those of a quarter of the rows lie: first those of the even columns."""
+    half = t.place("%d", t.value("lshr i64 %quarter.k, 1"), 256)
+    first = t.place(half, t.value("and i64 %quarter.k, 1"), _ROW_VECTORS * _VECTOR_BYTES)
+    offsets = [128 * odd + _VECTOR_BYTES * i for odd in range(2) for i in range(_ROW_VECTORS)]
+    return [t.place(first, offset) for offset in offsets]
 
 
 class _Operands:
-    """Loads the elements of A and B at one depth after the other, in a loop over pairs."""
+    """Loads vectors of A and B at one step after the other, for a quarter of the rows."""
 
-    def __init__(self, t: _Text, kind: Kind, loop: str, block: str, columns: int) -> None:
+    def __init__(self, t: _Text, loop: str, a: str, b: str, steps: int) -> None:
         self.t = t
-        self._a = t.place("%a", f"%{loop}.k", size=kind.depth * _ROW_BYTES)
-        self._columns = [f"{4 * MAX_DEPTH * column}" for column in range(columns)]
-        self._b = {
-            array: t.place(
-                t.place(array, f"%{loop}.k", size=4 * kind.depth),
-                f"%{block}.k",
-                size=4 * MAX_DEPTH * columns,
-            )
-            for array in ("%b", "%b.exponents")
-        }
+        quarter = t.place(a, "%quarter.k", _ROW_VECTORS * _VECTOR_BYTES)
+        self._a = t.place(quarter, f"%{loop}.k", steps * _STEP_OF_A)
+        self._b = t.place(b, f"%{loop}.k", steps * _STEP_OF_B)
 
-    def rows(self, k: int, type_: str) -> str:
-        base = _EXPONENTS_AT if type_ == "i32" else 0
-        at = self.t.place(self._a, base + k * _ROW_BYTES)
-        return self.t.value(f"load <{ROWS} x {type_}>, ptr {at}, align 4")
+    def rows(self, step: int, vector: int, type_: str) -> str:
+        at = self.t.place(self._a, step * _STEP_OF_A + vector * _VECTOR_BYTES)
+        return self.t.load(type_, at)
 
-    def column(self, k: int, column: int, type_: str) -> str:
-        """One number for all rows."""
-        array = "%b.exponents" if type_ == "i32" else "%b"
-        at = self.t.place(self._b[array], 4 * (MAX_DEPTH * column + k))
-        return _splat(self.t, type_, self.t.value(f"load {type_}, ptr {at}"))
+    def columns(self, step: int, odd: int, type_: str) -> str:
+        return _columns(self.t, self._b, step * _STEP_OF_B + 16 * odd, type_)
 
 
-def _add_floats(t: _Text, kind: Kind, name: str, before: Sequence[str], type_: str) -> list[str]:
-    """The accumulators of some columns behind a product. type_: in which it is computed."""
-    columns = range(len(before))
-    exponents = [_exponents(t, ROWS, c, 1 - _FLOAT_BIAS) for c in before]
-    t.emit(f"br label %{name}.largest.begin", f"{name}.largest.begin:")
-    loop = f"{name}.largest"
-    largest = t.begin_loop(loop, f"{loop}.begin", [(INTEGERS, e) for e in exponents])
-    operands = _Operands(t, kind, loop, name, len(before))
-    for k in range(kind.depth):
-        a = operands.rows(k, "i32")
-        for i in columns:
-            b = operands.column(k, i, "i32")
-            largest[i] = _larger(t, ROWS, largest[i], t.value(f"add {INTEGERS} {a}, {b}"))
-    t.end_loop(loop, "%pairs", largest, f"{name}.scale")
-    least = _same(ROWS, "i32", _LEAST_EXPONENT[type_])
-    bounded = [_larger(t, ROWS, x, least) for x in largest]
-    fraction = _same(ROWS, "i32", FRACTION_BITS)
-    ups = [t.value(f"sub {INTEGERS} {fraction}, {x}") for x in bounded]
-    scales = [_power_of_two(t, up, type_) for up in ups]
-    numbers = f"<{ROWS} x {type_}>"
-    total = INTEGERS if type_ == "float" else numbers
-    start = []
-    for c, scale in zip(before, scales, strict=True):
-        wide = c if type_ == "float" else t.value(f"fpext {VECTOR} {c} to {DOUBLES}")
-        start.append(_cut(t, t.value(f"fmul {numbers} {wide}, {scale}"), type_))
-    # Half of the products and the accumulator fit into an integer, all of them may not.
-    sums = [(total, x) for x in (*start, *["zeroinitializer"] * len(before))]
-    loop = f"{name}.add"
-    t.emit(f"br label %{loop}.begin", f"{loop}.begin:")
-    parts = t.begin_loop(loop, f"{loop}.begin", sums)
-    operands = _Operands(t, kind, loop, name, len(before))
-    for k in range(kind.depth):
-        a = operands.rows(k, "float")
-        if type_ == "double":
-            a = t.value(f"fpext {VECTOR} {a} to {DOUBLES}")
-        for i in columns:
-            b = operands.column(k, i, "float")
-            if type_ == "double":
-                b = t.value(f"fpext {VECTOR} {b} to {DOUBLES}")
-            product = t.value(f"fmul {numbers} {a}, {b}")
-            cut = _cut(t, t.value(f"fmul {numbers} {product}, {scales[i]}"), type_)
-            half = i + k % 2 * len(before)
-            add = "add" if type_ == "float" else "fadd"
-            parts[half] = t.value(f"{add} {total} {parts[half]}, {cut}")
-    t.end_loop(loop, "%pairs", parts, f"{name}.round")
-    after = []
-    for i in columns:
-        halves = parts[i], parts[i + len(before)]
-        after.append(_rounded(t, halves, ups[i], type_))
-    return after
+def _columns(t: _Text, base: str, offset: int | str, type_: str) -> str:
+    """Four columns, for both rows."""
+    count, _, element = type_.strip("<>").partition(" x ")
+    quarter = f"<{int(count) // 2} x {element}>"
+    four = t.load(quarter, t.place(base, offset))
+    return t.shuffle(quarter, four, "poison", list(range(int(count) // 2)) * 2)
 
 
-def _rounded(t: _Text, halves: Sequence[str], up: str, type_: str) -> str:
-    """The sum of two numbers, exact, cut off to the bits of a float, and scaled back."""
-    if type_ == "float":
-        halves = [t.value(f"sitofp {INTEGERS} {x} to {DOUBLES}") for x in halves]
-    exact = t.value(f"fadd {DOUBLES} {halves[0]}, {halves[1]}")
-    bits = t.value(f"bitcast {DOUBLES} {exact} to {LONGS}")
-    dropped = _DOUBLE_FRACTION - _FLOAT_FRACTION
-    kept = t.value(f"and {LONGS} {bits}, {_same(ROWS, 'i64', -(1 << dropped))}")
-    number = t.value(f"bitcast {LONGS} {kept} to {DOUBLES}")
-    down = _power_of_two(t, t.value(f"sub {INTEGERS} zeroinitializer, {up}"), "double")
-    return t.value(f"fptrunc {DOUBLES} {t.value(f'fmul {DOUBLES} {number}, {down}')} to {VECTOR}")
+def _add_floats(t: _Text, kind: Kind) -> None:
+    """Add to the accumulators of a quarter of the rows."""
+    loop, places = "largest", _accumulators(t)
+    t.emit("br label %largest.begin", "largest.begin:")
+    # Products of zeros are not above any other.
+    smallest = _same(BYTES, -2 * _ORDINARY - 8)
+    largest = t.begin_loop(loop, "largest.begin", [(BYTES, smallest)] * len(places))
+    operands = _Operands(t, loop, t.place("%a", _EXPONENTS_AT), "%b.exponents", 1)
+    columns = [operands.columns(0, odd, BYTES) for odd in range(2)]
+    for vector in range(_ROW_VECTORS):
+        rows = operands.rows(0, vector, BYTES)
+        for odd in range(2):
+            i = vector + odd * _ROW_VECTORS
+            exponent = t.call("sadd.sat", BYTES, rows, columns[odd])
+            largest[i] = t.call("smax", BYTES, largest[i], exponent)
+    t.end_loop(loop, "%groups", largest, "scale")
+    fields, scales, starts = [], [], []
+    for i, place in enumerate(places):
+        c = t.load(INTEGERS, place)
+        field = _largest_field(t, largest[i], c)
+        up = t.op("sub", INTEGERS, _same(INTEGERS, 2 * _FLOAT_BIAS + FRACTION_BITS << 23), field)
+        fields.append(field)
+        scales.append(t.cast("bitcast", up, INTEGERS, FLOATS))
+        scaled = t.op("fmul", FLOATS, t.cast("bitcast", c, INTEGERS, FLOATS), scales[i])
+        starts.append(t.cast("fptosi", scaled, FLOATS, INTEGERS))
+    # Eight products and the accumulator fit into an integer; of sixteen, the products alone do.
+    apart = kind.groups == 2
+    first = ["zeroinitializer"] * len(places) if apart else starts
+    t.emit("br label %add.begin", "add.begin:")
+    sums = t.begin_loop("add", "add.begin", [(INTEGERS, x) for x in first])
+    operands = _Operands(t, "add", "%a", "%b", GROUP)
+    for step in range(GROUP):
+        columns = [operands.columns(step, odd, FLOATS) for odd in range(2)]
+        for vector in range(_ROW_VECTORS):
+            rows = operands.rows(step, vector, FLOATS)
+            for odd in range(2):
+                i = vector + odd * _ROW_VECTORS
+                product = t.op("fmul", FLOATS, rows, columns[odd])
+                cut = t.cast("fptosi", t.op("fmul", FLOATS, product, scales[i]), FLOATS, INTEGERS)
+                sums[i] = t.op("add", INTEGERS, sums[i], cut)
+    t.end_loop("add", "%groups", sums, "round")
+    for i, place in enumerate(places):
+        exact = t.cast("sitofp", sums[i], INTEGERS, DOUBLES)
+        if apart:
+            exact = t.op("fadd", DOUBLES, exact, t.cast("sitofp", starts[i], INTEGERS, DOUBLES))
+        down = t.op("sub", INTEGERS, fields[i], _same(INTEGERS, FRACTION_BITS << _FLOAT_FRACTION))
+        result = t.op("fmul", FLOATS, _rounded(t, exact), t.cast("bitcast", down, INTEGERS, FLOATS))
+        t.store(FLOATS, result, place)
 
 
-def _cut(t: _Text, x: str, type_: str) -> str:
-    """An integer, towards zero."""
-    if type_ == "float":
-        return t.value(f"fptosi {VECTOR} {x} to {INTEGERS}")
-    return t.value(f"call {DOUBLES} @llvm.trunc.v{ROWS}f64({DOUBLES} {x})")
+def _largest_field(t: _Text, exponents: str, c: str) -> str:
+    """The exponent field, in its place in a float, of the largest of four exponents and c."""
+    largest = exponents
+    for distance in (16, 8):
+        words = t.cast("bitcast", largest, BYTES, INTEGERS)
+        moved = t.cast("bitcast", t.op("shl", INTEGERS, words, distance), INTEGERS, BYTES)
+        largest = t.call("smax", BYTES, largest, moved)
+    words = t.cast("bitcast", largest, BYTES, INTEGERS)
+    in_place = t.op("ashr", INTEGERS, words, 1)  # below it are bits of the others
+    field = t.op("add", INTEGERS, in_place, _FLOAT_BIAS << _FLOAT_FRACTION)
+    size = t.op("and", INTEGERS, c, (1 << 31) - 1)
+    return t.op("and", INTEGERS, t.call("smax", INTEGERS, field, size), 255 << _FLOAT_FRACTION)
 
 
-def _power_of_two(t: _Text, exponent: str, type_: str) -> str:
-    if type_ == "float":
-        biased = t.value(f"add {INTEGERS} {exponent}, {_same(ROWS, 'i32', _FLOAT_BIAS)}")
-        bits = t.value(f"shl {INTEGERS} {biased}, {_same(ROWS, 'i32', _FLOAT_FRACTION)}")
-        return t.value(f"bitcast {INTEGERS} {bits} to {VECTOR}")
-    biased = t.value(f"add {INTEGERS} {exponent}, {_same(ROWS, 'i32', _DOUBLE_BIAS)}")
-    extended = t.value(f"zext {INTEGERS} {biased} to {LONGS}")
-    bits = t.value(f"shl {LONGS} {extended}, {_same(ROWS, 'i64', _DOUBLE_FRACTION)}")
-    return t.value(f"bitcast {LONGS} {bits} to {DOUBLES}")
+def _rounded(t: _Text, exact: str) -> str:
+    """Doubles, cut off to the bits of a float."""
+    bits = t.cast("bitcast", exact, DOUBLES, LONGS)
+    kept = t.op("and", LONGS, bits, -(1 << _DOUBLE_FRACTION - _FLOAT_FRACTION))
+    return t.cast("fptrunc", t.cast("bitcast", kept, LONGS, DOUBLES), DOUBLES, FLOATS)
 
 
-def _add_integers(t: _Text, kind: Kind, name: str, before: Sequence[str]) -> list[str]:
-    """Products are added to the accumulators as integers: these wrap, or saturate. The sums of the
-    products are exact in float."""
-    columns = range(len(before))
-    loop = f"{name}.add"
-    t.emit(f"br label %{loop}.begin", f"{loop}.begin:")
-    sums = t.begin_loop(loop, f"{loop}.begin", [(VECTOR, "zeroinitializer") for _ in columns])
-    operands = _Operands(t, kind, loop, name, len(before))
-    for k in range(kind.depth):
-        a = operands.rows(k, "float")
-        for i in columns:
-            given = f"{VECTOR} {a}, {VECTOR} {operands.column(k, i, 'float')}, {VECTOR} {sums[i]}"
-            sums[i] = t.value(f"call {VECTOR} @llvm.fma.v{ROWS}f32({given})")
-    t.end_loop(loop, "%pairs", sums, f"{name}.round")
-    t.emit(f"%{name}.saturates = icmp ne i64 %saturates, 0")
-    after = []
-    for c, total in zip(before, sums, strict=True):
-        whole = t.value(f"fptosi {VECTOR} {total} to {INTEGERS}")
-        old = t.value(f"bitcast {VECTOR} {c} to {INTEGERS}")
-        wrapped = t.value(f"add {INTEGERS} {old}, {whole}")
-        given = f"{INTEGERS} {old}, {INTEGERS} {whole}"
-        saturated = t.value(f"call {INTEGERS} @llvm.sadd.sat.v{ROWS}i32({given})")
-        both = f"{INTEGERS} {saturated}, {INTEGERS} {wrapped}"
-        result = t.value(f"select i1 %{name}.saturates, {both}")
-        after.append(t.value(f"bitcast {INTEGERS} {result} to {VECTOR}"))
-    return after
+def _add_doubles(t: _Text, kind: Kind) -> None:
+    """Add to one vector of accumulators, for elements of any size."""
+    at = t.place("%d", "%vector.k", _VECTOR_BYTES)
+    c = t.load(FLOATS, at)
+    half, odd = t.value("lshr i64 %vector.k, 3"), t.value("lshr i64 %vector.k, 2")
+    odd = t.value(f"and i64 {odd}, 1")
+    in_half = t.value("and i64 %vector.k, 3")
+    rows_at = t.place(t.place("%a", half, 4 * _VECTOR_BYTES), in_half, _VECTOR_BYTES)
+    columns_at = t.place("%b", odd, 16)
+    t.emit(f"%steps = mul i64 %groups, {GROUP}")
+
+    def operands(loop: str) -> list[str]:
+        rows = t.load(FLOATS, t.place(rows_at, f"%{loop}.k", _STEP_OF_A))
+        return [rows, _columns(t, t.place(columns_at, f"%{loop}.k", _STEP_OF_B), 0, FLOATS)]
+
+    first = _exponent(t, c, 1 - _FLOAT_BIAS)
+    t.emit("br label %exponent.begin", "exponent.begin:")
+    (largest,) = t.begin_loop("exponent", "exponent.begin", [(INTEGERS, first)])
+    a, b = (_exponent(t, x, kind.least_exponent) for x in operands("exponent"))
+    largest = t.call("smax", INTEGERS, largest, t.op("add", INTEGERS, a, b))
+    t.end_loop("exponent", "%steps", [largest], "power")
+    bounded = t.call("smax", INTEGERS, largest, _LEAST_EXPONENT)
+    up = t.op("sub", INTEGERS, _same(INTEGERS, FRACTION_BITS), bounded)
+    scale = _power_of_two(t, up)
+
+    def cut(x: str) -> str:
+        scaled = t.op("fmul", DOUBLES, x, scale)
+        return t.value(f"call {DOUBLES} @llvm.trunc.v8f64({DOUBLES} {scaled})")
+
+    start = cut(t.cast("fpext", c, FLOATS, DOUBLES))
+    t.emit("br label %sum.begin", "sum.begin:")
+    (total,) = t.begin_loop("sum", "sum.begin", [(DOUBLES, start)])
+    a, b = (t.cast("fpext", x, FLOATS, DOUBLES) for x in operands("sum"))
+    total = t.op("fadd", DOUBLES, total, cut(t.op("fmul", DOUBLES, a, b)))
+    t.end_loop("sum", "%steps", [total], "sum.end")
+    bits = t.cast("bitcast", total, DOUBLES, LONGS)
+    kept = t.op("and", LONGS, bits, -(1 << _DOUBLE_FRACTION - _FLOAT_FRACTION))
+    down = _power_of_two(t, t.op("sub", INTEGERS, "zeroinitializer", up))
+    number = t.op("fmul", DOUBLES, t.cast("bitcast", kept, LONGS, DOUBLES), down)
+    t.store(FLOATS, t.cast("fptrunc", number, DOUBLES, FLOATS), at)
+
+
+def _exponent(t: _Text, x: str, least: int) -> str:
+    """The exponents of floats, as 32-bit integers."""
+    bits = t.cast("bitcast", x, FLOATS, INTEGERS)
+    field = t.op("and", INTEGERS, t.op("lshr", INTEGERS, bits, _FLOAT_FRACTION), 255)
+    bounded = t.call("smax", INTEGERS, t.op("sub", INTEGERS, field, _FLOAT_BIAS), least)
+    zero = t.value(f"fcmp oeq {FLOATS} {x}, zeroinitializer")
+    none = _same(INTEGERS, _NO_EXPONENT)
+    return t.value(f"select <{LANES} x i1> {zero}, {INTEGERS} {none}, {INTEGERS} {bounded}")
+
+
+def _power_of_two(t: _Text, exponent: str) -> str:
+    biased = t.op("add", INTEGERS, exponent, _DOUBLE_BIAS)
+    extended = t.cast("zext", biased, INTEGERS, LONGS)
+    return t.cast("bitcast", t.op("shl", LONGS, extended, _DOUBLE_FRACTION), LONGS, DOUBLES)
+
+
+def _add_integers(t: _Text, kind: Kind) -> None:
+    """Add integers to the accumulators of a quarter of the rows; they wrap or saturate. The sums of
+    the products fit into one."""
+    places = _accumulators(t)
+    t.emit("br label %add.begin", "add.begin:")
+    sums = t.begin_loop("add", "add.begin", [(INTEGERS, "zeroinitializer")] * len(places))
+    operands = _Operands(t, "add", "%a", "%b", GROUP)
+    for step in range(GROUP):
+        columns = [operands.columns(step, odd, SHORTS) for odd in range(2)]
+        for vector in range(_ROW_VECTORS):
+            rows = operands.rows(step, vector, SHORTS)
+            for odd in range(2):
+                i = vector + odd * _ROW_VECTORS
+                sums[i] = t.op("add", INTEGERS, sums[i], _pairs(t, rows, columns[odd]))
+    t.end_loop("add", "%groups", sums, "round")
+    t.emit("%saturate = icmp ne i64 %saturates, 0")
+    for total, at in zip(sums, places, strict=True):
+        old = t.load(INTEGERS, at)
+        wrapped = t.op("add", INTEGERS, old, total)
+        both = f"{INTEGERS} {t.call('sadd.sat', INTEGERS, old, total)}, {INTEGERS} {wrapped}"
+        t.store(INTEGERS, t.value(f"select i1 %saturate, {both}"), at)
+
+
+def _pairs(t: _Text, a: str, b: str) -> str:
+    """The sums of two products each of 16-bit integers."""
+    wide = [t.cast("sext", x, SHORTS, WIDE_INTEGERS) for x in (a, b)]
+    products = t.op("mul", WIDE_INTEGERS, *wide)
+    halves = [t.shuffle(WIDE_INTEGERS, products, "poison", range(i, 16, 2)) for i in range(2)]
+    return t.op("add", INTEGERS, *halves)
 
 
 def _dispatcher(name: str, prefix: str, arguments: int) -> str:

@@ -10,12 +10,14 @@ __device__ __forceinline__ int per_word(int kind) { return kind == TF32 ? 1 : ki
 // the PTX manual's figures: a word of all lanes has 8 rows (or columns of B), one after the other, of
 // 16 bytes of their depth.
 
-const int MAX_DEPTH = 32, TILE_ROWS = 16, TILE_COLUMNS = 8;
+const int TILE_COLUMNS = 8;
 
-// Rows of A as numbers.
+// Rows of A as numbers, as products.py has them: in each step of the depth 16 rows, each four times.
+const int STEPS = 16, GROUP = 4;
+
 struct Rows {
-    float x[MAX_DEPTH][TILE_ROWS];
-    int exponent[MAX_DEPTH][TILE_ROWS];
+    unsigned x[STEPS][64];
+    unsigned exponents[STEPS / GROUP][64];
     long long is_ordinary;  // in the range in which floats suffice
 };
 
