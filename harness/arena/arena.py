@@ -6,46 +6,16 @@ import fcntl
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import URL
 
-from harness.arena import rules
 from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.postgres import Server, address
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.preparing import prepare
 from harness.arena.supervisor import Part, workers
-from harness.arena.workers.api import LEASE_SECONDS
 from harness.protocol.errors import UsageError
-
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Where this machine reaches a server that listens on all addresses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How an arena is run, apart from its rules.
-
-    root: the path under which a proxy serves it.
-    proxy: the address whose X-Forwarded-For is believed; empty without a proxy.
-    lease: seconds without a heartbeat after which a worker is taken for dead.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8040
-    root: str = ""
-    secure: bool = False
-    proxy: str = ""
-    workers: int | None = None
-    lease: float = LEASE_SECONDS
-
-    @property
-    def address(self) -> str:
-        """The address at which this machine reaches the arena."""
-        host = EVERY_ADDRESS.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 @contextmanager
@@ -99,27 +69,18 @@ def reached(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
             yield owner
 
 
-def parts(owner: URL, secrets: Secrets, data_dir: DataDir, settings: Settings) -> list[Part]:
-    """Return the arena's processes. Only the web service knows the database's address."""
-    quick = rules.read(data_dir.rules).quick
-    web = [
-        *("--host", settings.host),
-        *("--port", str(settings.port)),
-        *("--root", settings.root),
-        *("--rules", str(data_dir.rules)),
-        *("--signing-key", str(data_dir.signing_key)),
-        *("--proxy", settings.proxy),
-        *("--lease", str(settings.lease)),
-        *(["--secure"] if settings.secure else []),
-        *(["--quick"] if quick else []),
-    ]
+def parts(owner: URL, secrets: Secrets, settings: Settings, count: int | None) -> list[Part]:
+    """Return the arena's processes. Only the web service knows the database's address.
+
+    count: of workers; by default one for each GPU, or one.
+    """
     environment = {
         DATABASE_VARIABLE: owner.render_as_string(hide_password=False),
         COOKIE_VARIABLE: secrets.cookies,
     }
     return [
-        Part("web", "harness.arena.web.server", web, environment),
-        *workers(settings.address, secrets.worker, "auto", settings.workers, quick),
+        Part("web", "harness.arena.web.server", [settings.model_dump_json()], environment),
+        *workers(settings.address, secrets.worker, "auto", count, settings.quick),
     ]
 
 

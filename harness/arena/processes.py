@@ -6,6 +6,10 @@ import os
 import sys
 import threading
 from enum import IntEnum
+from pathlib import Path
+
+from harness.arena.workers.api import LEASE_SECONDS
+from harness.protocol.report import Value
 
 DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
 """Holds the database's address. The web process and the board renderer have it, and no other."""
@@ -18,8 +22,37 @@ SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 
 COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
 
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where this machine reaches a server that listens on all addresses."""
+
 NICENESS = 5
 """Of what grades and what ranks: on a machine that is short of processors, pages come first."""
+
+
+class Settings(Value):
+    """How the web service is run: the one argument of its process, as JSON."""
+
+    rules: Path
+    """The file of the rules."""
+    signing_key: Path
+    quick: bool = False
+    """Grade by a sample of the cases."""
+    host: str = "127.0.0.1"
+    port: int = 8040
+    root: str = ""
+    """The path under which a proxy serves it: "" or "/arena"."""
+    secure: bool = False
+    """People reach it by https alone."""
+    proxy: str = ""
+    """The address whose X-Forwarded-For is believed; empty without a proxy."""
+    lease: float = LEASE_SECONDS
+    """Seconds without a heartbeat after which a worker is taken for dead."""
+
+    @property
+    def address(self) -> str:
+        """The address at which this machine reaches the arena."""
+        host = EVERY_ADDRESS.get(self.host, self.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 class ServerFailed(Exception):

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine
 
-from harness.arena.arena import Settings, alone_in, check_port, database, folder, parts, reached
+from harness.arena import rules
+from harness.arena.arena import alone_in, check_port, database, folder, parts, reached
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
 from harness.arena.logs import Output, log_as
-from harness.arena.processes import ServerFailed
+from harness.arena.processes import ServerFailed, Settings
 from harness.arena.rules import RulesError
 from harness.arena.store import contest, people, workers
 from harness.arena.store.database import address, open_engine
@@ -113,19 +114,18 @@ def _serve(
 ) -> None:
     """Run the arena until it is stopped."""
     settings = Settings(
-        host=arguments.host,
-        port=arguments.port,
-        root=arguments.root,
+        rules=data_dir.rules,
+        signing_key=data_dir.signing_key,
+        quick=rules.read(data_dir.rules).quick,
         secure=arguments.https,
-        proxy=arguments.proxy,
-        workers=arguments.workers,
-        lease=arguments.lease,
+        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
     )
     with alone_in(data_dir):
         check_port(settings)
         with database(data_dir, url) as (owner, server):
             first = first_key(owner, output)
-            supervisor = Supervisor(server, parts(owner, data_dir.secrets(), data_dir, settings))
+            processes = parts(owner, data_dir.secrets(), settings, arguments.workers)
+            supervisor = Supervisor(server, processes)
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
             signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
             supervisor.run(lambda: _greet(output, settings, first))

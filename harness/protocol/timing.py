@@ -9,7 +9,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Finished, LaunchInputs
-from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
+from harness.protocol.report import ErrorFigures, FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
     Done,
@@ -158,16 +158,9 @@ class CheckLaunch(Request[Checked]):
     """Check whether the output follows from the inputs as they were drawn."""
 
 
-class MeasuredErrors(Value):
-    """The worst errors of some blocks of the output, as problem/accuracy.py defines them."""
-
-    block: NonNegativeFloat
-    by_rows: NonNegativeFloat
-    by_components: NonNegativeFloat
-
-
-class MeasureErrors(Request[MeasuredErrors]):
-    """Measure how far the output is from what it should be. The seed chooses the blocks."""
+class MeasureErrors(Request[ErrorFigures]):
+    """Measure how far some blocks of the output are from what they should be. The seed chooses
+    them."""
 
     seed: NonNegativeInt
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import URL, Connection
 
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store import people
 from harness.arena.store.people import Person
 from tests.arena.test_foreign_database import free_port
@@ -29,12 +29,16 @@ def web(rules: Path, web_url: URL) -> Iterator[int]:
     """The arena's web process as `arena run --root /arena --https --proxy 127.0.0.1` starts it."""
     rules.write_text("[limits]\nper_address_per_minute = 60\n")
     port = free_port()
+    settings = Settings(
+        rules=rules,
+        signing_key=rules.with_name("key.pem"),
+        port=port,
+        root=ROOT,
+        secure=True,
+        proxy="127.0.0.1",
+    )
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "harness.arena.web.server", "--port", str(port)),
-            *("--root", ROOT, "--secure", "--proxy", "127.0.0.1"),
-            *("--rules", str(rules), "--signing-key", str(rules.with_name("key.pem"))),
-        ],
+        [sys.executable, "-m", "harness.arena.web.server", settings.model_dump_json()],
         stdin=subprocess.PIPE,
         env={
             **os.environ,

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import os
 import re
-from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection
 
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.people import Person
 from harness.arena.web.app import application
 from harness.arena.web.board_files import DATA, Form, Made, Wanted, make
@@ -180,12 +179,12 @@ def test_without_a_gpu_the_board_may_show_estimates(
 @asynccontextmanager
 async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[RendererProcess]:
     key = rules.with_name("key.pem")
-    options = Namespace(rules=rules, signing_key=key, root="", secure=False, quick=False)
+    settings = Settings(rules=rules, signing_key=key)
     secrets = {
         DATABASE_VARIABLE: web_url.render_as_string(hide_password=False),
         COOKIE_VARIABLE: "test",
     }
-    maker = RendererProcess(options, {**os.environ, **secrets})
+    maker = RendererProcess(settings, {**os.environ, **secrets})
     try:
         yield maker
     finally:

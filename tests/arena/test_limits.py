@@ -6,7 +6,6 @@ import asyncio
 import os
 import socket
 import time
-from argparse import Namespace
 from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +18,7 @@ from sqlalchemy import URL, Connection
 from sqlalchemy.exc import OperationalError
 
 from harness.arena.postgres import Server
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import OverLimit
@@ -178,10 +177,10 @@ def test_comparisons_are_bounded_in_number_and_time(
     monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
     monkeypatch.setattr(renderer, "MAX_WAITING", 2)
     key = rules.with_name("key.pem")
-    options = Namespace(rules=rules, signing_key=key, root="", secure=False, quick=False)
+    settings = Settings(rules=rules, signing_key=key)
     database = server.url.render_as_string(hide_password=False)
     secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
-    process = RendererProcess(options, {**os.environ, **secrets})
+    process = RendererProcess(settings, {**os.environ, **secrets})
 
     async def many() -> list[str]:
         asked = (process.call(partial(time.sleep, 100)) for _ in range(4))

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import URL
 
 from harness.arena import supervisor
-from harness.arena.arena import Settings, parts
-from harness.arena.data_dir import DataDir, Secrets
+from harness.arena.arena import parts
+from harness.arena.data_dir import Secrets
+from harness.arena.processes import Settings
 from harness.arena.supervisor import Part, Supervisor
 from tests.waiting import PATIENCE, eventually
 
@@ -31,7 +32,8 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(tmp_path: Path, workers: int | None = None) -> dict[str, Part]:
-    made = parts(OWNER, SECRETS, DataDir(tmp_path), Settings(workers=workers))
+    settings = Settings(rules=tmp_path / "rules.toml", signing_key=tmp_path / "key.pem")
+    made = parts(OWNER, SECRETS, settings, workers)
     return {part.name: part for part in made}
 
 

@@ -270,37 +270,6 @@ def test_a_cancelled_attempt_is_told_so(
 
 
 NOBODY = UUID(int=0)
-REQUESTS = [
-    ("GET", ""),
-    ("POST", ""),
-    ("POST", "/drain"),
-    ("POST", f"/{NOBODY}/heartbeat"),
-    ("POST", f"/{NOBODY}/fetch"),
-    ("POST", f"/{NOBODY}/leave"),
-    ("PUT", f"/attempts/{NOBODY}/result"),
-    ("POST", f"/attempts/{NOBODY}/release"),
-]
-
-
-@pytest.mark.parametrize(("method", "path"), REQUESTS)
-@pytest.mark.parametrize("whose", ["nobody's", "a person's", "a revoked machine's"])
-def test_only_a_worker_key_opens_the_worker_api(
-    method: str,
-    path: str,
-    whose: str,
-    client: TestClient,
-    connection: Connection,
-    person: Add,
-    key: Callable[[Person], dict[str, str]],
-) -> None:
-    headers = {}
-    if whose == "a person's":
-        headers = key(person("ada"))
-    elif whose == "a revoked machine's":
-        headers = {"Authorization": f"Bearer {workers.new_machine(connection, 'lab')}"}
-        workers.revoke(connection, person("olga"), workers.machines(connection)[0].id)
-    answer = client.request(method, PATH + path, headers=headers)
-    assert answer.status_code == 401 and "worker key" in answer.json()["detail"]
 
 
 def test_nonsense_from_a_worker_gets_a_sentence(arena: TestClient, worker_url: URL) -> None:

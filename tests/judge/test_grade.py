@@ -37,6 +37,7 @@ from harness.protocol.report import (
     CodeLine,
     Diagnostic,
     DisassembledKernel,
+    ErrorFigures,
     Finding,
     FirstLaunch,
     Hazard,
@@ -64,7 +65,6 @@ from harness.protocol.timing import (
     FetchLaunch,
     FirstLaunches,
     LayOut,
-    MeasuredErrors,
     MeasureErrors,
     MeasureFirstLaunch,
     MeasureHostMemory,
@@ -124,7 +124,7 @@ class FakeGpu(FakeDevice):
             case CheckLaunch():
                 return Checked(error=0.1)
             case MeasureErrors():
-                return MeasuredErrors(block=1e-6, by_rows=1e-7, by_components=2e-7)
+                return ErrorFigures(block=1e-6, by_rows=1e-7, by_components=2e-7)
             case FetchLaunch():
                 return Fetched(seed=1, output=right(*SMALL.draw(1)))
             case TimeLaunch():

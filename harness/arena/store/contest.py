@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, func, insert, select, text, update
 
 from harness.arena.states import State
 from harness.arena.store.gradings import cancel, cancel_rejudging, queue_grading
-from harness.arena.store.people import NotPossible, Person
+from harness.arena.store.people import NotPossible, Person, change
 from harness.arena.store.tables import (
     announcements,
     audit,
@@ -76,23 +76,16 @@ def disqualify(connection: Connection, actor: Person, submission: str, reason: s
     reason = reason.strip()[:500]
     if not reason:
         raise NotPossible("a disqualification needs a reason, which its author will read")
-    changed = connection.execute(
-        update(submissions).where(submissions.c.id == submission).values(disqualified=reason)
-    )
-    if not changed.rowcount:
-        raise NotPossible("there is no such submission")
+    statement = update(submissions).where(submissions.c.id == submission)
+    change(connection, statement.values(disqualified=reason), "there is no such submission")
     note(connection, actor, "disqualify", submission, reason=reason)
 
 
 def reinstate(connection: Connection, actor: Person, submission: str) -> None:
     """End a disqualification; what its author withdrew stays withdrawn. Raises NotPossible."""
-    changed = connection.execute(
-        update(submissions)
-        .where(submissions.c.id == submission, submissions.c.disqualified.is_not(None))
-        .values(disqualified=None)
-    )
-    if not changed.rowcount:
-        raise NotPossible("this submission is not disqualified")
+    found = submissions.c.id == submission, submissions.c.disqualified.is_not(None)
+    statement = update(submissions).where(*found).values(disqualified=None)
+    change(connection, statement, "this submission is not disqualified")
     note(connection, actor, "reinstate", submission)
 
 
@@ -118,9 +111,8 @@ def announce(connection: Connection, actor: Person, words: str) -> None:
 def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
     """Raises NotPossible."""
     shown = announcements.c.id == id, announcements.c.removed.is_(None)
-    done = connection.execute(update(announcements).where(*shown).values(removed=func.now()))
-    if not done.rowcount:
-        raise NotPossible("there is no such announcement, or it was removed before")
+    statement = update(announcements).where(*shown).values(removed=func.now())
+    change(connection, statement, "there is no such announcement, or it was removed before")
     _board_changed(connection)
     note(connection, actor, "remove announcement", str(id))
 

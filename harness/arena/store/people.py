@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Update, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from harness.arena.store.tables import invitations, keys, people, sessions
@@ -50,6 +50,12 @@ class Person:
 
 class NotPossible(Exception):
     """A request that cannot be fulfilled; the text says why."""
+
+
+def change(connection: Connection, statement: Update, otherwise: str) -> None:
+    """Change a row. Raises NotPossible, which says what `otherwise` does, where there is none."""
+    if not connection.execute(statement).rowcount:
+        raise NotPossible(otherwise)
 
 
 class Taken(NotPossible):
@@ -180,8 +186,7 @@ def enrol(connection: Connection, person: int, login: str | None, section: str |
 def extend(connection: Connection, person: int, until: datetime | None) -> None:
     """Give one person a deadline of their own. Raises NotPossible."""
     statement = update(people).where(people.c.id == person).values(extended=until)
-    if not connection.execute(statement).rowcount:
-        raise NotPossible("there is no such person")
+    change(connection, statement, "there is no such person")
 
 
 def has_organiser(connection: Connection) -> bool:
@@ -220,13 +225,9 @@ def listed(connection: Connection, person: int) -> Listed:
 
 def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
     """Lock a person out, or let them in: what they submitted is kept. Raises NotPossible."""
-    changed = connection.execute(
-        update(people)
-        .where(people.c.id == person)
-        .values(disabled=func.now() if disabled else None)
-    )
-    if not changed.rowcount:
-        raise NotPossible("there is no such person")
+    statement = update(people).where(people.c.id == person)
+    since = func.now() if disabled else None
+    change(connection, statement.values(disabled=since), "there is no such person")
     if disabled:
         connection.execute(delete(sessions).where(sessions.c.person == person))
 
@@ -436,13 +437,10 @@ def _use(connection: Connection, invitation: Invitation, name: str = "") -> Pers
     if invitation.login is not None:
         course = {"login": invitation.login, "section": invitation.section}
         connection.execute(update(people).where(people.c.id == person.id).values(**course))
-    used = connection.execute(
-        update(invitations)
-        .where(invitations.c.id == invitation.id, invitations.c.uses_left > 0)
-        .values(uses_left=invitations.c.uses_left - 1)
-    )
-    if not used.rowcount:
-        raise NotPossible("this invitation was used up a moment ago; ask the organiser for another")
+    open = invitations.c.id == invitation.id, invitations.c.uses_left > 0
+    used = update(invitations).where(*open).values(uses_left=invitations.c.uses_left - 1)
+    gone = "this invitation was used up a moment ago; ask the organiser for another"
+    change(connection, used, gone)
     return person
 
 
@@ -454,5 +452,5 @@ def open_invitations(connection: Connection) -> list[Invitation]:
 def end_invitation(connection: Connection, id: int) -> None:
     """Raises NotPossible."""
     open = invitations.c.id == id, invitations.c.uses_left > 0
-    if not connection.execute(update(invitations).where(*open).values(uses_left=0)).rowcount:
-        raise NotPossible("there is no such invitation, or it has ended already")
+    ended = update(invitations).where(*open).values(uses_left=0)
+    change(connection, ended, "there is no such invitation, or it has ended already")

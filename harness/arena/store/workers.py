@@ -18,7 +18,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import QUEUE, Held
-from harness.arena.store.people import NotPossible, Person, hashed
+from harness.arena.store.people import NotPossible, Person, change, hashed
 from harness.arena.store.tables import attempts, people, submissions, workers
 from harness.arena.store.tables import gradings as gradings_table
 from harness.arena.store.tables import worker_keys as keys
@@ -99,13 +99,9 @@ def machines(connection: Connection) -> list[Machine]:
 
 def revoke(connection: Connection, actor: Person, id: int) -> None:
     """End a worker key; its workers are out at once. Raises NotPossible."""
-    changed = connection.execute(
-        update(keys)
-        .where(keys.c.id == id, keys.c.revoked.is_(None), ~keys.c.own)
-        .values(revoked=func.now())
-    )
-    if not changed.rowcount:
-        raise NotPossible("there is no such machine, or its key was revoked before")
+    valid = keys.c.id == id, keys.c.revoked.is_(None), ~keys.c.own
+    statement = update(keys).where(*valid).values(revoked=func.now())
+    change(connection, statement, "there is no such machine, or its key was revoked before")
     connection.execute(update(workers).where(workers.c.machine == id).values(seen=None))
     contest.note(connection, actor, "revoke worker key", str(id))
 
@@ -403,17 +399,14 @@ def all_workers(connection: Connection) -> list[WorkerState]:
 
 def set_aside(connection: Connection, actor: Person, id: str, aside: bool) -> None:
     """Let a worker grade nothing, or take it back. Raises NotPossible."""
-    changed = connection.execute(update(workers).where(workers.c.id == id).values(set_aside=aside))
-    if not changed.rowcount:
-        raise NotPossible("there is no such worker")
+    statement = update(workers).where(workers.c.id == id).values(set_aside=aside)
+    change(connection, statement, "there is no such worker")
     contest.note(connection, actor, "set aside" if aside else "take back", id)
 
 
 def drain(connection: Connection, actor: Person, id: str) -> None:
     """Let a worker end after its current tasks. Raises NotPossible."""
-    changed = connection.execute(
-        update(workers).where(workers.c.id == id, workers.c.seen.is_not(None)).values(draining=True)
-    )
-    if not changed.rowcount:
-        raise NotPossible("this worker is not here")
+    present = workers.c.id == id, workers.c.seen.is_not(None)
+    statement = update(workers).where(*present).values(draining=True)
+    change(connection, statement, "this worker is not here")
     contest.note(connection, actor, "drain", id)

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import logging
 import os
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
@@ -58,18 +57,18 @@ class Site:
     """How all of its workers judge."""
 
     @classmethod
-    def opened(cls, options: Namespace, connections: int) -> Self:
+    def opened(cls, settings: Settings, connections: int) -> Self:
         """Open the arena as the web process was told, and take the secrets out of the
         environment."""
         return cls(
             engine=open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections),
-            rules_file=RulesFile(options.rules),
-            root=options.root,
-            secure=options.secure,
+            rules_file=RulesFile(settings.rules),
+            root=settings.root,
+            secure=settings.secure,
             cookie_secret=os.environ.pop(COOKIE_VARIABLE),
-            signing_key=SigningKey.at(options.signing_key),
-            signing_key_file=options.signing_key,
-            build=Build.here(options.quick),
+            signing_key=SigningKey.at(settings.signing_key),
+            signing_key_file=settings.signing_key,
+            build=Build.here(settings.quick),
         )
 
     @property

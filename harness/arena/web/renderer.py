@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-from argparse import Namespace
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.logs import log_as
-from harness.arena.processes import NICENESS
+from harness.arena.processes import NICENESS, Settings
 from harness.arena.web.board_files import Made, Wanted, make
 from harness.arena.web.context import Site
 from harness.arena.web.problems import Problem
@@ -48,9 +47,9 @@ class Renderer:
 class RendererProcess(Renderer):
     """Does so in another process, which is started when first needed, and again if it ended."""
 
-    def __init__(self, options: Namespace, environment: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         """Both as the web process was started with."""
-        self._start = (options, environment)
+        self._start = (settings, environment)
         self._pool: ProcessPoolExecutor | None = None
         self._busy = asyncio.Lock()
         self._waiting = 0
@@ -101,12 +100,12 @@ def end_renderers() -> None:
 _opened: list[Site] = []
 
 
-def _open(options: Namespace, environment: Mapping[str, str]) -> None:
+def _open(settings: Settings, environment: Mapping[str, str]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     log_as("renderer")
     os.nice(NICENESS)
     os.environ.update(environment)
-    _opened.append(Site.opened(options, connections=1))
+    _opened.append(Site.opened(settings, connections=1))
 
 
 def _end_with_parent() -> None:

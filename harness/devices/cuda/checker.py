@@ -16,7 +16,7 @@ from cuda.bindings import driver
 from harness.devices.cuda import memory
 from harness.devices.cuda.errors import CudaError, faults_told
 from harness.devices.guards import POISON
-from harness.protocol.report import Value
+from harness.protocol.report import ErrorFigures, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Checked,
@@ -25,7 +25,6 @@ from harness.protocol.timing import (
     Fetched,
     FetchLaunch,
     LayOut,
-    MeasuredErrors,
     MeasureErrors,
     SharedMatrices,
 )
@@ -68,7 +67,7 @@ class CudaChecker:
         return self._matrices.check()
 
     @answer.register
-    def measure_errors(self, request: MeasureErrors) -> MeasuredErrors:
+    def measure_errors(self, request: MeasureErrors) -> ErrorFigures:
         return self._matrices.errors(request.seed)
 
     @answer.register
@@ -113,9 +112,9 @@ class _Table:
             wrote_outside=tuple(place for each in self.guarded for place in each.overwritten()),
         )
 
-    def errors(self, seed: int) -> MeasuredErrors:
+    def errors(self, seed: int) -> ErrorFigures:
         block, by_rows, by_components = self._drawn.errors(seed)
-        return MeasuredErrors(block=block, by_rows=by_rows, by_components=by_components)
+        return ErrorFigures(block=block, by_rows=by_rows, by_components=by_components)
 
     def fetch(self) -> Fetched:
         return Fetched(seed=self._seed, output=self._buffers[-1].get())

@@ -23,6 +23,7 @@ from harness.judge.stages.rounds import (
     timed_rounds,
 )
 from harness.protocol.report import (
+    ErrorFigures,
     JudgeError,
     MemoryFault,
     Outcome,
@@ -43,7 +44,6 @@ from harness.protocol.timing import (
     FetchLaunch,
     LaunchTime,
     LayOut,
-    MeasuredErrors,
     MeasureErrors,
     SharedMatrices,
     TimeLaunch,
@@ -125,7 +125,7 @@ class FakeWorkers:
                 assert self.last is not None
                 size = 2e-6 if self.last is self.kernel else 1e-6
                 self.errors_of.append((request.seed, self.draws[-1], len(self.draws)))
-                return MeasuredErrors(block=size, by_rows=size, by_components=size)
+                return ErrorFigures(block=size, by_rows=size, by_components=size)
             case FetchLaunch():
                 assert self.last is self.kernel
                 self.fetched_after.append(self.baseline.launches)
