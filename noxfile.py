@@ -17,6 +17,9 @@ from typing import NoReturn
 
 import nox
 
+if sys.platform != "linux":
+    sys.exit("matmul-arena needs Linux; on Windows, run it in WSL 2.")
+
 if sys.version_info < (3, 11):
     sys.exit(
         f"matmul-arena needs Python 3.11 or newer, and nox runs with {sys.version.split()[0]}: "
@@ -38,14 +41,13 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """The setting of processes that share the cores: the threads of NumPy's products spin while they
 wait for each other, which took half of the time of such tests."""
 
-PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+PROGRAMS = ENVIRONMENT / "bin"
 
 
 def device_group() -> str:
     """Return the dependency group for this machine's NVIDIA driver; "cpu" without a driver."""
-    names = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
     try:
-        driver = ctypes.CDLL(names.get(sys.platform, ""))
+        driver = ctypes.CDLL("libcuda.so.1")
         version = ctypes.c_int()
         if driver.cuInit(0) != 0 or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
             return "cpu"

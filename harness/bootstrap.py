@@ -26,9 +26,8 @@ class Startup:
         self._held = False
         self._pending = 0
         self._numbers = []
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._end_now)
                 self._numbers.append(number)
 
@@ -68,9 +67,8 @@ def _raise_exit(number, _):
     def again(*_):
         raise SystemExit(128 + number)
 
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS, PATIENCE_SECONDS)
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS, PATIENCE_SECONDS)
     raise SystemExit(128 + number)
 
 
@@ -81,10 +79,11 @@ def enter_environment(package):
     """
     import importlib.util
 
+    if not sys.platform.startswith("linux"):
+        raise SystemExit("matmul-arena needs Linux; on Windows, run it in WSL 2.")
     if sys.version_info >= OLDEST and all(map(importlib.util.find_spec, _LIBRARIES)):
         return
-    folder, name = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
-    python = os.path.join(ENVIRONMENT, folder, name)
+    python = os.path.join(ENVIRONMENT, "bin", "python")
     if not os.path.exists(python) or os.path.realpath(sys.prefix) == os.path.realpath(ENVIRONMENT):
         if sys.version_info < OLDEST:
             raise SystemExit(
@@ -92,9 +91,4 @@ def enter_environment(package):
                 % (OLDEST + sys.version_info[:2])
             )
         raise SystemExit("matmul-arena is not installed yet. Install it with: " + INSTALL)
-    command = [python, "-m", package] + sys.argv[1:]
-    if os.name == "nt":  # there, exec returns to the shell at once
-        import subprocess
-
-        raise SystemExit(subprocess.call(command))
-    os.execv(python, command)
+    os.execv(python, [python, "-m", package] + sys.argv[1:])

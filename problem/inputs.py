@@ -280,8 +280,8 @@ _STREAM = 0xD1B54A32D192ED03
 
 _STEP = np.float32(2.0**-23)
 
-_PART = 1 << 20
-"""Elements that one thread draws at a time."""
+_PART = 1 << 16
+"""Elements that one thread draws at a time: they stay in its cache."""
 
 STRUCTURE_CODES = {structure: code for code, structure in enumerate(Structure)}
 DISTRIBUTION_CODES = {distribution: code for code, distribution in enumerate(Distribution)}

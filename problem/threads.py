@@ -7,6 +7,4 @@ import os
 
 def available_cores() -> int:
     """Cores that this process may use: fewer than the machine has where others have their own."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -28,8 +26,6 @@ from tests.grading import lasting, with_parts
 
 pytest_plugins = ["tests.postgres"]
 
-ROOT = Path(__file__).resolve().parent.parent
-
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000)
 settings.load_profile("default")
@@ -41,8 +37,7 @@ os.environ.pop("COLUMNS", None)
 # What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores SIGHUP; the
 # judges that tests interrupt must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-if sys.platform != "win32":
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 LONGEST = "test_solutions.py"

@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Timer
@@ -31,7 +31,8 @@ from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
 from problem.problem import Problem
-from tests.grading import grade_file, with_parts
+from tests.board import factory
+from tests.grading import grade_file, lasting, with_parts
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -156,28 +157,27 @@ class Mortal:
         self.worker.close()
 
 
-@pytest.mark.parametrize(
-    ("request_name", "number"),
-    [
-        *(("Compile", signal.SIGKILL), ("Load", signal.SIGKILL), ("Sanitize", signal.SIGKILL)),
-        *(("Compile", signal.SIGSEGV), ("Run", signal.SIGSEGV)),
-    ],
+KILLED = (
+    *(("Compile", signal.SIGKILL), ("Load", signal.SIGKILL), ("Sanitize", signal.SIGKILL)),
+    *(("Compile", signal.SIGSEGV), ("Run", signal.SIGSEGV)),
 )
-def test_a_worker_killed_at_any_stage_is_said_and_survived(
-    request_name: str, number: signal.Signals
-) -> None:
-    killer = Killer(request_name, number)
+
+
+def test_a_worker_killed_at_any_stage_is_said_and_survived() -> None:
+    """The session's other processes go on, and the next grading is right each time."""
     with open_session("cpu") as session:
-        report = grade(read(RIGHT), killer.in_session(session), QUICK)
-        assert killer.killed == 1
-        message = getattr(report.outcome, "message", "")
-        # A compiler that crashes does so because of the source, as far as anyone can tell.
-        crashed = request_name == "Compile" and number is signal.SIGSEGV
-        if request_name == "Load" and report.verdict == "accepted":
-            return  # it was loaded early, and once more when the stage asked for it
-        assert report.verdict == ("compile-error" if crashed else "judge-error")
-        assert number.name in message and "Traceback" not in message
-        assert grade(read(RIGHT), session, QUICK).verdict == "accepted"
+        for request_name, number in KILLED:
+            killer = Killer(request_name, number)
+            report = grade(read(RIGHT), lasting(killer.in_session(session)), QUICK)
+            assert killer.killed == 1
+            assert grade(read(RIGHT), lasting(session), QUICK).verdict == "accepted"
+            message = getattr(report.outcome, "message", "")
+            # A compiler that crashes does so because of the source, as far as anyone can tell.
+            crashed = request_name == "Compile" and number is signal.SIGSEGV
+            if request_name == "Load" and report.verdict == "accepted":
+                continue  # it was loaded early, and once more when the stage asked for it
+            assert report.verdict == ("compile-error" if crashed else "judge-error")
+            assert number.name in message and "Traceback" not in message
 
 
 @pytest.mark.gpu
@@ -205,19 +205,12 @@ def test_a_worker_killed_beside_a_gpu_is_said_and_survived(request_name: str) ->
 
 
 def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr(sys, "executable", "/no/such/python")
-        with pytest.raises(JudgeFailure, match="no cpu worker can be started"):
-            grade_file(RIGHT, "cpu", QUICK)
-    next_is_right()
-
-
-def test_a_full_scratch_folder_is_the_judges_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setenv("TMPDIR", "/proc")
-        broken.setattr("tempfile.tempdir", "/proc")
-        with pytest.raises(JudgeFailure, match="no cpu worker can be started"):
-            grade_file(RIGHT, "cpu", QUICK)
+    """There is no Python, or no room for a scratch folder."""
+    for name, value in (("sys.executable", "/no/such/python"), ("tempfile.tempdir", "/proc")):
+        with monkeypatch.context() as broken:
+            broken.setattr(name, value)
+            with pytest.raises(JudgeFailure, match="no cpu worker can be started"):
+                grade_file(RIGHT, "cpu", QUICK)
     next_is_right()
 
 
@@ -275,11 +268,6 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.fixture(scope="module")
-def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return grade_file(RIGHT, "cpu", QUICK).model_dump_json()
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -293,11 +281,12 @@ def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_a_damaged_report_is_refused_in_one_sentence(
-    damage: object, report_text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert callable(damage)
     store, path = tmp_path / "store.sqlite", tmp_path / "report.json"
-    path.write_text(damage(report_text))
+    whole = factory.report("tile", quick=True).model_dump_json()
+    path.write_text(damage(whole))
+    assert path.read_text() != whole
     assert main(["import", str(path), "--store", str(store)]) != 0
     said = capsys.readouterr()
     assert said.err.strip() and "Traceback" not in said.err + said.out
@@ -339,10 +328,11 @@ class InterruptedAt(Silent):
 
 
 def test_an_interruption_at_any_stage_leaves_nothing() -> None:
-    for stage in (Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE):
-        with pytest.raises(KeyboardInterrupt):
-            grade_file(RIGHT, "cpu", QUICK, InterruptedAt(stage))
-    next_is_right()
+    with open_session("cpu") as session:
+        for stage in (Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE):
+            with pytest.raises(KeyboardInterrupt):
+                grade(read(RIGHT), lasting(session), QUICK, InterruptedAt(stage))
+        assert grade(read(RIGHT), lasting(session), QUICK).verdict == "accepted"
 
 
 # -------------------------------------------------------------------------------- our own bugs
@@ -370,8 +360,7 @@ def test_many_gradings_leak_nothing() -> None:
     grading. Other tests' servers may have threads here, which come and go."""
     wrong = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
     gradings = (RIGHT, wrong)
-    for path in gradings[:2]:
-        grade_file(path, "cpu", QUICK)
+    grade_file(RIGHT, "cpu", QUICK)
 
     def held() -> tuple[int, int]:
         files, threads = Path("/proc/self/fd"), Path("/proc/self/task")

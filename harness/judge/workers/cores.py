@@ -8,7 +8,6 @@ a process with threads on all cores interrupts all of them when it returns memor
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -28,10 +27,7 @@ class Cores(NamedTuple):
 def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] | None:
     """Return the cores of each GPU, or None if there are too few to do anything during a
     measurement. cores: by default all that this process may use."""
-    if cores is None:
-        if sys.platform != "linux":
-            return None
-        cores = os.sched_getaffinity(0)
+    cores = os.sched_getaffinity(0) if cores is None else cores
     if len(cores) < 2 * MEASURING * gpus:
         return None
     ordered = sorted(cores)
@@ -44,10 +40,9 @@ def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] |
 
 def keep_to(process: int, cores: frozenset[int]) -> None:
     """Keep a process on these cores, with all threads that it has and will have."""
-    if sys.platform == "linux":
-        for thread in Path(f"/proc/{process}/task").glob("*"):
-            with suppress(OSError):  # the thread has just ended
-                os.sched_setaffinity(int(thread.name), cores)
+    for thread in Path(f"/proc/{process}/task").glob("*"):
+        with suppress(OSError):  # the thread has just ended
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def as_nice(process: int) -> None:
@@ -56,7 +51,7 @@ def as_nice(process: int) -> None:
     Linux weighs sessions against each other, and the niceness of processes within one only
     (autogroup in sched(7)).
     """
-    if sys.platform == "linux" and os.getsid(process) == process:
+    if os.getsid(process) == process:
         with suppress(OSError):  # this Linux has no such groups
             niceness = os.getpriority(os.PRIO_PROCESS, 0)
             Path(f"/proc/{process}/autogroup").write_text(str(niceness))

@@ -7,9 +7,9 @@ lock is not overtaken by others that share it.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,9 +19,6 @@ from pathlib import Path
 
 from harness.judge.progress import Progress
 from harness.protocol.errors import UsageError
-
-if sys.platform != "win32":
-    import fcntl
 
 WAIT_SECONDS = 900.0
 """A grading takes a minute or two; a longer wait means that something is wrong."""
@@ -50,9 +47,6 @@ def hold_gpu(
     gpu: str, use: Use, progress: Progress, seconds: float = WAIT_SECONDS
 ) -> Iterator[None]:
     """Hold the lock on a GPU. Raises GpuBusy after so many seconds of waiting. gpu: its UUID."""
-    if sys.platform == "win32":  # it has no flock
-        yield
-        return
     path, deadline = lock_of(gpu), time.monotonic() + seconds
 
     def wait() -> None:

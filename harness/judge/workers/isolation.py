@@ -54,11 +54,10 @@ def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[s
     The worker may write to `scratch` and `writable` only.
     """
     enforced = [*_limits(role)]
-    if sys.platform == "linux":
-        if role not in _ON_GPU:
-            enforced += _leave_network()
-        _die_with_parent()
-        enforced += _landlock(role, [scratch, *writable])
+    if role not in _ON_GPU:
+        enforced += _leave_network()
+    _die_with_parent()
+    enforced += _landlock(role, [scratch, *writable])
     return tuple(enforced)
 
 
@@ -72,7 +71,7 @@ def _limits(role: Role) -> Iterable[str]:
     if role in _ADDRESS_SPACE:
         size = _ADDRESS_SPACE[role]
         limits.append((resource.RLIMIT_AS, size, f"memory {size // _GIB} GiB"))
-    if sys.platform == "linux" and os.geteuid() != 0:  # the system does not count root's
+    if os.geteuid() != 0:  # the system does not count root's
         more = _MORE_TASKS[role]
         limits.append((resource.RLIMIT_NPROC, tasks() + more, f"{more} processes and threads"))
     for which, wanted, phrase in limits:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -147,15 +147,15 @@ class Worker:
                 return
             if self.role in _LIMITED_BY_PROCESSOR_TIME and left > 0 and used > last:
                 last = used
-                timer = threading.Timer(max(left, 0.1), expire)
+                timer = _timer(max(left, 0.1), expire)
                 timer.start()
             else:
                 expired.set()
                 child.kill()
 
-        timer = threading.Timer(seconds, expire)
-        timer.start()
+        timer = _timer(seconds, expire)
         try:
+            timer.start()
             if request is not None:
                 channel.send(child.connection, request)
             said = channel.receive(child.connection, lambda _: answer)
@@ -176,6 +176,13 @@ class Worker:
         if isinstance(said, Fault):
             self.close()
         return said
+
+
+def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
+    """Return a timer that does not keep an interrupted command from its end."""
+    timer = threading.Timer(seconds, work)
+    timer.daemon = True
+    return timer
 
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)

@@ -13,37 +13,10 @@ from problem.reference import Comparison, compare
 SHAPE = Shape(70, 40, 90)
 
 
-def explained(A: Matrix, B: Matrix, C: Matrix) -> str:
-    found = counterexample(PROBLEM, Case(SHAPE), 1, (A, B), C, compare(A, B, C))
-    assert found.elements and found.wrong_blocks > 0
-    return found.pattern
-
-
 @pytest.fixture
 def right() -> tuple[Matrix, Matrix, Matrix]:
     A, B = Case(SHAPE).draw(1)
     return A, B, A @ B
-
-
-@pytest.mark.parametrize("shape", [Shape(48, 20, 48), Shape(70, 40, 90)])
-def test_transposed(shape: Shape) -> None:
-    A, B = Case(shape).draw(1)
-    by_columns = np.ascontiguousarray((A @ B).T).reshape(shape.M, shape.K)
-    assert "C is transposed" in explained(A, B, by_columns)
-
-
-def test_last_tile_of_the_sum_dropped(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, _ = right
-    assert "the last 8 of 40 products of each sum are missing" in explained(
-        A, B, A[:, :32] @ B[:32]
-    )
-
-
-def test_not_finite(right: tuple[Matrix, Matrix, Matrix]) -> None:
-    A, B, C = right
-    C[0, 0] = np.inf
-    text = explained(A, B, C)
-    assert "not finite" in text and "a single block is wrong" in text
 
 
 def test_the_elements_are_the_worst_of_the_worst_block(
@@ -208,14 +181,6 @@ def test_what_is_only_scaled(factor: float, expected: str) -> None:
     A, B = Case(SHAPE).draw(1)
     C = (factor * (A @ B)).astype(np.float32)
     assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)
-
-
-def test_where_nothing_is_missing_nothing_is_said_to_be() -> None:
-    """Near the product, and yet not near enough."""
-    A, B = Case(Shape(33, 16, 50)).draw(1)
-    C = (A.astype(float) @ B.astype(float) * (1 + 3e-5)).astype(np.float32)
-    found = pattern(PROBLEM, (A, B), C, Comparison(np.array([[3e-5]])))
-    assert found.startswith("errors up to 3.0 times the limit look like an accumulator")
 
 
 def test_a_counterexample_says_how_much_is_wrong() -> None:

@@ -15,7 +15,7 @@ from harness.judge.grading import Audit, Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
 from harness.judge.stages.measure import audit, compare_timed, measure
-from harness.judge.stages.rounds import FULL, OTHER_SIZE, QUICK, Timed, WarmUp, Wrong
+from harness.judge.stages.rounds import OTHER_SIZE, Timed, WarmUp, Wrong
 from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
@@ -45,7 +45,6 @@ from harness.protocol.timing import (
     MeasureHostMemory,
     TimingWorkers,
 )
-from problem.accuracy import INPUTS
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
@@ -186,23 +185,6 @@ def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
     assert fetched == {1, 2}
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_kernel_is_timed_with_the_baseline(rounds: Rounds, quick: bool) -> None:
-    progress = Silent()
-    run(Device(), quick=quick, progress=progress)
-    (asked,) = rounds.asked
-    asked.pop("quiet")()
-    assert asked == {
-        "extent": QUICK if quick else FULL,
-        "baseline": False,
-        "seconds": 4.0,
-        "progress": progress,
-        "audit": not quick,
-        "accuracy": () if quick else INPUTS,
-        "sustain": 0.0 if quick else 2.0,
-    }
-
-
 def test_rounds_wait_for_the_product_of_the_first_launch(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,12 +292,6 @@ def test_correct_launches_have_an_error_within_the_limit(
         "product of the first launch on the CPU",
         "full product of a timed launch on the CPU",
     ]
-
-
-def test_without_a_timed_launch_there_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    said, outcome, measurement = audited(monkeypatch, timed_off=None)
-    assert outcome is None and len(said) == 1
-    assert measurement is not None and measurement.audit_error is None
 
 
 def test_a_wrong_first_launch_is_a_stale_result(monkeypatch: pytest.MonkeyPatch) -> None:

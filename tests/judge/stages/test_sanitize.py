@@ -49,7 +49,7 @@ from problem.cases import (
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
-from tests.judge.stages.fakes import FakeDevice, Watcher, grading, on_cpu, on_gpu, right
+from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, right
 
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
 OUTSIDE = Finding(
@@ -267,49 +267,11 @@ def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
     assert isinstance(verdict, Race) and verdict.findings == (BARRIER, RACE)
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_shapes_come_from_their_ranges(quick: bool) -> None:
-    launch = LaunchLine(64, 96)
-    drawn = [
-        [case.shape for case in sanitizer_cases(PROBLEM, launch, n, quick=quick)]
-        for n in range(400)
-    ]
-    ranges = {
-        0: ((2, 40), (17, 70), (2, 40)),
-        -1: ((65, 95), (33, 101), (97, 127)),
-    }
-    if not quick:
-        ranges = {
-            0: ranges[0],
-            1: ((64, 128), (32, 96), (96, 192)),
-            2: ranges[-1],
-            3: ((68, 96), (32, 80), (96, 96)),
-        }
-    for place, sizes in ranges.items():
-        shapes = [found[place] for found in drawn]
-        for name, (low, high) in zip("MNK", sizes, strict=True):
-            seen = {getattr(shape, name) for shape in shapes}
-            assert (min(seen), max(seen)) == (low, high), (place, name)
-    if quick:
-        assert {len(found) for found in drawn} == {2}
-    else:
-        assert {len(found) for found in drawn} == {6}
-        assert all(
-            shape.M % 4 == shape.N % 4 == 0 and shape.K == 96 for shape in (f[3] for f in drawn)
-        )
-
-
 def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
     for seed in range(10):
         verified = PROBLEM.small_cases(seed, 2, 1 << 23)
         assert sanitizer_cases(PROBLEM, LaunchLine(), seed, quick=False)[4:] == tuple(verified)
         assert {*verified} <= {*PROBLEM.cases(seed, quick=False, sampled=True)}
-
-
-def test_a_failed_case_is_sanitized_on_both_devices() -> None:
-    beside, failed = FakeDevice(), Case(Shape(16, 16, 16))
-    run(FakeDevice(), beside, quick=True, failed=failed)
-    assert beside.watched_shapes[0] == failed.shape
 
 
 def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
@@ -405,20 +367,6 @@ def test_hangs_are_explained_only_in_small_cases_beside_gpus() -> None:
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
     assert not sanitizers_may_say_more(gpu, Failure(RANKED, late))
     assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), late))
-
-
-def test_sanitizing_reports_its_progress() -> None:
-    watcher = Watcher()
-    twice = (RACE, RACE.model_copy(update={"at": Place(line=3)}))
-    run(FakeDevice(findings=twice), FakeDevice(), progress=watcher)
-    assert watcher.told == [
-        (Stage.SANITIZE, None),
-        "memcheck, racecheck, initcheck, synccheck",
-        "a fake: nothing found by memcheck, initcheck, synccheck",
-        "racecheck: a race (2 times)",
-        "the CPU device",
-        "a fake: nothing found by memcheck, racecheck, initcheck, synccheck",
-    ]
 
 
 def test_an_exact_case_is_exact_under_a_tool_too() -> None:

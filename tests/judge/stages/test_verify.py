@@ -13,12 +13,10 @@ from harness.devices.guards import POISON
 from harness.judge.grading import Failure
 from harness.judge.stages.verify import (
     MAX_LAUNCH_LIMITS,
-    _largest,
     verify,
 )
 from harness.protocol.device import Run
 from harness.protocol.report import (
-    CaseResult,
     MemoryFault,
     Outcome,
     RuleViolation,
@@ -231,26 +229,6 @@ def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
     assert all(request.inputs.blocks is None for request in device.ran)
 
 
-def taking(seconds: float, shape: Shape) -> CaseResult:
-    return CaseResult(case=Case(shape), error=0, seconds=seconds)
-
-
-@pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        # 80 times the work in the quarter of the limit: as it is
-        ([taking(0.01, Shape(320, 64, 256))], Shape(320, 64, 256)),
-        # the slowest is the measure: an eighth of the work in a quarter of 2 s
-        ([taking(1e-3, Shape(16, 16, 16)), taking(4.0, Shape(320, 64, 256))], Shape(160, 32, 128)),
-        ([taking(500.0, Shape(1, 1, 1))], Shape(1, 1, 1)),
-    ],
-)
-def test_the_smaller_size_should_take_a_quarter_of_the_limit(
-    results: list[CaseResult], expected: Shape
-) -> None:
-    assert _largest(PROBLEM, results, 2.0000001) == expected
-
-
 def test_what_is_printed_is_kept_from_launch_to_launch() -> None:
     printed: list[str] = ["before"]
     run(FakeDevice(run=lambda request: {"printed": str(request.inputs.shape.M)}), printed=printed)
@@ -279,23 +257,6 @@ def test_a_launch_that_touches_anything_but_c_is_told_where(
     assert (found.message, found.stage) == (message, Stage.VERIFY)
     if isinstance(found, MemoryFault):
         assert found.findings[0].shape == Shape(16, 16, 16)
-
-
-def test_a_tile_written_twice_is_found_across_samples() -> None:
-    """Found only across the two samples: each alone could be blocks in another order."""
-    twice = with_tiles(lambda b: b // 2 * 2)
-    for _ in range(20):
-        found = outcome(twice, sampled=True)
-        assert isinstance(found, WrongAnswer)
-        if "different blocks wrote the same tile of C (row " in found.message:
-            break
-    else:
-        raise AssertionError("never seen")
-    shown = found.counterexample
-    assert shown.case.shape == SMALL_RANKED.shape and shown.blocks == 1
-    missing = {(e.row // 16, e.column // 16) for e in shown.elements}
-    ((row, column),) = missing
-    assert column % 2 == 1 and 0 <= row < 20
 
 
 def test_a_missing_tile_is_shown_if_another_was_written_twice(

@@ -16,7 +16,7 @@ from harness.judge.stages.rounds import QUICK
 from harness.judge.tune.tunable import Setting
 from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
-from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.device import Load, Ready
 from harness.protocol.report import (
     Accepted,
     CompileError,
@@ -29,7 +29,6 @@ from harness.protocol.report import (
     Submission,
     TimeLimit,
     Unscored,
-    Unsupported,
     Verdict,
     WrongAnswer,
 )
@@ -171,14 +170,6 @@ def test_every_variant_is_tried_in_order_and_told() -> None:
     assert abs((datetime.now(UTC) - found.created).total_seconds()) < 60
 
 
-def test_a_sample_has_the_file_as_it_stands_first() -> None:
-    listener = Listener()
-    found = tuned(Machine(), listener, limit=2)
-    assert (found.planned, found.possible) == (2, 3)
-    assert listener.told[0] == ("plan", 2, 3, 5)
-    assert found.as_it_stands == found.variants[0] and found.variants[0].setting == {"ROWS": 1}
-
-
 def test_a_sample_is_drawn_by_the_seed() -> None:
     def drawn(seed: int) -> list[Setting]:
         return [each.setting for each in tuned(Machine(), seed=seed, limit=2).variants]
@@ -199,12 +190,6 @@ def test_a_device_without_a_clock_runs_samples(
     )
     tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
     assert asked == [(5, True, sampled)]
-
-
-def test_without_a_seed_one_is_drawn() -> None:
-    first, second = (tuned(Machine(), seed=None) for _ in range(2))
-    assert first.seed != second.seed
-    assert 0 <= first.seed < 1 << 48
 
 
 def test_each_variant_is_compiled_and_verified_with_the_seed() -> None:
@@ -243,12 +228,6 @@ def test_the_fastest_is_the_best() -> None:
     assert machine.table.baseline.as_baseline and not machine.table.players[0].as_baseline
 
 
-def test_of_two_that_are_equally_fast_one_is_the_best() -> None:
-    found = tuned(Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}))
-    same = found.variants[0].model_copy(update={"setting": {"ROWS": 9}})
-    assert found.model_copy(update={"variants": (same, found.variants[0])}).best == same
-
-
 def test_a_best_one_needs_a_score() -> None:
     machine = Machine(compiled=lambda rows: broken() if rows > 1 else None, ms={1: 9.0})
     found = tuned(machine)
@@ -267,12 +246,6 @@ def test_a_variant_that_does_not_compile_is_never_run() -> None:
     assert [variant.outcome for variant in found.variants] == 3 * [broken()]
     assert all(variant.kernel is None for variant in found.variants)
     assert {type(request) for request in machine.asked} == {Compile}
-
-
-def test_a_variant_that_the_device_refuses_is_not_run() -> None:
-    machine = Machine(loaded=lambda rows: Refusal(message="no clusters here"))
-    assert {type(each) for each in outcomes(machine)} == {Unsupported}
-    assert not machine.device.ran
 
 
 def test_a_wrong_variant_is_not_timed() -> None:
@@ -321,12 +294,6 @@ def test_only_what_is_timed_is_disassembled() -> None:
     without_times = Machine()
     tuned(without_times)
     assert not any(isinstance(request, Disassemble) for request in without_times.asked)
-
-
-def test_blocks_that_depend_on_one_another_are_run_whole() -> None:
-    machine = Machine(loaded=lambda rows: Ready(blocks_depend_on_one_another=True))
-    assert {type(each) for each in outcomes(machine)} == {Accepted}
-    assert all(request.inputs.blocks is None for request in machine.device.ran)
 
 
 # ------------------------------------------------------------------------ what happens meanwhile
@@ -387,10 +354,3 @@ def test_what_a_kernel_does_is_tried_once() -> None:
         machine.device.run = lambda _, cause=cause: Fault(cause=cause, message="so")  # type: ignore[misc,arg-type]
         assert {type(each) for each in outcomes(machine)} == {kind}
         assert machine.renewed == 0
-
-
-def test_an_unscored_variant_has_no_score() -> None:
-    scored = tuned(Machine(ms={1: 8.0, 2: 8.0, 3: 8.0})).variants[0]
-    unscored = Accepted(score=Unscored(reason="throttled", message="hot"))
-    assert scored.score is not None
-    assert scored.model_copy(update={"outcome": unscored}).score is None

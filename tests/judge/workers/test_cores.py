@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from harness.judge.workers.cores import Cores, keep_to, shared_out
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.processes import environment
 from harness.judge.workers.worker import Worker
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="others know no affinity")
 
 
 def test_each_gpu_has_its_share_of_those_that_lie_together() -> None:
@@ -32,8 +29,6 @@ def test_too_few_are_shared_with_nobody(gpus: int, cores: int, enough: bool) -> 
 def test_by_default_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", {0: {3, 5, 7, 9}}.__getitem__)
     assert shared_out(1) == [Cores(frozenset({3, 5}), frozenset({7, 9}))]
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert shared_out(1) is None
 
 
 def test_a_process_is_held_with_all_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,10 +45,6 @@ def test_a_process_is_held_with_all_its_threads(monkeypatch: pytest.MonkeyPatch)
     finally:
         waiting.set()
         thread.join()
-    monkeypatch.setattr(sys, "platform", "darwin")
-    held.clear()
-    keep_to(os.getpid(), frozenset({1}))
-    assert not held
 
 
 def test_a_worker_keeps_to_its_cores() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -129,14 +128,3 @@ def test_a_file_that_cannot_be_opened_is_a_usage_error() -> None:
 def test_a_uuid_becomes_a_file_name_in_the_folder(tmp_path: Path) -> None:
     assert lock_of("GPU-12ab/é x") == tmp_path / "matmul-arena.GPU-12ab___x.lock"
     assert lock_of("../../etc/passwd").parent == tmp_path
-
-
-def test_a_system_without_such_locks_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    with (
-        hold_gpu("GPU-1", Use.ALONE, Silent()),
-        hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0),
-    ):
-        assert not [*tmp_path.iterdir()]

@@ -19,8 +19,6 @@ from harness.judge.workers.worker import Worker
 from tests.forked import in_fork
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules are Linux's")
-
 ROOT = Path(__file__).resolve().parents[3]
 READERS = [Role.COMPILER, Role.CPU]
 

@@ -38,6 +38,7 @@ def test_a_process_gets_few_environment_variables(
         "CUDA_CACHE_DISABLE": "1",
         "CUDA_DEVICE_MAX_CONNECTIONS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
         "PYTHONDONTWRITEBYTECODE": "1",
         "MATMUL_ARENA_SCRATCH": str(tmp_path),
         **({"MATMUL_ARENA_CACHE": str(tmp_path / "cache")} if role is Role.CPU else {}),
