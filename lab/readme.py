@@ -1,4 +1,4 @@
-"""The committed reports: whether they match their kernels, and their table in a README.
+"""The committed reports: whether they match their kernels, and their tables in two READMEs.
 
 reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu: a kernel whose code has changed
 cannot keep an old score. Comments may change.
@@ -19,9 +19,11 @@ from harness.board.ranking import Board, Row, rank
 from harness.judge import figures
 from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Report, Score, Unscored
+from harness.protocol.report import Badge, Report, Score, Unscored
+from problem.cases import RANKED, Shape
 
-BEGIN, END = "<!-- board -->", "<!-- /board -->"
+BOARD, CHOICE = "board", "choice"
+"""The tables: they stand between <!-- NAME --> and <!-- /NAME -->."""
 EMPTY = "No report is committed yet."
 _TOKEN = re.compile(r'// solve:[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\w+|\S', re.DOTALL)
 
@@ -77,25 +79,72 @@ def _board(
     )
 
 
-def section(readme: str) -> str | None:
-    """Return the text between the markers, or None where there are no markers."""
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+def markers(name: str) -> tuple[str, str]:
+    """Return the lines between which a table stands."""
+    return f"<!-- {name} -->", f"<!-- /{name} -->"
+
+
+def section(readme: str, name: str) -> str | None:
+    """Return the text between a table's markers, or None where there are no markers."""
+    begin, end = markers(name)
+    if readme.count(begin) != 1 or readme.count(end) != 1:
         return None
-    inside, found, _ = readme.partition(BEGIN)[2].partition(END)
+    inside, found, _ = readme.partition(begin)[2].partition(end)
     return inside.strip("\n") if found else None
 
 
-def write(readme: Path, board: str) -> bool:
-    """Put the board between the README's markers; return whether that changed the file."""
+def write(readme: Path, name: str, table: str) -> bool:
+    """Put a table between the README's markers; return whether that changed the file."""
     text = readme.read_text(encoding="utf-8")
-    if section(text) is None:
-        raise StoreError(f"{readme} needs one {BEGIN} and, after it, one {END}.")
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    new = f"{before}{BEGIN}\n{board}\n{END}{after}"
+    begin, end = markers(name)
+    if section(text, name) is None:
+        raise StoreError(f"{readme} needs one {begin} and, after it, one {end}.")
+    before, after = text.partition(begin)[0], text.partition(end)[2]
+    new = f"{before}{begin}\n{table}\n{end}{after}"
     if new == text:
         return False
     write_whole(readme, new)
     return True
+
+
+_ANY_CORES = frozenset({Badge.CUDA_CORES, Badge.TENSOR_CORES})
+CHOICES: tuple[tuple[str, frozenset[str], frozenset[Badge]], ...] = (
+    ("CUDA cores, accuracy A", frozenset("A"), frozenset({Badge.CUDA_CORES})),
+    ("accuracy A", frozenset("A"), _ANY_CORES),
+    ("accuracy A or B", frozenset("AB"), _ANY_CORES),
+)
+"""What may be asked of a kernel: a heading, the grades of its accuracy, and its cores."""
+
+
+def fastest(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
+    """Return a table in Markdown of the kernel to use: the fastest of each size and accuracy, among
+    those whose report has a score at that size."""
+    scores: dict[Shape, dict[str, float]] = {}
+    entries = {committed.entry.name: committed.entry for committed in reports}
+    for committed in reports:
+        report, name = committed.document.report, committed.entry.name
+        if report.score is not None:
+            scores.setdefault(RANKED.shape, {})[name] = report.score.ratio
+        for size in report.measurement.sizes if report.measurement else ():
+            if isinstance(size.score, Score):
+                scores.setdefault(size.shape, {})[name] = size.score.ratio
+
+    def cell(at: dict[str, float], grades: frozenset[str], cores: frozenset[Badge]) -> str:
+        fit = [
+            name for name in at if entries[name].accuracy in grades and entries[name].cores in cores
+        ]
+        if not fit:
+            return "–"
+        best = max(fit, key=lambda name: at[name])
+        target = Path(os.path.relpath(solutions / f"{best}.cu", readme.parent)).as_posix()
+        return f"[{_cell(best)}]({target.replace(' ', '%20')}) {figures.ratio(at[best])}"
+
+    lines = [f"| M×N×K | {' | '.join(heading for heading, *_ in CHOICES)} |"]
+    lines.append("|---|" + "---|" * len(CHOICES))
+    for shape in sorted(scores, key=lambda shape: (shape.M * shape.N * shape.K, shape.N)):
+        cells = [cell(scores[shape], grades, cores) for _, grades, cores in CHOICES]
+        lines.append(f"| {shape} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _in_order(board: Board) -> list[Row]:

@@ -9,10 +9,10 @@
 // power of two that brings the largest of them to 2^12 .. 2^13. Scaling by powers of two is exact,
 // and so are products of integers of up to 11 bits.
 //
-// It holds for every input: rows of any size beside each other, zero rows, outliers. Elements that
-// are 2^-25 or less of the largest of their 1024 neighbours lose low bits, which is below the error
-// of a float32 sum of that row. Segments with a largest value outside 2^-80 .. 2^62, where
-// intermediate products could leave a float's range, send the whole launch to plain FP32.
+// It holds for every input: rows of any size beside each other, zero rows, outliers. Segments with a
+// largest value outside 2^-80 .. 2^62, where intermediate products could leave a float's range, send
+// the whole launch to plain FP32. These are elements near overflow, and denormals among themselves; a
+// denormal beside an element above 2^-80 counts as zero, which the last term of the bound covers.
 //
 //     phase one: A, B  ->  pool, in the order in which wgmma reads it
 //
@@ -29,12 +29,21 @@
 //       a warpgroup takes one half of its columns out of the accumulators while the other half is
 //       still multiplied, so that the tensor cores never run dry
 //
-// Error. |fl(C) - C| <= (2^-22 + 2^-22 + 2^-22) |A||B| from what l_x, l_y and l_x l_y lose, for
-// elements above 2^-25 of their neighbours' largest, plus the accumulation. Tensor cores truncate
-// (Fasi, Higham, Mikaitis and Pranesh, 2021): the 96 additions between two promotions lose at most
-// 96 x 2^-23 of the largest partial sum, and the promotions are float32 sums of N/512 terms. On
-// random inputs the truncation dominates: 2e-6 by the rule, as cuBLAS has, and 3.5e-6 where all
-// products are of one sign.
+// Error, for every input. u is 2^-24, |A||B| the sum of the products' magnitudes, m_A and m_B the
+// largest magnitudes among the 1024 neighbours of an element.
+//     |fl(C) - C|  <=  (2 min(N, 512) + N / 512 + 13) u |A||B|  +  2^-36 (m_A |B| + |A| m_B)
+//   Splitting: |x - h| <= 2^-11 |x|, and |x - h - l| <= 2^-22 |x| + 2^-37 m, since FP16 has no more
+//   digits below 2^-14 (Dekker, 1971; Markidis and others, 2018). What h + l misses of x and of y, and
+//   l_x l_y, are 2^-22 of the product each: 12 u in all.
+//   Tensor cores: a wgmma adds 16 exact products to its accumulator at once. Each of the 17 summands is
+//   cut off 2^-25 below the largest, and the sum to 24 bits (Fasi, Higham, Mikaitis and Pranesh, 2021).
+//   That is 10.5 u of what the accumulator holds, six times in a stage, 96 times between two
+//   promotions: less than 2 u for each of up to 512 products.
+//   Promotions: N / 512 sums in float32. Scaling by powers of two is exact.
+// Any float32 sum of N products keeps N u |A||B| (Higham, 2002), so the bound is that of a float32 sum
+// of some 1100 products, however many there are. Errors of random inputs average out: 2e-6 by the rule,
+// as cuBLAS has, and 3.5e-6 where all products are of one sign. tests/test_error_bounds.py has the
+// inputs that were made to break the bound.
 //
 // No order of blocks can deadlock. Rows and strips of columns are drawn by ticket, and a block waits
 // only for units that others have drawn, which wait for nobody. Counters carry the number of the

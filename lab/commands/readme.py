@@ -1,4 +1,4 @@
-"""Write the table of the committed reports into reports/README.md."""
+"""Write the tables of the committed reports into reports/README.md and solutions/README.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ HELP = """\
 example:
   python3 -m lab readme
 
-The table is written between the file's board markers.
+The scores are written into the first file, and which kernel is the fastest at
+which size into the second one, each between its markers.
 """
 
 
@@ -37,7 +38,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     problems = readme.mismatches(found, solutions)
     if problems:
         raise UsageError("the README was not written.\n" + "\n".join(problems))
-    page = reports / "README.md"
-    changed = readme.write(page, readme.markdown(found, solutions, page))
-    terminal.note(f"{page} {'was written' if changed else 'is as it should be'}.")
+    scores, choice = reports / "README.md", solutions / "README.md"
+    tables = (
+        (scores, readme.BOARD, readme.markdown(found, solutions, scores)),
+        (choice, readme.CHOICE, readme.fastest(found, solutions, choice)),
+    )
+    for page, name, table in tables:
+        changed = readme.write(page, name, table)
+        terminal.note(f"{page} {'was written' if changed else 'is as it should be'}.")
     return Exit.YES

@@ -1,4 +1,4 @@
-"""The README's board and the comments of the kernels say what the committed reports say."""
+"""The READMEs' tables and the comments of the kernels say what the committed reports say."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "repor
 
 def test_the_committed_reports_match_kernels_and_page() -> None:
     reports = read_folder(REPORTS)
-    shown = readme.section(README.read_text(encoding="utf-8"))
+    shown = readme.section(README.read_text(encoding="utf-8"), readme.BOARD)
     assert reports
     assert readme.mismatches(reports, SOLUTIONS) == []
     assert shown == readme.markdown(reports, SOLUTIONS, README), (
+        "the README is out of step; run: python3 -m lab readme"
+    )
+
+
+def test_the_choice_of_kernels_is_that_of_the_reports() -> None:
+    page = SOLUTIONS / "README.md"
+    shown = readme.section(page.read_text(encoding="utf-8"), readme.CHOICE)
+    assert shown == readme.fastest(read_folder(REPORTS), SOLUTIONS, page), (
         "the README is out of step; run: python3 -m lab readme"
     )
 
